@@ -64,7 +64,7 @@ quick: $(INSTALLED) ## Lint, check types and run the tests without Spark, broker
 	$(PYTEST) -m "$(QUICK)" --hypothesis-profile=quick
 
 .PHONY: test
-test: java-found $(INSTALLED) ## Run lint, types, import contracts, the generated tree and all tests but slow variants.
+test: jar ## Run lint, types, import contracts, the generated tree and all tests but slow variants.
 	@$(SIDE_BY_SIDE) pyright mypy check lint
 	$(PYTEST) -m "not matrix"
 
@@ -74,6 +74,10 @@ generate: $(INSTALLED) ## Write generated/kafka_records, docs/reference, docs/ta
 	$(BIN)/kafka-records-codegen docs $(REFERENCE)
 	$(BIN)/python -m tools.table_pages
 	$(BIN)/python -m tools.report_page
+
+.PHONY: jar
+jar: java-found $(INSTALLED) ## Build the functions for Spark's JVM, which a wheel has; needs a JDK.
+	@$(BIN)/python tools/jar.py
 
 .PHONY: docs
 docs: $(INSTALLED) ## Build the documentation as a site with a search, in build/site; broken links fail.
@@ -94,6 +98,7 @@ check: $(INSTALLED) ## Compare generated/kafka_records and the pages that are wr
 	$(BIN)/python -m tools.table_pages --check
 	$(BIN)/python -m tools.report_page --check
 	$(BIN)/python tools/support.py --check
+	$(BIN)/python -m tools.judge.reach --check
 
 # ----------------------------------------------------------------------------------------------------- single checks
 
@@ -133,8 +138,12 @@ live: java-found $(INSTALLED) ## Read three brokers under load while they are ki
 	KAFKA_RECORDS_LIVE_SECONDS=$${KAFKA_RECORDS_LIVE_SECONDS:-180} $(BIN)/python -m pytest -s tests/broker/test_live_cluster.py
 
 .PHONY: matrix
-matrix: java-found $(INSTALLED) ## Run what `make test` leaves out: other releases, more ways to a cluster, Spark benchmarks.
+matrix: jar ## Run what `make test` leaves out: other releases, more ways to a cluster, Spark benchmarks.
 	$(PYTEST) -m matrix
+
+.PHONY: mutants
+mutants: $(INSTALLED) ## Read 100 000 damaged files of each format of saved rows, or MUTANTS=5000: no crash, no hang, no strange row.
+	KAFKA_RECORDS_MUTANTS=$(or $(MUTANTS),100000) $(PYTEST) -m matrix tests/sources/test_saved_mutants.py
 
 .PHONY: snapshot-kills
 snapshot-kills: $(INSTALLED) ## Kill a hundred runs of snapshot at random points; what is stored has to be whole.
@@ -168,6 +177,10 @@ support: java-found $(INSTALLED) ## Run what docs/support.md tells of, with ever
 .PHONY: judge
 judge: java-found $(INSTALLED) ## Compare the tables with Kafka's coordinator classes on random histories, SEEDS="1-1000".
 	@$(BIN)/python -m tools.judge $(or $(SEEDS),1-1000) --ledger build/judge.json
+
+.PHONY: judge-reach
+judge-reach: java-found $(INSTALLED) ## Measure what of Kafka's classes the judge's histories reach, SEEDS="1-300", into docs/judge-reach.md.
+	@$(BIN)/python -m tools.judge.reach $(or $(SEEDS),1-300)
 
 .PHONY: page-scripts
 page-scripts: $(INSTALLED) ## Fetch the Vega builds that a report page holds from npm anew, and hold them against their digests.

@@ -9,7 +9,7 @@ import signal
 import sys
 from collections.abc import Callable, Generator, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -106,8 +106,31 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
             .config("spark.sql.session.timeZone", "UTC")
             .getOrCreate()
         )
+        _shared.append(session)
         yield session
+        _shared.clear()
         session.stop()
+
+
+_shared: list[SparkSession] = []
+"""The session of the fixture `spark`, once there is one."""
+
+_SESSIONS: Final = ("in_jvm", "registered", "quick", "session", "spark")
+"""Fixtures that are Spark sessions, those that belong to fewer tests first."""
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_call(item: pytest.Item) -> None:
+    """Column functions ask the active session, that of the last DataFrame that was made: a test begins with its own, or
+    with the shared one. That one decodes in Python, whatever a test before has registered in it."""
+    given = getattr(item, "funcargs", {})
+    own = [given[name] for name in _SESSIONS if hasattr(given.get(name), "_jsparkSession")]
+    session = next(iter([*own, *_shared]), None)
+    if session is not None and session in _shared:
+        session.conf.unset("spark.sql.catalog.kafka_records")
+    if session is not None:
+        type(session)._activeSession = session  # what PySpark gives, whatever the JVM has
+        session._jvm.SparkSession.setActiveSession(session._jsparkSession)
 
 
 @pytest.hookimpl(optionalhook=True)

@@ -13,13 +13,19 @@ class CompileError(Exception):
     """Java sources could not be compiled; the text says why."""
 
 
-def compile_java(what: str, sources: Sequence[Path], classpath: Sequence[str | Path], classes: Path) -> None:
-    """Compile `sources` into the folder `classes`; `what` says in messages what they are.
+def compile_java(
+    what: str,
+    sources: Sequence[Path],
+    classpath: Sequence[str | Path],
+    classes: Path,
+    options: Sequence[str] = (),
+) -> None:
+    """Compile `sources` into the folder `classes`; `what` says in messages what they are, `options` go to javac.
 
     Raises CompileError without a compiler, or when it refuses a source.
     """
     command = [
-        *(_compiler(what), "-proc:none", "-encoding", "UTF-8", "-d", str(classes)),
+        *(_compiler(what), "-proc:none", "-encoding", "UTF-8", *options, "-d", str(classes)),
         *("-cp", os.pathsep.join(map(str, classpath)), *map(str, sources)),
     ]
     done = subprocess.run(command, capture_output=True, text=True, check=False)

@@ -20,12 +20,12 @@ from typing import Final
 ROOT = Path(__file__).resolve().parents[1]
 
 _EPILOG = """\
-What is built is the last commit, out of two copies of it in different folders; the wheel once by way of the sdist and
-once without it. All have to be the same bytes. twine checks what an index would show. Then the wheel, and after it the
-sdist, is installed into an empty virtual environment, which needs an index of packages: alone, where a record has to be
-decoded and encoded, and with the extras tables and codegen. There tables of the captured topic in the sdist have to be
-those of this checkout, the example of own specs is generated and used, and the whole package is generated again and
-compared with itself.
+What is built is the last commit, out of two copies of it in different folders, each with the jar of Spark's functions,
+which needs a JDK; the wheel once by way of the sdist and once without it. All have to be the same bytes. twine checks
+what an index would show. Then the wheel, and after it the sdist, is installed into an empty virtual environment, which
+needs an index of packages: alone, where a record has to be decoded and encoded, and with the extras tables and codegen.
+There tables of the captured topic in the sdist have to be those of this checkout, the example of own specs is generated
+and used, and the whole package is generated again and compared with itself.
 
 Files that pass are left in --out, with SHA256SUMS. Nothing is uploaded and no tag is set: docs/releasing.md goes on.
 
@@ -92,6 +92,11 @@ def copy_of_commit(folder: Path) -> Path:
     _unpack(archive, folder)
     archive.unlink()
     return folder
+
+
+def build_jar(tree: Path) -> None:
+    """Build Spark's functions in the JVM in `tree`, of which the wheel takes them. Raises NotReady without a JDK."""
+    _run(sys.executable, str(tree / "tools" / "jar.py"), cwd=tree)
 
 
 def build(tree: Path, out: Path, *kinds: str) -> dict[str, Path]:
@@ -178,6 +183,8 @@ def release(out: Path, *, draft: bool) -> None:
         if not draft:
             check_changelog((first / "CHANGELOG.md").read_text(encoding="utf-8"), named)
         print(f"kafka-records {named}: building twice", flush=True)
+        for tree in (first, second):
+            build_jar(tree)
         built = build(first, Path(scratch) / "built")
         check_same(built, build(second, Path(scratch) / "again", "--sdist", "--wheel"))
         _run(sys.executable, "-m", "twine", "check", "--strict", *map(str, built.values()))

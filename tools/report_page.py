@@ -31,7 +31,7 @@ which records show it, and what to do next, with the command.
 ```sh
 kafka-records report /var/lib/kafka/data                                   # on the terminal
 kafka-records report --bootstrap broker-1:9092 --output report.html        # a page for people
-kafka-records report /var/lib/kafka/data --fail-on high                    # for a job that watches
+kafka-records report /var/lib/kafka/data --fail-on high                    # exit status 3 if there is one
 ```
 
 ```python
@@ -107,19 +107,53 @@ rows that it counts or sums.
 
 `--diff OLD.json` compares with an earlier JSON document: what is new, gone, worse or better, as text, and in JSON as
 `diff`. A finding is the same one when it is of the same kind and about the same rows, whatever their number and times.
-What is summed up in one of the two reports and stands by itself in the other counts as new, or as gone. An earlier
+A finding that is summed up in one of the two reports is the same as one about its group or topic in the other, and a
+summary is new only if it names a group or topic that had no such finding; a summary names 100 of them. An earlier
 report about other groups or topics is refused. Another source, a later moment, another retention, other thresholds and
-the like are told in notes, which are `diff.notes` in JSON.
+the like are named in notes (`diff.notes` in JSON).
 
 ```python
 segments = "tests/data/topics/kafka-4.3/segments"
 earlier = read_report(segments, as_of="2026-11-21T02:12:00Z")  # or the path of a JSON document
 later = read_report(segments, diff=earlier)
 len(later.diff.new), later.diff.worse, later.diff.gone
-# (9, (), ())
+# (7, (), ())
 later.diff.notes
 # ('one of the two reports lacks tables (group_lag, lag, log_ends): what is found in them is new or gone for that',)
 ```
+
+## A job that watches
+
+`--fail-on high` ends with exit status 3 while there is a finding of that level or a worse one. `--fail-on
+new:high`, with `--diff`, does so once: when a finding is new, or has become worse, since that report. All
+[exit statuses](command.md#exit-status): 0 complete, 1 rows are missing, 2 no answer, 3 findings; 1 wins over 3.
+
+The job keeps its last report and compares with it. A new report takes its place where it is complete (0 or 3) and not
+where rows are missing: what was found there would be old news for the next run.
+
+```sh
+last=/var/lib/kafka-records/last.json
+watch="--bootstrap broker-1:9092 --no-tables --output $last.new --overwrite"
+if [ -e "$last" ]; then
+    kafka-records report $watch --diff "$last" --fail-on new:high
+else
+    kafka-records report $watch --fail-on high
+fi
+status=$?
+case $status in
+    0) ;;
+    3) echo "Kafka: something to look at since the last run: see $last" ;;
+    *) echo "the check itself failed: rows are missing (1) or there is no report (2)" ;;
+esac
+case $status in
+    0 | 3) mv "$last.new" "$last" ;;
+esac
+```
+
+What a healthy cluster passes through in moments is no finding, so that two reports, taken one after the other, say the
+same: a transaction counts from `transaction_open.open_after` on, and a group is judged when nothing has happened to it
+for `report.group_settles_within`. So the report of a stored copy never judges a group by what happened in the last 15 s
+before its last record. Where rows were missing in one of two reports, findings in them come and go for that.
 
 ## Kinds of findings
 

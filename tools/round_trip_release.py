@@ -178,7 +178,7 @@ def _send_all(cls: Any, examples: int, report: Report) -> None:
     for version in cls.VERSIONS:
         report.versions += 1
         for number in range(examples + 1):
-            # Every other message has what JSON does not carry.
+            # Every other message has what Kafka's JSON does not carry.
             plain = number % 2 == 0
             if number:
                 what = f"random message {number}"
@@ -194,7 +194,7 @@ def _send_all(cls: Any, examples: int, report: Report) -> None:
 def failures_of(message: Any, version: int, *, plain: bool) -> Iterator[str]:
     """The checks that fail for a message. All ways to write it and to read it have to agree.
 
-    `plain` says that its JSON form has everything the message has: no unknown tagged fields, no bytes of `records`.
+    `plain` says that Kafka's JSON form has everything the message has: no unknown tagged fields, no bytes of `records`.
     """
     try:
         for what, found, expected in _outcomes(message, version, plain):
@@ -214,11 +214,11 @@ def _outcomes(message: Any, version: int, plain: bool) -> Iterator[tuple[str, An
     yield "decode", cls.decode(encoded, version), message
     yield "the fast reader", _alone(cls, lambda: cls.decode(encoded, version)), message
     yield "Avro", _through_avro(message), message
+    text = json.dumps(message.to_json(version))
+    yield "the JSON form", cls.from_json(json.loads(text), version), message
     if plain:
         # Unknown tagged fields are rare, and the fast writers leave them to the walker.
         yield "the fast writer", _alone(cls, lambda: message.encode(version)), encoded
-        text = json.dumps(message.to_json(version))
-        yield "the JSON form", cls.from_json(json.loads(text), version), message
 
 
 def _through_avro(message: Any) -> Any:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from kafka_records_codegen.model.messages import Model
-from kafka_records_codegen.products import avro, enums, reference, registry, schemas, spark
+from kafka_records_codegen.products import avro, enums, jvm_schemas, reference, registry, schemas, spark
 from kafka_records_codegen.python import codecs
 from kafka_records_codegen.text.mark import Tree
 from kafka_records_codegen.text.page import Links, Package
@@ -34,6 +34,9 @@ PRODUCTS: Final = (
     Product("enums", enums.generate, ("enums.py",), "enums of the notes"),
     Product("registry", registry.generate, ("registry.py", "*__init__.py", "py.typed"), "folders, units, records"),
     Product("Spark functions", spark.generate, ("spark/*.py",), "units, records, names, types"),
+    Product(
+        "schemas for the JVM", jvm_schemas.generate, (jvm_schemas.PATH,), "folders, records, schemas, descriptions"
+    ),
     Product("Avro schemas", avro.generate, ("*.avsc",), "units, names, types, defaults"),
     Product("pages", reference.generate, ("*.md",), "pages, fields by version, wire layouts", tree="pages"),
 )

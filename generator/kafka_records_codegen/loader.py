@@ -10,7 +10,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from kafka_records_codegen.model.checks import check_message
-from kafka_records_codegen.model.messages import Folder, Message, Model, RecordPair
+from kafka_records_codegen.model.framings import check_framing, framing_of
+from kafka_records_codegen.model.messages import Folder, Message, Model
 from kafka_records_codegen.model.naming import (
     RESERVED_CONSTANTS,
     RESERVED_MODULES,
@@ -20,11 +21,12 @@ from kafka_records_codegen.model.naming import (
     spark_names,
 )
 from kafka_records_codegen.model.note_checks import Notes, check_notes, resolved_notes
-from kafka_records_codegen.model.resolve import SpecFile, resolve_module
+from kafka_records_codegen.model.resolve import SpecFile, record_pairs, resolve_module
 from kafka_records_codegen.spec.attributes import read_message
 from kafka_records_codegen.spec.notes import NOTES, NotesSpec, read_notes
 from kafka_records_codegen.spec.violations import Position, SpecErrors, SpecText, Violation, in_order
 from kafka_records_runtime.casing import upper_snake_case
+from kafka_records_runtime.framing import METADATA
 
 _LIKE_SPECS = frozenset({".json", ".json5", ".jsonc", ".yaml", ".yml"})
 _NUMBERED = ("request", "response", "metadata", "coordinator-key", "coordinator-value")
@@ -63,7 +65,7 @@ def load_with_specs(
     """As `load`, for who has to name places in the files."""
     violations: list[Violation] = []
     doubts: list[Violation] = []
-    folders: list[tuple[str, list[SpecFile], NotesSpec | None]] = []
+    folders: list[tuple[str, list[SpecFile], list[str], NotesSpec | None]] = []
     by_name: dict[str, SpecFile] = {}
     enums: dict[str, str] = {}
     for folder, paths, subfolders in _walk(specs_dir, violations):
@@ -85,12 +87,13 @@ def load_with_specs(
         if os.path.lexists(beside):
             sources.append(_read(beside, violations, older_dialect))
             notes = None if sources[-1] is None else read_notes(sources[-1])
+        check_framing([file.spec for file in files], notes, complete=complete)
         if notes is not None:
             at = beside.relative_to(specs_dir).as_posix()
             check_notes(notes, at, [file.spec for file in files], enums, complete=complete)
         violations += [violation for source in sources if source for violation in source.violations]
         doubts += [warning for source in sources if source for warning in source.warnings]
-        folders.append((folder, files, notes))
+        folders.append((folder, files, subfolders, notes))
     if strict:
         violations += [replace(warning, is_warning=False) for warning in doubts]
         doubts = []
@@ -309,20 +312,24 @@ def _modules(files: Iterable[SpecFile]) -> Iterator[tuple[str, list[SpecFile]]]:
 # ---- the model
 
 
-def _resolve_folder(folder: str, files: Sequence[SpecFile], spec: NotesSpec | None) -> Folder:
+def _resolve_folder(
+    folder: str, files: Sequence[SpecFile], subfolders: Sequence[str], spec: NotesSpec | None
+) -> Folder:
     messages: list[Message] = []
-    records: list[RecordPair] = []
+    pairs: list[tuple[Message | None, Message]] = []
     notes = Notes() if spec is None else resolved_notes(spec)
+    framing = framing_of([file.spec for file in files], spec)
     for _, group in _modules(files):
         resolved = [_noted(message, notes) for message in resolve_module(group)]
         messages += resolved
         if len(resolved) == 2:
             key, value = resolved
-            assert key.api_key is not None
-            records.append(RecordPair(key.api_key, record_name(key.name), key, value))
+            pairs.append((key, value))
+        elif framing == METADATA and resolved[0].type == "metadata":
+            pairs.append((None, resolved[0]))
     messages.sort(key=lambda message: message.source)
-    records.sort(key=lambda record: record.type)
-    return Folder(folder, tuple(messages), tuple(records), notes.retired_types, notes.enums)
+    records = record_pairs(pairs, subfolders)
+    return Folder(folder, tuple(messages), records, notes.retired_types, notes.enums)
 
 
 def _noted(message: Message, notes: Notes) -> Message:

@@ -10,7 +10,8 @@ class DecodeError(KafkaRecordsError, ValueError):
 
     `path` names the place in Python names, outermost first (`members[2].client_host`); it is empty for the
     message as a whole, and a section of tagged fields is called `tagged_fields`. `offset` is where the
-    wrong value starts, in bytes from the start of the input. `note` is what the specs add about this version of the
+    wrong value starts, in bytes from the start of the message, which for a key or value of a record is after the int16
+    that it starts with. `note` is what the specs add about this version of the
     message; it is empty if they add nothing.
     """
 

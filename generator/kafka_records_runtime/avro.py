@@ -6,8 +6,9 @@ Nothing here reads or writes Avro's own format; `fastavro` does, with these sche
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Callable, Mapping
-from importlib.resources import files
+from importlib.util import find_spec
 from typing import Any, TypeVar, cast, overload
 
 from kafka_records_runtime.errors import KafkaRecordsError
@@ -37,10 +38,12 @@ def read_schema(module: str, name: str | None = None) -> dict[str, Any]:
     record.
 
     Each of these is complete, since a key shares no type with its value. The file is parsed anew at each call; it may
-    lie in a zip file.
+    lie in a zip file. Its package is found and not imported, because that needs msgspec.
     """
     package, _, stem = module.rpartition(".")
-    schema: dict[str, Any] = json.loads(files(package).joinpath(f"{stem}.avsc").read_text(encoding="utf-8"))
+    found: Any = find_spec(package)
+    (folder,) = found.submodule_search_locations
+    schema: dict[str, Any] = json.loads(found.loader.get_data(os.path.join(folder, f"{stem}.avsc")))
     if name is None or schema["name"] == name:
         return schema
     (message,) = (field["type"][1] for field in schema["fields"] if field["type"][1]["name"] == name)

@@ -466,14 +466,14 @@ class Codec(Generic[M]):
 
         return walker.encode(self.schema, message, version)
 
-    def to_json(self, message: M, version: int) -> dict[str, Any]:
-        """`message` as Kafka's JSON converter would show it at `version`."""
+    def to_json(self, message: M, version: int, *, lossy: bool = False) -> dict[str, Any]:
+        """`message` in the JSON form of `version`; `lossy` asks for exactly what Kafka's JSON converter prints."""
         from kafka_records_runtime import jsonform
 
-        return jsonform.to_json(self.schema, message, version)
+        return jsonform.to_json(self.schema, message, version, lossy=lossy)
 
     def from_json(self, data: Mapping[str, Any], version: int) -> M:
-        """The message that Kafka's JSON converter would read from `data` at `version`."""
+        """The message that `data` holds in the JSON form of `version`."""
         from kafka_records_runtime import jsonform
 
         return jsonform.from_json(self.schema, data, version, classes=self.classes)  # type: ignore[no-any-return]

@@ -11,9 +11,31 @@ from collections.abc import Iterable, Iterator, Mapping
 from types import MappingProxyType
 from typing import Final, NamedTuple
 
-from kafka_records_runtime.errors import DecodeError, MissingRecordType, MissingValueVersion, plural
+from kafka_records_runtime.errors import (
+    DecodeError,
+    FramingError,
+    MissingRecordType,
+    MissingValueVersion,
+    UnexpectedKey,
+    UnsupportedVersion,
+    plural,
+)
 from kafka_records_runtime.errors import number as number_text
-from kafka_records_runtime.framing import KEY_VERSION, PREFIX, prefix_of, record_type_of, value_version_of
+from kafka_records_runtime.framing import (
+    FRAME_VERSION,
+    KEY_VERSION,
+    METADATA,
+    PREFIX,
+    api_key_at,
+    bytes_behind,
+    end_frame,
+    framing_of,
+    prefix_of,
+    record_type_of,
+    start_frame,
+    unknown_api_key,
+    value_version_of,
+)
 from kafka_records_runtime.layout import versions_of
 from kafka_records_runtime.schema import MessageSchema, RecordSchema, RetiredType, covers
 from kafka_records_runtime.walker import TrailStep, walk
@@ -27,6 +49,9 @@ _PATH_WIDTH: Final = 80
 class Line(NamedTuple):
     """`length` bytes at `offset`: the bytes in hex (shortened), the path indented by its depth, type and
     value.
+
+    `offset` counts from the first byte of what the heading above names: of the message, where it names one, after the
+    int16 that a key or a value starts with. Errors count so too.
 
     A line without bytes of its own (`offset` None) is a heading or, with type `error`, what ended the
     reading.
@@ -46,24 +71,26 @@ class Line(NamedTuple):
         return columns.rstrip()
 
 
-def explain_message(
-    schema: MessageSchema, version: int, data: bytes, *, start: int = 0, lenient: bool = False
-) -> Iterator[Line]:
-    """Explain the message that begins at byte `start` of `data`; never raises for what is wrong with the
-    bytes.
+def explain_message(schema: MessageSchema, version: int, data: bytes, *, lenient: bool = False) -> Iterator[Line]:
+    """Explain the message `data`; never raises for what is wrong with the bytes.
 
-    Offsets count from the start of `data`. A version the message does not have is one line that says so and
-    one with the bytes. With `lenient`, what Kafka accepts does not end the explanation.
+    A version the message does not have ends the explanation like any error. With `lenient`, what Kafka accepts does
+    not end it.
     """
+    yield from _explain_message(schema, version, data, lenient=lenient, allows_rest=True)
+
+
+def _explain_message(
+    schema: MessageSchema, version: int, data: bytes, *, lenient: bool, allows_rest: bool
+) -> Iterator[Line]:
+    yield Line(None, "", "", "", f"{schema.name} v{number_text(version)}, {plural(len(data), 'byte')}")
     if not covers(schema.versions, version):
-        known = _versions_text(versions_of(schema))
-        yield Line(None, "", "", "", f"{schema.name} has no version {number_text(version)} ({known})")
-        yield from _unread(data, start, "not read")
+        yield from _unread(data, 0, "not read")
+        yield Line(None, "", "", "error", str(UnsupportedVersion(schema.name, version, versions_of(schema))))
         return
-    yield Line(None, "", "", "", f"{schema.name} v{version}, {plural(len(data) - start, 'byte')}")
-    end = start
+    end = 0
     try:
-        for step in walk(schema, version, data, start, lenient):
+        for step in walk(schema, version, data, lenient=lenient):
             end = max(end, step.offset + step.length)
             yield _line(step, data)
     except DecodeError as error:
@@ -71,6 +98,8 @@ def explain_message(
         yield Line(None, "", error.path, "error", str(error))
     else:
         yield from _unread(data, end, "left over")
+        if end < len(data) and not allows_rest:
+            yield Line(None, "", "", "error", str(bytes_behind(schema, version, end, len(data) - end)))
 
 
 def explain_record(
@@ -83,8 +112,11 @@ def explain_record(
 
     Keys and values are read as Kafka's coordinators read them: leniently, and bytes left over are shown. A
     `value` of None is a tombstone; a `key` of None is shown as missing, and without its type the value is
-    only bytes.
+    only bytes. In metadata framing the value has the type, and there is neither key nor tombstone.
     """
+    if framing_of(records) == METADATA:
+        yield from _explain_metadata(records, retired, key, value)
+        return
     if key is None:
         yield Line(None, "", "", "", "no key")
     else:
@@ -101,6 +133,10 @@ def explain_key(
 ) -> Iterator[Line]:
     """Explain the key of a record alone, as `explain_record` does."""
     yield Line(None, "", "", "", f"key, {plural(len(key), 'byte')}")
+    if framing_of(records) == METADATA:
+        yield from _unread(key, 0, "not read")
+        yield Line(None, "", "", "error", str(UnexpectedKey(len(key))))
+        return
     yield from _explain_key(records, retired, key)
 
 
@@ -124,15 +160,18 @@ def _explain_key(records: Mapping[int, RecordSchema], retired: Mapping[int, Reti
         yield Line(None, "", "", "error", str(error))
         return
     record = records.get(number)
-    if record is not None:
-        name = record.name
-    else:
-        name = ", ".join(retired[number]) if number in retired else "unknown record type"
+    name = _type_name(record, retired.get(number), "unknown record type")
     yield Line(0, _hex(key[: PREFIX.size]), "record type", "int16", f"{number} ({name})")
     if record is None:
         yield from _unread(key, PREFIX.size, "not read")
     else:
-        yield from explain_message(record.key, KEY_VERSION, key, start=PREFIX.size, lenient=True)
+        yield from explain_message(record.key, KEY_VERSION, key[PREFIX.size :], lenient=True)
+
+
+def _type_name(record: RecordSchema | None, retired: RetiredType | None, unknown: str) -> str:
+    if record is not None:
+        return record.name
+    return unknown if retired is None else ", ".join(retired)
 
 
 def _explain_value(record: RecordSchema | None, value: bytes) -> Iterator[Line]:
@@ -146,7 +185,36 @@ def _explain_value(record: RecordSchema | None, value: bytes) -> Iterator[Line]:
     if record is None:
         yield from _unread(value, PREFIX.size, "not read")
     else:
-        yield from explain_message(record.value, version, value, start=PREFIX.size, lenient=True)
+        yield from explain_message(record.value, version, value[PREFIX.size :], lenient=True)
+
+
+def _explain_metadata(
+    records: Mapping[int, RecordSchema], retired: Mapping[int, RetiredType], key: bytes | None, value: bytes | None
+) -> Iterator[Line]:
+    if key is not None:
+        yield from explain_key(records, key)
+    if value is None:
+        yield Line(None, "", "", "", "no value")
+    else:
+        yield Line(None, "", "", "", f"value, {plural(len(value), 'byte')}")
+    read = 0
+    try:
+        number, at = start_frame(None, value)
+        assert value is not None
+        read, key_at = at, api_key_at(value)
+        record = records.get(number)
+        name = _type_name(record, retired.get(number), "unknown api key")
+        yield Line(0, _hex(value[:key_at]), "frame version", "uvarint", str(FRAME_VERSION))
+        yield Line(key_at, _hex(value[key_at:at]), "api key", "uvarint", f"{number} ({name})")
+        if record is None:
+            raise unknown_api_key(value)
+        version, read = end_frame(value, at)
+        yield Line(at, _hex(value[at:read]), "value version", "uvarint", str(version))
+    except FramingError as error:
+        yield from _unread(value or b"", read, "not read")
+        yield Line(None, "", "", "error", str(error))
+        return
+    yield from _explain_message(record.value, version, value[read:], lenient=True, allows_rest=False)
 
 
 def _line(step: TrailStep, data: bytes) -> Line:
@@ -180,11 +248,3 @@ def _unread(data: bytes, start: int, label: str) -> Iterator[Line]:
 def _hex(raw: bytes) -> str:
     text = raw[:_HEX_BYTES].hex(" ")
     return f"{text} …" if len(raw) > _HEX_BYTES else text
-
-
-def _versions_text(versions: range) -> str:
-    if not versions:
-        return "it has none"
-    if len(versions) == 1:
-        return f"it has only version {versions[0]}"
-    return f"it has {versions[0]} to {versions[-1]}"

@@ -1,39 +1,55 @@
-"""Framing of the records of a coordinator topic: key = int16 record type + message, value = int16 version + message.
+"""Framing: what comes before the messages of a record, which says of which type and version they are.
 
-The int16 is the *prefix* of a key or value. This module is the home of what it looks like: its bytes, how it is split
-off and written, and which error a record without one gets. Two modules have the same for many rows at a time, with
-the width and the byte order from here: `kafka_records_engine.columns.framing_in_columns` for Arrow columns and
-`kafka_records_engine.spark.framing_in_jvm` for Spark expressions. Tests hold them against the functions here.
+`COORDINATOR`: the key is an int16 record type and a message, the value an int16 version and a message. The int16 is the
+*prefix* of a key or value. The rules are those of Kafka's `CoordinatorRecordSerde`: it always reads the key at version
+0, checks the version of the value against the versions of its type, and ignores bytes behind a message. Kafka's readers
+throw away a record of an unknown type or version; a decoded record keeps its bytes (`records`).
 
-The rules are those of Kafka's `CoordinatorRecordSerde`: it always reads the key at version 0, checks the version of the
-value against the versions of its type, and ignores bytes behind a message. Kafka's readers throw away a record of an
-unknown type or version; `Record` keeps its bytes.
+`METADATA`: there is no key. The value is a *frame* and a message; the frame is a frame version, an api key, which is
+the record type, and the version of the message, each an unsigned varint. The rules are those of `MetadataRecordSerde`:
+it refuses another frame version, an unknown api key and bytes behind the message. (It cuts numbers above 2147483647 to
+their last 16 bits; here every number above 32767 is refused.)
+
+This module is the home of what both look like: their bytes, how they are split off and written, and which error a
+record without them gets. Two modules have the same for many rows at a time, with the width and the byte order from
+here: `kafka_records_engine.columns.framing_in_columns` for Arrow columns, `kafka_records_engine.spark.framing_in_jvm`
+for Spark expressions. Tests hold them against the functions here.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
-from importlib import import_module
 from struct import Struct
-from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Final, Protocol, cast
+from typing import TYPE_CHECKING, Any, Final, cast
 
-from kafka_records_runtime.buffers import as_bytes
 from kafka_records_runtime.errors import (
     DecodeError,
     FramingError,
+    InvalidFrameNumber,
     MissingRecordType,
     MissingValueVersion,
     NullKey,
-    UnsupportedVersion,
-    WrongType,
+    NullValue,
+    TrailingBytes,
+    TruncatedFrame,
+    UnexpectedKey,
+    UnknownApiKey,
+    UnknownFrameVersion,
 )
+from kafka_records_runtime.framing_names import COORDINATOR as COORDINATOR
+from kafka_records_runtime.framing_names import METADATA as METADATA
+from kafka_records_runtime.framing_names import Framing as Framing
 from kafka_records_runtime.string_limit import MAX_STRING
 
 if TYPE_CHECKING:
-    from kafka_records_runtime.codec import Codec
+    from collections.abc import Mapping
+
     from kafka_records_runtime.schema import MessageSchema, RecordSchema
+
+
+def framing_of(records: Mapping[int, RecordSchema]) -> Framing:
+    """The framing of a topic's records, which all have the same."""
+    return next((record.framing for record in records.values()), COORDINATOR)
+
 
 PREFIX: Final = Struct(">h")
 """What stands before a message: the record type of a key, the version of a value. NumPy takes `PREFIX.format` too."""
@@ -108,100 +124,98 @@ def message_start(text: bytes) -> bytes | None:
     return framed(len(text), text) if len(text) <= MAX_STRING else None
 
 
+# -- the frame of a metadata record ------------------------------------------------------------------------------------
+
+FRAME_VERSION: Final = 1
+"""The frame version that Kafka writes. Version 0 was that of a preview, in 2.8."""
+
+MOST_IN_FRAME: Final = 32767
+"""The highest api key or version that a frame can name."""
+
+_LONGEST_VARINT: Final = 5
+
+
+def start_frame(key: bytes | None, value: bytes | None) -> tuple[int, int]:
+    """The api key of a metadata record, and where the version begins that follows it. Raises a FramingError."""
+    if key is not None:
+        raise UnexpectedKey(len(key))
+    if value is None:
+        raise NullValue
+    frame_version, at = _frame_number(value, 0, "frame version")
+    if frame_version != FRAME_VERSION:
+        raise UnknownFrameVersion(frame_version)
+    return _frame_number(value, at, "api key")
+
+
+def end_frame(value: bytes, at: int) -> tuple[int, int]:
+    """The version of a message, which is at byte `at` of the value, and where the message begins. Raises a
+    FramingError."""
+    return _frame_number(value, at, "version")
+
+
+def numbers_of_frame(value: bytes | None) -> tuple[int | None, int | None]:
+    """The api key and the version of a value; None for each that cannot be read."""
+    try:
+        api_key, at = start_frame(None, value)
+    except FramingError:
+        return None, None
+    try:
+        return api_key, end_frame(cast(bytes, value), at)[0]
+    except FramingError:
+        return api_key, None
+
+
+def unknown_api_key(value: bytes) -> UnknownApiKey:
+    """The error of a value whose api key no record of its topic has."""
+    return UnknownApiKey(start_frame(None, value)[0], api_key_at(value))
+
+
+def api_key_at(value: bytes) -> int:
+    """The byte of a value at which its api key begins. Raises a FramingError."""
+    return _frame_number(value, 0, "frame version")[1]
+
+
+def in_frame(api_key: int, version: int, message: bytes) -> bytes:
+    """The value of a metadata record: its frame, then the message."""
+    return b"".join((*map(_varint, (FRAME_VERSION, api_key, version)), message))
+
+
+def frame_start(api_key: int) -> bytes:
+    """The first bytes of the values of an api key, as Kafka writes them."""
+    return _varint(FRAME_VERSION) + _varint(api_key)
+
+
+def bytes_behind(message: MessageSchema, version: int, used: int, left: int) -> DecodeError:
+    """The error of `left` bytes behind a message of `used` bytes, for records that may not have any."""
+    from kafka_records_runtime.failure import ReadFailure
+
+    return ReadFailure(TrailingBytes, used, left).located(message, version)
+
+
+def _frame_number(value: bytes, at: int, part: str) -> tuple[int, int]:
+    """The number of a frame that is at byte `at`, and where the next one begins."""
+    found = 0
+    for index, byte in enumerate(value[at : at + _LONGEST_VARINT]):
+        found |= (byte & 0x7F) << (7 * index)
+        if byte < 0x80:
+            if found > MOST_IN_FRAME:
+                raise InvalidFrameNumber(part, at, f"is {found}, {MOST_IN_FRAME} is the limit")
+            return found, at + index + 1
+    if len(value) < at + _LONGEST_VARINT:
+        raise TruncatedFrame(part, at, len(value))
+    raise InvalidFrameNumber(part, at, f"has more than {_LONGEST_VARINT} bytes")
+
+
+def _varint(number: int) -> bytes:
+    out = bytearray()
+    while number >= 0x80:
+        out.append(number & 0x7F | 0x80)
+        number >>= 7
+    out.append(number)
+    return bytes(out)
+
+
 # -- records -----------------------------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True)
-class Record:
-    """One decoded record of a coordinator topic.
-
-    `key` is the typed key. A record of an unknown type has the bytes of its key there, and no `name` unless the type
-    is retired. `value` is the typed value, None for a tombstone, and the bytes of the value if its type or version is
-    unknown. `value_version` is None for tombstones and unknown types.
-    `key_bytes_left` and `value_bytes_left` count the bytes behind the messages, which Kafka ignores. `leniencies` names
-    everything else that a strict reader would have refused, once for each time. A record with bytes left or leniencies
-    has its bytes in `raw_key` and `raw_value`, because `key` and `value` may not give them back; these are None for
-    every other record.
-    """
-
-    record_type: int
-    name: str | None
-    key: Any
-    value: Any
-    value_version: int | None
-    key_bytes_left: int = 0
-    value_bytes_left: int = 0
-    leniencies: tuple[str, ...] = ()
-    raw_key: bytes | None = None
-    raw_value: bytes | None = None
-
-    @property
-    def is_lenient(self) -> bool:
-        """Whether a strict reader would have refused the record; `raw_key` and `raw_value` are its bytes then."""
-        return bool(self.leniencies or self.key_bytes_left or self.value_bytes_left)
-
-    @property
-    def is_tombstone(self) -> bool:
-        """Whether the record deletes its key."""
-        return self.value is None
-
-    @property
-    def is_known_type(self) -> bool:
-        """False when this build has no schema for the type: `key` and `value` are bytes."""
-        return not isinstance(self.key, bytes)
-
-    @property
-    def is_known_version(self) -> bool:
-        """False when the value is kept as bytes because this build has no such version of it."""
-        return self.value_version is None or not isinstance(self.value, bytes)
-
-
-class RecordType(Protocol):
-    """Reads the records of one type, by generated classes or by schemas."""
-
-    @property
-    def name(self) -> str: ...
-
-    @property
-    def value_versions(self) -> range: ...
-
-    def read_key(self, body: bytes, leniencies: list[str]) -> tuple[Any, int]: ...
-
-    def read_value(self, body: bytes, version: int, leniencies: list[str]) -> tuple[Any, int]: ...
-
-
-def read_record(
-    types: Mapping[int, RecordType],
-    key: bytes | bytearray | memoryview | None,
-    value: bytes | bytearray | memoryview | None,
-    retired: Mapping[int, str] = MappingProxyType({}),
-) -> Record:
-    """Decode one record with the readers in `types`; `retired` has names for types that are gone.
-
-    Raises NullKey, MissingRecordType or MissingValueVersion for bytes that are not framed, and the DecodeError of
-    the message for bytes that do not parse. Unknown types and versions are not errors.
-    """
-    if key is None:
-        raise unframed_key(None)
-    key, value = as_bytes(key), None if value is None else as_bytes(value)
-    number, message = split_key(key)
-    kind = types.get(number)
-    if kind is None:
-        return Record(number, retired.get(number), key, value, None)
-    leniencies: list[str] = []
-    typed_key, used = kind.read_key(message, leniencies)
-    key_bytes_left = len(message) - used
-    typed_value: Any = value
-    version, value_bytes_left = None, 0
-    if value is not None:
-        version, message = split_value(value)
-        if version in kind.value_versions:
-            typed_value, used = kind.read_value(message, version, leniencies)
-            value_bytes_left = len(message) - used
-    raw = (key, value) if leniencies or key_bytes_left or value_bytes_left else (None, None)
-    return Record(
-        number, kind.name, typed_key, typed_value, version, key_bytes_left, value_bytes_left, tuple(leniencies), *raw
-    )
 
 
 class SchemaRecordType:
@@ -212,6 +226,8 @@ class SchemaRecordType:
 
         self.schema = schema
         self.name = schema.name
+        self.value_name = schema.value.name
+        self.value_schema = schema.value
         lowest, highest = schema.value.versions or (0, -1)
         self.value_versions = range(lowest, highest + 1)
         self._decode = walker.decode
@@ -224,101 +240,3 @@ class SchemaRecordType:
 
     def _read(self, schema: Any, body: bytes, version: int, leniencies: list[str]) -> tuple[Any, int]:
         return self._decode(schema, body, version, lenient=True, allow_trailing=True, leniencies=leniencies)
-
-
-class CodecRecordType:
-    """Reads records into generated classes, which it imports when it reads the first such record."""
-
-    def __init__(self, name: str, module: str, key_class: str, value_class: str) -> None:
-        self.name = name
-        self._module = module
-        self._key_class = key_class
-        self._value_class = value_class
-
-    @property
-    def key_class(self) -> Any:
-        return getattr(import_module(self._module), self._key_class)
-
-    @property
-    def value_class(self) -> Any:
-        return getattr(import_module(self._module), self._value_class)
-
-    @property
-    def value_versions(self) -> range:
-        return cast(range, self.value_class.VERSIONS)
-
-    def read_key(self, body: bytes, leniencies: list[str]) -> tuple[Any, int]:
-        return _read_typed(self.key_class, body, KEY_VERSION, leniencies)
-
-    def read_value(self, body: bytes, version: int, leniencies: list[str]) -> tuple[Any, int]:
-        return _read_typed(self.value_class, body, version, leniencies)
-
-
-def _read_typed(cls: Any, body: bytes, version: int, leniencies: list[str]) -> tuple[Any, int]:
-    try:
-        return cast("tuple[Any, int]", cls.decode_prefix(body, version))
-    except DecodeError:
-        codec = cast("Codec[Any]", cls.CODEC)
-        return codec.decode_lenient(body, version, leniencies)
-
-
-class RecordSet:
-    """The record types of one topic, for `decode_record` and `encode_record` of its generated package.
-
-    `retired` has the names of types that are known to be gone.
-    """
-
-    def __init__(self, types: Mapping[int, CodecRecordType], retired: Mapping[int, str] = MappingProxyType({})) -> None:
-        self.types = types
-        self.retired = retired
-
-    def decode(
-        self, key: bytes | bytearray | memoryview | None, value: bytes | bytearray | memoryview | None
-    ) -> Record:
-        """See `read_record`."""
-        return read_record(self.types, key, value, self.retired)
-
-    def encode(self, key: Any, value: Any, value_version: int | None) -> tuple[bytes, bytes | None]:
-        """Frame `key` and `value`. It leaves `bytes` as they are; a `value` of None is a tombstone."""
-        if isinstance(key, bytes):
-            if value is not None and not isinstance(value, bytes):
-                raise WrongType(
-                    "record", None, "value", "bytes or None, because the key is bytes", type(value).__name__
-                )
-            return key, value
-        number, kind = self._type_of(key)
-        framed_key = framed(number, key.encode(KEY_VERSION))
-        if value is None or isinstance(value, bytes):
-            _check_framed(kind.name, value, value_version)
-            return framed_key, value
-        if not isinstance(value, kind.value_class):
-            raise WrongType(kind.name, value_version, "value", kind.value_class.__name__, type(value).__name__)
-        version = kind.value_versions[-1] if value_version is None else value_version
-        if not isinstance(version, int):
-            raise TypeError(f"a version is an int, not {type(version).__name__}")
-        if version not in kind.value_versions:
-            raise UnsupportedVersion(kind.value_class.__name__, version, kind.value_versions)
-        return framed_key, framed(version, value.encode(version))
-
-    def _type_of(self, key: Any) -> tuple[int, CodecRecordType]:
-        number = getattr(key, "RECORD_TYPE", None)
-        kind = self.types.get(number) if isinstance(number, int) else None
-        if kind is None or not isinstance(key, kind.key_class):
-            raise WrongType("record", None, "key", "bytes or a key class of this topic", type(key).__name__)
-        return cast(int, number), kind
-
-
-def _check_framed(name: str, value: bytes | None, version: int | None) -> None:
-    """Refuse a version for a tombstone, which has none, and for bytes that start with another one."""
-    if version is None:
-        return
-    if value is None:
-        raise WrongType(name, version, "value_version", "None, because a tombstone has no version", "int")
-    found = value_version_of(value)
-    if found != version:
-        raise UnsupportedVersion(f"the value of {name} as given", version, range(found, found + 1))
-
-
-def schema_record_types(schemas: Mapping[int, RecordSchema]) -> dict[int, SchemaRecordType]:
-    """Readers into plain values for the `RECORDS` of a generated `schemas.<folder>` module."""
-    return {number: SchemaRecordType(schema) for number, schema in schemas.items()}

@@ -1,12 +1,17 @@
 """Messages as Kafka's JSON converters print and read them (`JsonConverterGenerator` of Kafka's generator).
 
 Keys are Kafka's lowerCamel names in declared order, tagged fields at their declared place. Untagged fields of
-the version always appear, tagged ones only when they differ from their default; unknown tags never do. uuid
-is Kafka's 22-character text, bytes are padded base64, records are always the empty text.
+the version always appear, tagged ones only when they differ from their default. uuid is Kafka's 22-character text,
+bytes are padded base64.
 
-Three things differ from Kafka. A null is refused in both directions if the version has none there. An int8 of 128 to
-256 is refused; Kafka wraps it. "Infinity", "-Infinity" and "NaN" are read as the float64 that Kafka prints that way;
-Kafka cannot read them.
+Two things are added to Kafka's form, which loses them: the bytes of `records` fields, as base64, where Kafka prints the
+empty text; and unknown tagged fields, as the last member of their struct, `unknown_tagged_fields`, a list of
+`{"tag": 7, "data": "base64"}`. Kafka's converters read the first and ignore the second. With `lossy` the form is
+exactly Kafka's. Names of fields have no `_`, so none of them is `unknown_tagged_fields`.
+
+Four things differ from Kafka in what is taken. A null is refused in both directions if the version has none there. An
+int8 of 128 to 256 is refused; Kafka wraps it. "Infinity", "-Infinity" and "NaN" are read as the float64 that Kafka
+prints that way; Kafka cannot read them. A key that is not a field is refused; Kafka ignores it.
 """
 
 from __future__ import annotations
@@ -17,8 +22,9 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from kafka_records_runtime import scalars, wire
+from kafka_records_runtime.close_names import close_name
 from kafka_records_runtime.defaults import default_of, is_default, member_getter
-from kafka_records_runtime.errors import JsonError, NullNotAllowed
+from kafka_records_runtime.errors import JsonError, NullNotAllowed, TagsNotSupported
 from kafka_records_runtime.failure import WriteFailure, join_path
 from kafka_records_runtime.layout import UNKNOWN_TAGS, FieldLayout, check_version, struct_layouts
 from kafka_records_runtime.schema import MessageSchema
@@ -28,15 +34,16 @@ from kafka_records_runtime.writers import check_absent, check_keys, member
 _FLOAT_TEXTS: Final = {"Infinity": math.inf, "-Infinity": -math.inf, "NaN": math.nan}
 
 
-def to_json(schema: MessageSchema, value: Any, version: int) -> dict[str, Any]:
+def to_json(schema: MessageSchema, value: Any, version: int, *, lossy: bool = False) -> dict[str, Any]:
     """`value` (a dict tree or an object with attributes) as Kafka's JSON converter shows it at `version`.
 
-    The result holds dicts, lists, str, int, float, bool and None. Raises UnsupportedVersion, or an
+    The bytes of `records` fields and unknown tagged fields are there too, unless `lossy` asks for what Kafka prints
+    and nothing else. The result holds dicts, lists, str, int, float, bool and None. Raises UnsupportedVersion, or an
     EncodeError with the path of a field that the version cannot carry.
     """
     check_version(schema, version)
     try:
-        return _Printer(schema, version).struct(schema.root.name, value)
+        return _Printer(schema, version, lossy).struct(schema.root.name, value)
     except WriteFailure as failure:
         raise failure.located(schema.name, version) from None
 
@@ -44,9 +51,9 @@ def to_json(schema: MessageSchema, value: Any, version: int) -> dict[str, Any]:
 def from_json(schema: MessageSchema, data: Any, version: int, classes: Mapping[str, Any] | None = None) -> Any:
     """The message in `data`, in the form `walker.decode` gives (`classes` is the same mapping as there).
 
-    An untagged field of the version must be there; tagged fields and fields of other versions may be. Keys
-    that name no field are ignored, as Kafka ignores them. Raises UnsupportedVersion, or JsonError with the
-    path in JSON names.
+    An untagged field of the version must be there; tagged fields, fields of other versions and, if the version has
+    them, `unknown_tagged_fields` may be. Raises UnsupportedVersion, or JsonError with the path in JSON names, for a key
+    that is not a field too.
     """
     check_version(schema, version)
     try:
@@ -57,9 +64,11 @@ def from_json(schema: MessageSchema, data: Any, version: int, classes: Mapping[s
 
 
 class _Printer:
-    def __init__(self, schema: MessageSchema, version: int) -> None:
+    def __init__(self, schema: MessageSchema, version: int, lossy: bool) -> None:
         self._schema = schema
         self._layouts = struct_layouts(schema, version)
+        self._is_flexible = schema.is_flexible(version)
+        self._lossy = lossy
 
     def struct(self, name: str, value: Any) -> dict[str, Any]:
         if value is None:
@@ -80,7 +89,18 @@ class _Printer:
             if layout is not None:
                 failure.parts.append(layout.field.name)
             raise
+        if not self._lossy and get(UNKNOWN_TAGS, ()):
+            printed[UNKNOWN_TAGS] = self._unknown_tags(get(UNKNOWN_TAGS, ()))
         return printed
+
+    def _unknown_tags(self, unknown: Any) -> list[dict[str, Any]]:
+        try:
+            if not self._is_flexible:
+                raise WriteFailure(TagsNotSupported)
+            return [_print_unknown_tag(each) for each in scalars.as_items(unknown)]
+        except WriteFailure as failure:
+            failure.parts.append(UNKNOWN_TAGS)
+            raise
 
     def _field(self, layout: FieldLayout, value: Any) -> Any:
         if value is None:
@@ -105,10 +125,17 @@ class _Printer:
         return printed
 
     def _single(self, base: str, is_struct: bool, value: Any) -> Any:
-        return self.struct(base, value) if is_struct else _print_primitive(base, value)
+        return self.struct(base, value) if is_struct else _print_primitive(base, value, self._lossy)
 
 
-def _print_primitive(base: str, value: Any) -> Any:
+def _print_unknown_tag(tagged: Any) -> dict[str, Any]:
+    if not isinstance(tagged, tuple) or len(tagged) != 2:
+        raise scalars.wrong_type("a pair of int and bytes", tagged)
+    tag, data = tagged
+    return {"tag": int(scalars.as_integer(tag, "int32")), "data": b64encode(scalars.as_raw(data)).decode("ascii")}
+
+
+def _print_primitive(base: str, value: Any, lossy: bool) -> Any:
     if base in wire.INTEGERS:
         return int(scalars.as_integer(value, base))
     match base:
@@ -120,11 +147,9 @@ def _print_primitive(base: str, value: Any) -> Any:
             return str(Uuid(scalars.as_uuid(value)))
         case "string":
             return str(scalars.as_text(value))
-        case "records":
-            scalars.as_raw(value)
-            return ""
         case _:
-            return b64encode(scalars.as_raw(value)).decode("ascii")
+            raw = scalars.as_raw(value)
+            return "" if lossy and base == "records" else b64encode(raw).decode("ascii")
 
 
 def _print_float(value: float) -> float | str:
@@ -145,12 +170,14 @@ class _Parser:
     def __init__(self, schema: MessageSchema, version: int, classes: Mapping[str, Any] | None) -> None:
         self._schema = schema
         self._layouts = struct_layouts(schema, version)
+        self._has_unknown_tags = schema.is_flexible(version)
         self._classes = classes
 
     def struct(self, name: str, data: Any) -> Any:
         if not isinstance(data, Mapping):
             raise _JsonFailure(f"is {_describe(data)}, expected an object")
         values: dict[str, Any] = {}
+        self._check_keys(name, data)
         for layout in self._layouts[name].fields:
             field = layout.field
             try:
@@ -164,8 +191,18 @@ class _Parser:
                 failure.parts.append(field.json_name)
                 raise
         if self._schema.flexible is not None:
-            values[UNKNOWN_TAGS] = ()
+            values[UNKNOWN_TAGS] = _parse_unknown_tags(data.get(UNKNOWN_TAGS, ()))
         return values if self._classes is None else self._classes[name](**values)
+
+    def _check_keys(self, name: str, data: Mapping[Any, Any]) -> None:
+        names = [layout.field.json_name for layout in self._layouts[name].fields]
+        if self._has_unknown_tags:
+            names.append(UNKNOWN_TAGS)
+        for key in data:
+            if key not in names:
+                close = close_name(str(key), names)
+                hint = "" if close is None else f"; did you mean {close}?"
+                raise _JsonFailure(f"has the key {key!r}, which is not a field{hint}")
 
     def _field(self, layout: FieldLayout, data: Any) -> Any:
         field = layout.field
@@ -215,6 +252,20 @@ def _parse_primitive(base: str, data: Any) -> Any:
                 return b64decode(_text_of(data), validate=True)
             except ValueError:
                 raise _JsonFailure("is not base64") from None
+
+
+def _parse_unknown_tags(data: Any) -> tuple[tuple[int, bytes], ...]:
+    """Tags are taken in any order, as a lenient reader takes them; `encode` checks the order."""
+    try:
+        if not isinstance(data, list | tuple):
+            raise _JsonFailure(f"is {_describe(data)}, expected an array")
+        for each in data:
+            if not isinstance(each, Mapping) or each.keys() != {"tag", "data"}:
+                raise _JsonFailure("has something other than objects with tag and data")
+        return tuple((_parse_integer("int32", each["tag"]), _parse_primitive("bytes", each["data"])) for each in data)
+    except _JsonFailure as failure:
+        failure.parts.append(UNKNOWN_TAGS)
+        raise
 
 
 def _parse_integer(base: str, data: Any) -> int:

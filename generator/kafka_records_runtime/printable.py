@@ -1,7 +1,7 @@
 """Text that comes from files, as a terminal may see it.
 
 Names of files, group ids and metadata are whatever somebody chose: line breaks that end a line too early, escape
-sequences that a terminal obeys, marks that turn the direction of the text that follows them, bytes that are no UTF-8.
+sequences that a terminal obeys, marks that turn the direction of the text that follows them, bytes that are not UTF-8.
 """
 
 from __future__ import annotations

@@ -15,6 +15,7 @@ from functools import cached_property
 from typing import Final, NamedTuple
 
 from kafka_records_runtime.errors import SchemaFormatError
+from kafka_records_runtime.framing_names import COORDINATOR, Framing
 from kafka_records_runtime.uuids import ZERO_UUID
 
 FORMAT: Final = 1
@@ -169,13 +170,24 @@ class MessageSchema:
 
 @dataclass(frozen=True)
 class RecordSchema:
-    """A record type of a topic: the number its keys start with, its name, and the schemas of key and
-    value."""
+    """A record type of a topic: its number, its name, and the schemas of key and value.
+
+    `framing` says where the number is and what else comes before the messages (`kafka_records_runtime.framing`). The
+    records of metadata framing have no key, and `type` is their api key.
+    """
 
     type: int
     name: str
-    key: MessageSchema
+    key_or_none: MessageSchema | None
     value: MessageSchema
+    framing: Framing = COORDINATOR
+
+    @property
+    def key(self) -> MessageSchema:
+        """The schema of the key. Raises ValueError for a metadata record, which has none."""
+        if self.key_or_none is None:
+            raise ValueError(f"{self.name} is a metadata record, and they have no keys")
+        return self.key_or_none
 
 
 class RetiredType(NamedTuple):

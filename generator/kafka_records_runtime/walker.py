@@ -60,17 +60,15 @@ def decode(
     return value, cursor.pos
 
 
-def walk(
-    schema: MessageSchema, version: int, data: bytes, start: int = 0, lenient: bool = False
-) -> Iterator[TrailStep]:
-    """Yield a step for everything in the message that begins at byte `start` of `data`, in wire order.
+def walk(schema: MessageSchema, version: int, data: bytes, lenient: bool = False) -> Iterator[TrailStep]:
+    """Yield a step for everything in the message that `data` starts with, in wire order.
 
-    Offsets count from the start of `data`. Whatever follows the message is left to the caller. When the
-    message breaks, the steps before the break are yielded first, then the DecodeError is raised.
+    Whatever follows the message is left to the caller. When the message breaks, the steps before the break are
+    yielded first, then the DecodeError is raised.
     """
     check_version(schema, version)
     trail = Trail()
-    cursor = ByteCursor(as_bytes(data), start, lenient=lenient, trail=trail)
+    cursor = ByteCursor(as_bytes(data), lenient=lenient, trail=trail)
     broken: ReadFailure | None = None
     try:
         message_reader(schema, version, recording=True)(cursor)

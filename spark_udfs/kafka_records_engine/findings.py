@@ -35,6 +35,16 @@ UNREACHABLE_LOG: Final = "UnreachableLog"
 FORBIDDEN_LOG: Final = "ForbiddenLog"
 """The `reason` of damage to an answer whose log is whole: whoever runs this may not read a file of it."""
 
+MISSING_RIGHT: Final = "MissingRight"
+"""The `reason` of damage to an answer that lacks what an ACL hides: the text names operation, resource type and
+name."""
+
+ABSENT_TOPIC: Final = "AbsentTopic"
+"""The `reason` of a note that a cluster does not have the topic of a coordinator yet: no client has needed it."""
+
+READ_MOMENTS: Final = "ReadMoments"
+"""The `reason` of a note that says at which moments brokers were asked for what an answer compares."""
+
 DELETED_MEANWHILE: Final = "DeletedMeanwhile"
 """The `reason` of a note about offsets that were deleted between the moment when a log was found and that when they
 were to be read."""
@@ -58,13 +68,16 @@ last."""
 UNMADE_CHECKS: Final = "UnmadeChecks"
 """The `reason` of a note that says what could not be checked, and what it takes."""
 
+ABSENT_GROUP: Final = "AbsentGroup"
+"""The `reason` of a note that no row is about a group that was asked for by name."""
+
 OTHER_PARTITIONS: Final = "OtherPartitions"
 """The `reason` of a note that a topic has more partitions than was given."""
 
 NOT_WRITTEN: Final = "NotWritten"
 """The `reason` of damage to an answer in a form that cannot hold one of its rows."""
 
-OF_LOGS: Final = (DAMAGED_LOG, UNREAD_LOG, UNREACHABLE_LOG, FORBIDDEN_LOG, DELETED_MEANWHILE)
+OF_LOGS: Final = (DAMAGED_LOG, UNREAD_LOG, UNREACHABLE_LOG, FORBIDDEN_LOG, MISSING_RIGHT, DELETED_MEANWHILE)
 """The reasons that are about logs and not about what a record holds."""
 
 

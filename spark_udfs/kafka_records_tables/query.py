@@ -184,7 +184,7 @@ def _value(column: Column, text: str) -> str | int | bool | datetime:
     kind = column.type
     if kind == "string":
         if not _is_utf_8(text):
-            raise QueryError(f"{text!r} is no UTF-8: no {column.name} can be compared with it")
+            raise QueryError(f"{text!r} is not UTF-8: no {column.name} can be compared with it")
         return text
     if kind == "bool":
         if text.lower() not in ("true", "false"):
@@ -207,7 +207,7 @@ def _value(column: Column, text: str) -> str | int | bool | datetime:
 
 
 def _is_utf_8(text: str) -> bool:
-    """Whether bytes of an argument that are no UTF-8 left no lone surrogate in it."""
+    """Whether bytes of an argument that are not UTF-8 left no lone surrogate in it."""
     try:
         text.encode()
     except UnicodeEncodeError:

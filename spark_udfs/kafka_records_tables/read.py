@@ -10,7 +10,9 @@ import pyarrow as pa
 
 from kafka_records_engine import arguments
 from kafka_records_engine.sources import Counts
+from kafka_records_engine.sources.missing_rights import AbsentTopic
 from kafka_records_tables.engines import local
+from kafka_records_tables.engines.absent_groups import AbsentGroups
 from kafka_records_tables.engines.asked_moment import moment_notes
 from kafka_records_tables.engines.checked_request import chosen_columns, options_of_each, request_of, table_called
 from kafka_records_tables.engines.log_tasks import LogTask, RunReports
@@ -23,6 +25,7 @@ from kafka_records_tables.tables import Table
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+    from kafka_records_engine.findings import Finding
     from kafka_records_tables.engines.log_tasks import RunReport
     from kafka_records_tables.engines.several_tables import RunTasks
 
@@ -81,9 +84,9 @@ def read_table(
     Returns
     -------
     Result
-        `.table`, a `pyarrow.Table` sorted by the columns that name its rows; `.findings`; `.counts`. It hands out an
-        Arrow stream (`__arrow_c_stream__`), so that DuckDB and Polars take it as it is; `.table.to_pandas()` is for
-        pandas 2.
+        `.table`, a `pyarrow.Table` sorted by the columns that name its rows; `.findings`, among them a note for each
+        group that was asked for and that no row is about; `.counts`. It hands out an Arrow stream
+        (`__arrow_c_stream__`), so that DuckDB and Polars take it as it is; `.table.to_pandas()` is for pandas 2.
 
     Raises
     ------
@@ -147,24 +150,39 @@ def stream_table(
     request = request_of(table, group=group, as_of=as_of, untold=untold, package=package, options=options)
     run = _engine(processes, spark, on_progress)
     declaration = request.table
+    absent = AbsentGroups(request.groups)
 
     if declaration.inputs:
         view = SeveralTables([request], source, None)
 
-        def start(report: RunReport) -> Iterator[pa.RecordBatch]:
+        def rows_of(report: RunReport) -> Iterator[pa.RecordBatch]:
             view.read(run, on_progress)
             rows, found = view.answer(declaration.name)
             report.add(found.findings, found.counts)
             yield from rows
 
     else:
-        asked, logs = asked_of_logs(request, source, topic)
+        missing: list[Finding] = []
+        try:
+            asked, logs = asked_of_logs(request, source, topic, missing.append)
+        except AbsentTopic as error:
+            asked, logs = request, ()
+            missing.append(error.finding())
 
-        def start(report: RunReport) -> Iterator[pa.RecordBatch]:
-            tasks = [LogTask(log, ((0, asked),)) for log in logs]
-            for _, rows in run(tasks, RunReports({0: report}), on_progress):
-                yield rows
+        def rows_of(report: RunReport) -> Iterator[pa.RecordBatch]:
+            report.add(missing, Counts())
+            tasks, reports = [LogTask(log, ((0, asked),)) for log in logs], RunReports()
+            try:
+                for _, rows in run(tasks, reports, on_progress):
+                    yield rows
+            finally:
+                found = reports.of([0])
+                report.add(found.findings, found.counts)
             report.add([*moment_notes(asked, report.counts)], Counts())
+
+    def start(report: RunReport) -> Iterator[pa.RecordBatch]:
+        yield from absent.watched(declaration, rows_of(report))
+        report.add(absent.notes(declaration.topic or None), Counts())
 
     return Stream(declaration, declaration.schema, start)
 
@@ -185,7 +203,8 @@ def read_tables(
 ) -> Results:
     """Several tables over a source, all of them in memory. Each log partition is read once for all of them.
 
-    Each answer is what `read_table` gives. A table that two views are made of is read once as well.
+    Each answer is what `read_table` gives. A table that two views are made of is read once as well. There is a note
+    about a group that was asked for if no row of any of the tables is about it.
 
     Parameters
     ----------
@@ -233,12 +252,20 @@ def read_tables(
     run = _engine(processes, spark, on_progress)
     several = SeveralTables(requests, source, topic)
     several.read(run, on_progress)
-    results = {}
+    absent = AbsentGroups(requests[0].groups)
+    answers = {}
     for table in declarations:
         if table.name in several.there:
             rows, report = several.answer(table.name)
-            results[table.name] = Result(table, _sorted(table, rows), tuple(report.findings), report.counts)
-    return Results(results, several.missing, several.reading)
+            answers[table.name] = table, _sorted(table, list(absent.watched(table, iter(rows)))), report
+    reading = several.reading
+    for report in (reading, *(report for _, _, report in answers.values())):
+        report.add(absent.notes(), Counts())
+    results = {
+        name: Result(table, rows, tuple(report.findings), report.counts)
+        for name, (table, rows, report) in answers.items()
+    }
+    return Results(results, several.missing, reading)
 
 
 def _engine(processes: int | None, spark: SparkSession | None, on_progress: OnProgress | None) -> RunTasks:

@@ -9,32 +9,45 @@ current_offsets(spark.read.parquet("saved")).where("group_id = 'billing'").show(
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
 from functools import reduce
 from typing import TYPE_CHECKING, Any, Literal
 
 from kafka_records_engine import arguments
 from kafka_records_engine.sources.given import source_of
+from kafka_records_engine.sources.missing_rights import AbsentTopic
+from kafka_records_engine.spark.jvm import checked_engine
 from kafka_records_engine.spark.mapping import map_batches
 from kafka_records_engine.spark.modes import FAILFAST, PERMISSIVE, checked_mode
 from kafka_records_engine.spark.spark_types import spark_schema
 from kafka_records_tables.engines.checked_request import chosen_columns, of_records, request_of, table_called
 from kafka_records_tables.engines.joined_tables import AskedOfInput, asked_of_inputs, logs_there
-from kafka_records_tables.engines.logs_to_read import asked_of_logs, logs_to_read
+from kafka_records_tables.engines.logs_to_read import AllLogs, asked_of_logs, logs_to_read, starts_before
 from kafka_records_tables.engines.spark_engine import over_logs
-from kafka_records_tables.engines.spark_rows import in_log_order
+from kafka_records_tables.engines.spark_rows import in_log_order, refuse_untold
 from kafka_records_tables.engines.spark_schema import schema_of
-from kafka_records_tables.engines.spark_tasks import FINDINGS, LogFindings, LogRows, SortedFindings, SortedRows
+from kafka_records_tables.engines.spark_tasks import (
+    FINDINGS,
+    FailFast,
+    GivenFindings,
+    LogFindings,
+    LogRows,
+    SortedFindings,
+    SortedRows,
+)
 from kafka_records_tables.engines.spark_views import joined_findings, joined_frames
 from kafka_records_tables.engines.spread_tasks import spread
 from kafka_records_tables.table_options import value_of
-from kafka_records_tables.tables import TABLES
+from kafka_records_tables.tables import TABLES, inputs_of
 from kafka_records_tables.tables.declaration import DELETE_RETENTION, USUAL_DELETE_RETENTION, can_go_on
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
+    from kafka_records_engine.findings import Finding
+    from kafka_records_engine.sources import LogPartition, Source
+    from kafka_records_tables.engines.request import TableRequest
     from kafka_records_tables.tables.declaration import Table
 
 __all__ = [
@@ -121,8 +134,8 @@ def table(
     DamageFound
         In a worker, under FAILFAST.
     UntoldTransactions
-        In a worker, for rows whose source tells neither transaction nor producer, unless `untold` says what they count
-        as.
+        For rows whose source tells neither transaction nor producer, unless `untold` says what they count as: at once
+        where `as_raw_rows` found no such columns (but under Spark Connect), in a worker for a row with nulls in them.
 
     Notes
     -----
@@ -371,16 +384,50 @@ def read_table(
     is_failfast = checked_mode(mode, _ALLOWED) == FAILFAST
     arguments.session("spark", spark)
     if declaration.inputs:
+        of = source_of(source)
         same: dict[str, Any] = {"as_of": as_of, "untold": untold, "mode": mode, "package": package}
-        of_inputs = _there(declaration, source, asked_of_inputs(declaration, group, options))
-        frames = {
-            each.name: read_table(spark, each, source, group=some, **same, **own) for each, some, own in of_inputs
-        }
-        return joined_frames(frames, request, names)
-    request, found = asked_of_logs(request, source, topic)
-    logs = spread(found)
-    function = LogRows(request, tuple(logs), tuple(names), is_failfast)
-    return over_logs(spark, len(logs), function, schema_of(declaration, names))
+        frames, lacking = _frames_of_inputs(spark, declaration, of, asked_of_inputs(declaration, group, options), same)
+        for finding in lacking if is_failfast else ():
+            FailFast().report(finding)
+        return joined_frames(frames, request, names, of, is_failfast=is_failfast)
+    request, logs = _asked_of_logs(request, source, topic)
+    return _rows_of_logs(spark, request, logs, names, is_failfast=is_failfast)
+
+
+def _frames_of_inputs(
+    spark: SparkSession, view: Table, source: Source, of_inputs: Iterator[AskedOfInput], same: Mapping[str, Any]
+) -> tuple[dict[str, DataFrame], Sequence[Finding]]:
+    """The rows of the inputs of a view, and why some have none. Log starts are asked for before all else."""
+    starts = starts_before((each for each in inputs_of(view) if not each.inputs), source)
+    inputs, lacking = _there(view, source, of_inputs)
+    frames = {}
+    for each, some, own in inputs:
+        if each.helper == "ends":
+            logs = [AllLogs(source, None, starts, is_input=True)]
+            is_failfast = same["mode"] == FAILFAST
+            frames[each.name] = _rows_of_logs(spark, request_of(each), logs, each.names, is_failfast=is_failfast)
+        else:
+            frames[each.name] = read_table(spark, each, source, group=some, **same, **own)
+    return frames, lacking
+
+
+def _rows_of_logs(
+    spark: SparkSession, request: TableRequest, logs: Sequence[LogPartition], names: Sequence[str], *, is_failfast: bool
+) -> DataFrame:
+    ordered = tuple(spread(logs))
+    refuse_untold(request, tells_transactions=all(getattr(log, "tells_transactions", True) for log in ordered))
+    function = LogRows(request, ordered, tuple(names), is_failfast)
+    return over_logs(spark, len(ordered), function, schema_of(request.table, names))
+
+
+def _asked_of_logs(
+    request: TableRequest, source: Any, topic: str | None
+) -> tuple[TableRequest, Sequence[LogPartition]]:
+    """The same as `asked_of_logs`; nothing to read of a topic that no coordinator has made yet."""
+    try:
+        return asked_of_logs(request, source, topic)
+    except AbsentTopic:
+        return request, ()
 
 
 def read_findings(
@@ -400,37 +447,47 @@ def read_findings(
     declaration = request.table
     arguments.session("spark", spark)
     if declaration.inputs:
+        of = source_of(source)
         same: dict[str, Any] = {"as_of": as_of, "untold": untold, "package": package}
-        of_inputs = _there(declaration, source, asked_of_inputs(declaration, group, options))
-        found = [read_findings(spark, each, source, group=some, **same, **own) for each, some, own in of_inputs]
-        if not declaration.joined_by:
+        of_inputs, lacking = _there(declaration, of, asked_of_inputs(declaration, group, options))
+        found = [read_findings(spark, each, of, group=some, **same, **own) for each, some, own in of_inputs]
+        if lacking:
+            found.append(over_logs(spark, 1, GivenFindings(tuple(lacking)), FINDINGS_SCHEMA))
+        if not declaration.joined_by or hasattr(of, "missing_rights"):
             same["mode"] = PERMISSIVE
-            frames = {
-                each.name: read_table(spark, each, source, group=some, **same, **own) for each, some, own in of_inputs
-            }
-            found.append(joined_findings(frames, request))
+            asked = asked_of_inputs(declaration, group, options)
+            frames, _ = _frames_of_inputs(spark, declaration, of, asked, same)
+            found.append(joined_findings(frames, request, of))
         return _together(found)
-    logs = spread(logs_to_read(declaration, source, topic))
+    try:
+        logs = spread(logs_to_read(declaration, source, topic))
+    except AbsentTopic as error:
+        return over_logs(spark, 1, GivenFindings((error.finding(),)), FINDINGS_SCHEMA)
     return over_logs(spark, len(logs), LogFindings(request, tuple(logs)), FINDINGS_SCHEMA)
 
 
-def _there(view: Table, source: Any, of_inputs: Iterator[AskedOfInput]) -> list[AskedOfInput]:
-    """Without the inputs that the view may lack and the source does lack."""
+def _there(
+    view: Table, source: Source, of_inputs: Iterator[AskedOfInput]
+) -> tuple[list[AskedOfInput], Sequence[Finding]]:
+    """Without the inputs that the view may lack and the source does lack, and why it lacks them."""
     if not view.may_lack:
-        return list(of_inputs)
-    of = source_of(source)
-    there = logs_there(view, lambda each: logs_to_read(each, of))
-    return [(each, groups, options) for each, groups, options in of_inputs if each.inputs or each.name in there]
+        return list(of_inputs), ()
+    there = logs_there(view, lambda each: logs_to_read(each, source))
+    inputs = [(each, some, options) for each, some, options in of_inputs if each.inputs or each.name in there.logs]
+    return inputs, [finding for finding in there.lacking if finding.severity == "damage"]
 
 
 def _together(frames: Sequence[DataFrame]) -> DataFrame:
-    return reduce(lambda one, other: one.unionAll(other), frames)
+    """Inputs of a view that read the same log find the same in it, which counts once."""
+    return reduce(lambda one, other: one.unionAll(other), frames).distinct()
 
 
 # -- SQL --------------------------------------------------------------------------------------------------------------
 
 
-def register(spark: SparkSession, package: str = "kafka_records") -> tuple[str, ...]:
+def register(
+    spark: SparkSession, package: str = "kafka_records", engine: Literal["jvm", "python"] | None = None
+) -> tuple[str, ...]:
     """Make tables and column functions known to a session, for `format("kafka-records")` and for SQL.
 
     Parameters
@@ -439,31 +496,38 @@ def register(spark: SparkSession, package: str = "kafka_records") -> tuple[str, 
         The session.
     package
         The generated package whose column functions SQL gets.
+    engine
+        `jvm`: the functions in the JVM, which are the default where this installation has their jar. They are a catalog
+        of the session, so their names are qualified: `kafka_records.from_offset_commit_value(value)`. `decode_records`
+        and the column functions of the session use them from then on. `python`: Python functions, without a catalog.
 
     Returns
     -------
     tuple of str
-        The names of the functions that SQL can call now: those of the modules `<package>.spark.*`, under their names.
-        `from_offset_commit_value(value)` and its like take the data, those with a version in Python also take one here
-        (`to_offset_commit_value(struct, version)`); modes are the defaults. `record_type(key)` and
-        `value_version(value)` are evaluated in the JVM. Before Spark 4.1, which brought what the others need, there are
-        only these two.
+        The names of the functions that SQL can call now. `from_offset_commit_value(value)` and its like take the data,
+        those with a version in Python also take one here (`to_offset_commit_value(struct, version)`). In the JVM there
+        is one for each record too, `kafka_records.from_offset_commit(key, value)`, which is null for other records, and
+        one for each topic, `kafka_records.decode_consumer_offsets(key, value)`, which gives what `decode_records`
+        gives. Python functions have plain names, and modes are the defaults; they came with Spark 4.1.
+        `record_type(key)` and `value_version(value)` are plain SQL, and there in any case.
 
     Raises
     ------
+    NoJvmFunctions
+        For `engine="jvm"` where they cannot be had.
     UnsupportedSpark
-        Before PySpark 4.0, which knows no Python Data Source: `read_table` gives the same rows there.
+        Before PySpark 4.0, which knows no Python Data Source: `read_table` gives the same rows there. `engine="jvm"`
+        registers the functions there too, without the source, `record_type` and `value_version`.
 
     Notes
     -----
     Options of the source: `table` (raw rows without), `topic`, `group` (one, or a JSON array of several), `columns`
     (with commas between them), `asOf` (ISO 8601, milliseconds since 1970, `2h` ago), `mode` (`FAILFAST`, `PERMISSIVE`),
     `untold` (`committed`), `package`, `bytesPerTask` (parts of partitions, for raw rows and tables of facts), and those
-    that one table alone has, by their names. For
-    running brokers `bootstrap`, `commandConfig` (a properties file), `kafka.` and the name of a property,
-    `startingOffsets`, `endingOffsets`, and for streams `maxOffsetsPerTrigger` and `failOnDataLoss`. For decoded
-    records of saved rows `records` and `coordinates` (both with commas between names). Nothing is pushed down: an
-    option keeps rows from being made, WHERE does not.
+    that one table alone has, by their names. For running brokers `bootstrap`, `commandConfig` (a properties file),
+    `timeout` (`30s`), `kafka.` and the name of a property, `startingOffsets`, `endingOffsets`, and for streams
+    `maxOffsetsPerTrigger` and `failOnDataLoss`. For decoded records of saved rows `records` and `coordinates` (both
+    with commas between names). Nothing is pushed down: an option keeps rows from being made, WHERE does not.
 
     Examples
     --------
@@ -473,7 +537,8 @@ def register(spark: SparkSession, package: str = "kafka_records") -> tuple[str, 
     >>> spark.sql(f"CREATE TEMPORARY VIEW offsets USING `kafka-records` OPTIONS ({options})")
     >>> spark.sql("SELECT topic, partition, offset FROM offsets WHERE group_id = 'billing'").show()
     """
-    from kafka_records_tables.engines.spark_sql import register_functions, register_source
+    from kafka_records_tables.engines.spark_sql import is_before_4, register_functions, register_source
 
-    register_source(spark)
-    return register_functions(spark, package)
+    if engine != "jvm" or not is_before_4():
+        register_source(spark)
+    return register_functions(spark, package, checked_engine(engine))

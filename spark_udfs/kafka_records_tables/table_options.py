@@ -60,6 +60,10 @@ def _unknown(table: Table, name: str) -> str:
     if others:
         return f"{lacks}; it is one of {others}"
     own = [option.name for option in table.options]
+    if name == "options":  # an argument of read_tables
+        if not own:
+            return f"{lacks}, and no other of its own: leave it out"
+        return f"{lacks}: write each option as an argument of its own, as in {own[0]}=…; there are {', '.join(own)}"
     meant = next(
         iter(close_names(name, [*own, *_ARGUMENTS, *(each.name for each in own_options(TABLES.values()))], 1)), ""
     )

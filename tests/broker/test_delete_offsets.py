@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 from collections.abc import Iterator, Mapping
-from contextlib import closing
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -149,17 +149,22 @@ def test_what_a_broker_refuses(
     group, _ = living
     deleted = tmp_path / "deleted.jsonl"
     asked = ("--group", group, "--topic", "del-orders:0,1", "--topic", "del-returns", "--topic", "nowhere")
-    status, out, err = run(capsys, broker, *asked, "--execute", "--yes", "--output", deleted)
-    assert status == 1
-    assert out.splitlines()[3:] == [
+    expected = [
         "del-orders      0            Error: GROUP_SUBSCRIBED_TO_TOPIC: the group subscribes to the topic",
         "del-orders      1            nothing committed",
         "del-returns     0            Successful (offset 2)",
         "del-returns     1            Successful (offset 3)",
-        "nowhere         Not Provided nothing committed",
+        "nowhere         Not Provided Error: UNKNOWN_TOPIC_OR_PARTITION: there is no such topic or partition, or the "
+        "right to DESCRIBE it is missing",
     ]
+    status, out, err = run(capsys, broker, *asked)
+    assert status == 1
+    assert out.splitlines()[3:] == [line.replace("Successful", "to be deleted") for line in expected]
+    status, out, err = run(capsys, broker, *asked, "--execute", "--yes", "--output", deleted)
+    assert status == 1
+    assert out.splitlines()[3:] == expected
     kinds = [json.loads(line)["kind"] for line in deleted.read_text(encoding="utf-8").splitlines()]
-    assert kinds == ["offset", "offset", "offset", "kept"]
+    assert kinds == ["offset", "offset"]
     # What was refused is not to be brought back.
     assert run(capsys, broker, "--restore", deleted)[1].count("Error: UNKNOWN_MEMBER_ID") == 2
 
@@ -201,10 +206,10 @@ def test_kafkas_own_tool_refuses_and_deletes_the_same(
         ("del-orders", "0"): "Error",
         ("del-orders", "1"): "nothing",
         ("del-returns", "0"): "Successful",
-        ("nowhere", "0"): "nothing",
+        ("nowhere", "0"): "Error",
     }
     # The tool asks the broker about what is not there, too; the broker refuses topics before it looks.
-    assert statuses(theirs) == statuses(ours) | {("del-orders", "1"): "Error", ("nowhere", "0"): "Error"}
+    assert statuses(theirs) == statuses(ours) | {("del-orders", "1"): "Error"}
     assert held(admin, group) == {("del-orders", 0): (1, "a note"), ("del-returns", 1): (3, "a note")}
 
     consumer.close()
@@ -212,6 +217,81 @@ def test_kafkas_own_tool_refuses_and_deletes_the_same(
     told = subprocess.run([*command, "--describe", "--group", group], capture_output=True, text=True, check=True).stdout
     rows = {tuple(line.split()[1:4]) for line in told.splitlines() if line.startswith(group)}
     assert rows == {("del-orders", "0", "1"), ("del-returns", "0", "2"), ("del-returns", "1", "3")}
+
+
+@contextmanager
+def console(broker: Broker, tool: str, *arguments: str) -> Iterator[None]:
+    """One of Kafka's console consumers, a member of a group until the end."""
+    command = [java(), "-Xmx96m", "-cp", f"{broker_jars()}/*", f"org.apache.kafka.tools.consumer.{tool}"]
+    started = [*command, "--bootstrap-server", broker.bootstrap, *arguments]
+    process = subprocess.Popen(started, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    try:
+        yield
+    finally:
+        process.terminate()
+        process.wait()
+
+
+def test_the_dry_run_agrees_with_the_table(
+    broker: Broker,
+    admin: KafkaAdminClient,
+    living: tuple[str, KafkaConsumer],
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """Of groups of all kinds that Kafka's consumers make, with topics that they subscribe to and others."""
+    named, matching, shared = groups = ("agree-names", "agree-regex", "agree-share")
+    for group in (named, matching):
+        commit(admin, group, {("del-orders", 0): 1, ("del-returns", 0): 2})
+    kip_848 = ("--consumer-property", "group.protocol=consumer", "--group")
+    requests = GroupRequests(broker.bootstrap)
+
+    def settled() -> bool:
+        there = requests.groups()
+        return all(group in there and there[group].state == "Stable" for group in groups)
+
+    with (
+        console(broker, "ConsoleConsumer", *kip_848, named, "--topic", "del-orders"),
+        console(broker, "ConsoleConsumer", *kip_848, matching, "--include", "del-o.*"),
+        console(broker, "ConsoleShareConsumer", "--group", shared, "--topic", "del-orders"),
+    ):
+        wait_until(settled, "the groups have not settled", 120)
+        rows = read_table("deletable_offsets", LiveBrokers(broker.bootstrap), processes=1).table.to_pylist()
+        told = {(row["group_id"], row["topic"], row["partition"]): row for row in rows if row["kind"] == "offset"}
+        for group in (living[0], named, matching):
+            _, out, _ = run(capsys, broker, "--group", group, "--topic", "del-orders", "--topic", "del-returns")
+            shown = {(words[0], int(words[1])): " ".join(words[2:]) for words in map(str.split, out.splitlines()[3:])}
+            assert len(shown) >= 2
+            for place, said in shown.items():
+                row = told[(group, *place)]
+                is_said = said.startswith("to be deleted")
+                assert is_said == row["is_deletable"], (row, said)
+                assert is_said or said.startswith(f"Error: {row['error']}: ")
+
+        deleted = tmp_path / "deleted.jsonl"
+        asked = ("--group", matching, "--topic", "del-orders:0", "--execute", "--yes", "--output", deleted)
+        status, out, err = run(capsys, broker, *asked)
+        assert (status, "Error: GROUP_SUBSCRIBED_TO_TOPIC" in out) == (1, True)
+        assert err == ["nothing is deleted, 1 offset left out"]
+        assert not deleted.exists()
+
+        status, out, _ = run(capsys, broker, "--group", shared, "--topic", "del-orders")
+        assert (status, out.splitlines()[1]) == (1, f"GROUP {shared} (share, Stable)")
+        assert "Error: Deletion of offsets failed due to: SHARE_GROUP: a share group has no committed offsets" in out
+
+    wait_until(lambda: requests.groups()[matching].state == "Empty", "the members have not left", 120)
+    whole = ("--group", named, "--group", matching, "--whole-groups", "--execute", "--yes", "--output", deleted)
+    assert run(capsys, broker, *whole)[0] == 0
+
+
+def test_mistyped_names_are_errors(broker: Broker, admin: KafkaAdminClient, capsys: pytest.CaptureFixture[str]) -> None:
+    commit(admin, "typed", {("del-orders", 0): 1})
+    for topic, more in (("del-ordrs", " (did you mean del-orders?)"), ("del-orders:7", "")):
+        status, out, _ = run(capsys, broker, "--group", "typed", "--topic", topic)
+        assert (status, "Error: UNKNOWN_TOPIC_OR_PARTITION: there is no such topic" in out) == (1, True)
+        assert out.endswith(f"the right to DESCRIBE it is missing{more}\n")
+    status, out, _ = run(capsys, broker, "--group", "typd", "--topic", "del-orders")
+    assert (status, out.splitlines()[2].endswith("(did you mean typed?)")) == (1, True)
 
 
 def statuses(printed: str) -> dict[tuple[str, str], str]:
@@ -393,7 +473,8 @@ def test_the_examples_of_the_help_run_one_after_another(
     assert look.arguments == ("delete-offsets", "list", "--bootstrap", "broker-1:9092")
 
     def runs(example: Example) -> bool:
-        places = {"broker-1:9092": broker.bootstrap, "/var/lib/kafka/data": str(broker.data)}
+        topics = {name: f"del-{name}" for name in ("orders", "orders:0,1", "returns")}
+        places = {"broker-1:9092": broker.bootstrap, "/var/lib/kafka/data": str(broker.data), **topics}
         return main([places.get(each, each) for each in example.arguments]) == 0
 
     assert all(map(runs, (make, look, delete)))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import struct
 import subprocess
 import time
 from collections.abc import Iterator
@@ -24,6 +25,7 @@ from kafka_records_engine.sources.live import LiveBrokers
 from kafka_records_engine.sources.protocol import Context, LogPartition
 from kafka_records_engine.sources.segment_files import Segments
 from kafka_records_tables import TABLES, read_table
+from kafka_records_tables.cli.main import main
 from tests.broker.clients import annotated, commit, create_topics
 from tests.kafka_needed import skipped_without_kafka
 from tests.tables.names import USUAL
@@ -242,6 +244,29 @@ def test_damage_is_told_and_read_past(damage: str, tmp_path: Path) -> None:
             assert sorted(each.base_offset or 0 for each in found if each.severity == "damage") == damaged
 
 
+def test_a_damaged_size_in_the_last_batch_costs_its_partition_only(broker: Broker, admin: KafkaAdminClient) -> None:
+    create_topics(admin, live_cut=2)
+    with closing(KafkaProducer(bootstrap_servers=broker.bootstrap, linger_ms=0)) as producer:
+        for number in range(10):
+            producer.send("live_cut", b"value", partition=number % 2).get(10)
+    logs = LiveBrokers(broker.bootstrap, ClientConfig(patience_ms=20_000)).partitions("live_cut")
+    (path,) = broker.folder.glob("**/live_cut-0/00000000000000000000.log")
+    data = path.read_bytes()
+    size = len(data) // 5
+    for claimed in (1_000_000_000, 0x7FFFFF00):
+        with path.open("r+b") as file:
+            file.seek(len(data) - size + 8)
+            file.write(struct.pack(">i", claimed))
+        rows, found = raw_rows(logs[0])
+        assert rows["offset"].to_pylist() == [0, 1, 2, 3]
+        assert [(each.severity, each.base_offset) for each in found] == [("damage", 4)]
+        assert raw_rows(logs[1])[0]["offset"].to_pylist() == [0, 1, 2, 3, 4]
+        place = ["--bootstrap", broker.bootstrap, "--topic", "live_cut", "--package", "kafka_records.consumer_offsets"]
+        assert main(["counts", *place]) == 1
+    with path.open("r+b") as file:
+        file.write(data)
+
+
 def test_what_nobody_can_give_is_damage(broker: Broker, admin: KafkaAdminClient) -> None:
     """Never silently short: the offsets that were not read are named."""
     create_topics(admin, live_gone=1)
@@ -279,14 +304,14 @@ def test_a_broker_that_asks_for_pauses_gets_them(broker: Broker, admin: KafkaAdm
     subprocess.run(set_quota, check=True, capture_output=True)
     waits: list[float] = []
 
-    def sleep(seconds: float) -> None:
+    def pause(seconds: float) -> None:
         waits.append(seconds)
         time.sleep(seconds)
 
     config = ClientConfig(client_id="kafka-records-slow", fetch_bytes=50_000)
     (log,) = LiveBrokers(broker.bootstrap, config).partitions("live_slow")
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(connection, "sleep", sleep)
+        patch.setattr(connection, "pause", pause)
         rows, found = raw_rows(log)
     assert rows.num_rows == 40
     assert found == []

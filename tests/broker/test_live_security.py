@@ -355,7 +355,7 @@ def test_somebody_who_never_answers_and_somebody_who_is_no_broker() -> None:
         thread.start()
         said = refusal(f"{HOST}:{port}", {"request.timeout.ms": "2000"})
         thread.join()
-        assert said == f"{HOST}:{port}: what answers there is no Kafka broker"
+        assert said == f"{HOST}:{port}: its answer is not that of a Kafka broker"
 
 
 # -- secrets -----------------------------------------------------------------------------------------------------------
@@ -379,7 +379,7 @@ def test_spark_reads_a_guarded_broker_and_shows_no_secret(
 ) -> None:
     from kafka_records_tables.spark import register
 
-    register(spark)
+    register(spark, engine="python")
     bootstrap = guarded.at("BOTH")
     properties = {
         **password_of("reader", "SCRAM-SHA-512"),

@@ -44,7 +44,7 @@ STREAM = "spark_stream"
 def session(spark: SparkSession) -> SparkSession:
     from kafka_records_tables.spark import register
 
-    register(spark)
+    register(spark, engine="python")
     return spark
 
 

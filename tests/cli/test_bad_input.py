@@ -285,21 +285,24 @@ def test_records_without_their_frame(
     )
 
 
-def test_unknown_types_and_versions_are_no_errors(tmp_path: Path) -> None:
+def test_an_unknown_version_is_an_error_and_an_unknown_type_is_none(tmp_path: Path) -> None:
     records = [(b"\0\x63ab", b"\0\0c"), (b"\0\x63ab", None), (b"\0\x02\0\x01g", b"\0\x09xyz")]
     path = write_segment(tmp_path, batch(0, records))
     ran = run("dump", str(path))
     lines = [json.loads(line) for line in ran.lines]
+    message = "GroupMetadataValue has no version 9, it has the versions 0 to 4"
+    error = {"part": "value", "reason": "UnsupportedVersion", "version": 9, "path": "", "byte_offset": 0}
     assert [(line["record_type"], line["key"], line["value"], line["error"]) for line in lines] == [
         (99, {"type": 99, "hex": "00636162"}, {"version": 0, "hex": "000063"}, None),
         (99, {"type": 99, "hex": "00636162"}, None, None),
-        (2, {"type": 2, "data": {"group": "g"}}, {"version": 9, "hex": "000978797a"}, None),
+        (2, {"type": 2, "data": {"group": "g"}}, {"version": 9, "hex": "000978797a"}, error | {"message": message}),
     ]
-    assert ran.status == 0
+    assert ran.status == 1
     assert ran.err.splitlines() == [
+        f"{path}: byte 0, batch at offset 0: record at offset 2: {message} (shown with its bytes)",
         "3 records and 0 transaction markers in 1 file of 1 partition",
+        "1 record could not be decoded",
         "of a type this build does not know: 99 (2)",
-        "of a value version this build does not know: GroupMetadata v9 (1)",
         "a newer Kafka may have written these: a package that kafka-records-codegen makes of its specs reads them, "
         "--package NAME",
     ]

@@ -186,6 +186,21 @@ def test_sources_stand_where_they_like(topics_dir: Path) -> None:
     ("arguments", "command", "message"),
     [
         (("dump", "x", "--tpoic", "y"), "dump", "unrecognized arguments: --tpoic; did you mean --topic?"),
+        (
+            ("dump", "x", "--format", "json"),
+            "dump",
+            "unrecognized arguments: --format; dump prints JSON lines and nothing else: leave it out",
+        ),
+        (
+            ("dump", "x", "--output=y"),
+            "dump",
+            "unrecognized arguments: --output=y; dump writes to standard output: redirect it with > FILE",
+        ),
+        (
+            ("snapshot", "x", "--output", "y", "--where", "offset=1"),
+            "snapshot",
+            "unrecognized arguments: --where; it is an option of table",
+        ),
         (("table", "groups", "x", "-f", "csv"), "table", "unrecognized arguments: -f"),
         (("explain", "--message", "X", "00", "11"), "explain", "unrecognized arguments: 11"),
     ],
@@ -206,7 +221,7 @@ def test_output_is_utf_8_whatever_the_locale_says(topics_dir: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "unwanted"),
     [
-        (("dump", "{}"), {"pyspark", "pandas", "rich", "msgspec"}),
+        (("dump", "{}"), {"pyspark", "pandas", "rich"}),  # decoded records are msgspec structs
         (("counts", "{}", "--format", "csv"), {"pyspark", "pandas", "rich", "msgspec"}),
         (("table", "groups", "{}"), {"pyspark", "pandas", "rich", "msgspec"}),
         (("snapshot", "--help"), {"pyspark", "pandas", "pyarrow", "numpy", "rich", "msgspec"}),

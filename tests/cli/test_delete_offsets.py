@@ -22,15 +22,18 @@ from kafka_records_engine.sources.group_requests import (
     FetchedOffsets,
     ListedGroup,
 )
+from kafka_records_engine.sources.group_subscriptions import GroupSubscriptions
+from kafka_records_tables import read_table
 from kafka_records_tables.cli.main import main
 from kafka_records_tables.results.csv_lines import write_csv
 from kafka_records_tables.results.json_lines import write_json
 from kafka_records_tables.runs import asking
-from kafka_records_tables.runs.deleted_file import DeletedFile, deleted_of
+from kafka_records_tables.runs.deleted_file import DeletedFile, DeletedOffsets, deleted_of
 from kafka_records_tables.runs.deletion_lines import lines_of
 from kafka_records_tables.runs.deletion_list import DeletionList, Expected, Wanted, of_arguments, of_file
-from kafka_records_tables.runs.deletion_plan import GroupPlan, Item, leave_out_changed, planned
+from kafka_records_tables.runs.deletion_plan import UNKNOWN_TOPIC, GroupPlan, Item, leave_out_changed, planned
 from kafka_records_tables.runs.endings import CommandError
+from kafka_records_tables.runs.subscribed_topics import subscribed_topics
 from tests.cli.running import run
 
 ODD = '\u2028"odd",\n\x1b[31m'
@@ -271,7 +274,7 @@ def test_what_is_written_before_can_be_read(tmp_path: Path) -> None:
         "metadata": ODD,
         "commit_timestamp_ms": 7,
     }
-    found, _ = deleted_of(str(path))
+    found = deleted_of(str(path)).by_group
     assert {group: deleted.offsets for group, deleted in found.items()} == {
         ODD: {("t", 0): CommittedOffset(10, 0, ODD)},
         "h": {("t", 0): CommittedOffset(10, 0, ODD)},
@@ -290,7 +293,7 @@ def test_a_last_line_without_an_end_counts_if_it_is_whole(tmp_path: Path) -> Non
     first = whole.index(b"\n")
     for end in range(len(whole) + 1):
         path.write_bytes(whole[:end])
-        found, cut_line = deleted_of(str(path))
+        found, cut_line, _ = deleted_of(str(path))
         lines = (end >= first) + (end >= len(whole) - 1)
         assert sum(len(each.offsets) for each in found.values()) == lines
         is_whole = end in (0, first, first + 1, len(whole) - 1, len(whole))
@@ -298,21 +301,60 @@ def test_a_last_line_without_an_end_counts_if_it_is_whole(tmp_path: Path) -> Non
 
 
 @pytest.mark.parametrize(
-    "content", [b"x\n", b"{}\n", b'{"kind":"other","group_id":"g","topic":"t","partition":0}\n', b"\xff\n"]
+    ("content", "what"),
+    [
+        (b"x\n", "it has no column group_id (needed are group_id, topic, partition, offset)"),
+        (b"{}\n", "line 1: it has no group_id (needed are group_id, topic, partition, offset)"),
+        (
+            b'{"kind":"other","group_id":"g","topic":"t","partition":0}\n',
+            "line 1: unknown kind of line 'other'",
+        ),
+        (b"\xff\n", "'utf-8' codec can't decode byte 0xff in position 0: invalid start byte"),
+        (
+            b'{"group_id":"g","topic":"t","partition":0,"offset":4}\n{"group_id":"g","topic":"t","partition":0,"offset":5}\n',
+            "line 2: another row has another offset of group 'g' for partition 0 of t: keep one of them",
+        ),
+        (b'{"group_id":"g","topic":"t","partition":-1,"offset":4}\n', "line 1: partition: -1 is out of range"),
+    ],
 )
-def test_another_file_is_refused(tmp_path: Path, content: bytes) -> None:
+def test_another_file_is_refused(tmp_path: Path, content: bytes, what: str) -> None:
     path = tmp_path / "other"
     path.write_bytes(content)
-    with pytest.raises(CommandError, match="this is no file that delete-offsets has written"):
+    with pytest.raises(CommandError) as caught:
         deleted_of(str(path))
+    assert str(caught.value) == (
+        f"{path}: {what}: --restore takes a file that delete-offsets has written, or rows of a table, as "
+        "`kafka-records table current_offsets … --format json --output FILE` writes them"
+    )
 
 
-def test_a_list_of_what_is_there_is_not_brought_back(tmp_path: Path, topics_dir: Path) -> None:
-    path = tmp_path / "list"
-    segments = str(topics_dir / "kafka-4.3" / "segments")
-    assert run("table", "deletable_offsets", segments, "--format", "json", "--output", str(path)).status == 0
-    with pytest.raises(CommandError, match="line 1: a row of the table deletable_offsets, which says what is there: "):
-        deleted_of(str(path))
+@pytest.mark.parametrize("ending", ["json", "csv", "parquet"])
+@pytest.mark.parametrize("table", ["current_offsets", "deletable_offsets"])
+def test_rows_of_a_table_can_be_restored_with_their_metadata(
+    tmp_path: Path, topics_dir: Path, table: str, ending: str
+) -> None:
+    path, segments = tmp_path / f"offsets.{ending}", topics_dir / "kafka-4.3" / "segments"
+    written = run("table", table, str(segments), "--format", ending, "--output", str(path))
+    assert written.status == 0, written.err
+    expected: dict[str, dict[tuple[str, int], CommittedOffset]] = {}
+    rows = [row for row in read_table("current_offsets", segments).table.to_pylist() if row["offset"] is not None]
+    for row in rows:
+        epoch = -1 if row["leader_epoch"] is None else row["leader_epoch"]
+        place = row["topic"], row["partition"]
+        expected.setdefault(row["group_id"], {})[place] = CommittedOffset(row["offset"], epoch, row["metadata"] or "")
+    assert {each.metadata for of_group in expected.values() for each in of_group.values()} > {""}
+    found = deleted_of(str(path))
+    assert {group: each.offsets for group, each in found.by_group.items()} == expected
+    ids = {(row["group_id"], row["topic"]): row["topic_id"] for row in rows if row["topic_id"] is not None}
+    assert ids
+    told = {(group, *each) for group, deleted in found.by_group.items() for each in deleted.topic_ids.items()}
+    assert told == {(*place, topic_id) for place, topic_id in ids.items()}
+
+
+def test_a_row_without_an_offset_is_passed_over(tmp_path: Path) -> None:
+    path = tmp_path / "rows"
+    path.write_bytes(b'{"group_id":"g","topic":"t","partition":0,"offset":null}\n')
+    assert deleted_of(str(path)) == DeletedOffsets({}, passed_over=1)
 
 
 # -- plans -------------------------------------------------------------------------------------------------------------
@@ -325,7 +367,7 @@ HELD = {("t", 0): CommittedOffset(5, -1, ""), ("t", 1): CommittedOffset(6, -1, "
     ("listed", "whole", "error"),
     [
         (None, False, "GROUP_ID_NOT_FOUND"),
-        (ListedGroup("share", "Empty", "share"), False, "GROUP_ID_NOT_FOUND"),
+        (ListedGroup("share", "Stable", "share"), False, "SHARE_GROUP"),
         (ListedGroup("share", "Empty", "share"), True, "SHARE_GROUP"),
         (ListedGroup("connect", "Stable", "classic"), False, "NON_EMPTY_GROUP"),
         (ListedGroup("consumer", "PreparingRebalance", "classic"), True, "NON_EMPTY_GROUP"),
@@ -357,20 +399,68 @@ def test_each_partition_is_planned_by_what_is_there_now() -> None:
         ("t", 0): (True, None),
         ("t", 1): (True, None),
         ("t", 2): (False, UNSTABLE),
-        ("t", 8): (False, None),
+        ("t", 8): (False, UNKNOWN_TOPIC),
         ("t", 9): (False, "UNKNOWN_TOPIC_OR_PARTITION"),
         ("gone", 0): (False, "UNKNOWN_TOPIC_OR_PARTITION"),
-        ("nothing", None): (False, None),
+        ("nothing", None): (False, UNKNOWN_TOPIC),
     }
     lines = list(lines_of(plan, "to be deleted", "Deletion"))[2:]
     assert lines[:4] == [
         "TOPIC           PARTITION    STATUS",
         "gone            0            Error: UNKNOWN_TOPIC_OR_PARTITION: there is no such topic or partition, or the "
         "right to DESCRIBE it is missing",
-        "nothing         Not Provided nothing committed",
+        "nothing         Not Provided Error: UNKNOWN_TOPIC_OR_PARTITION: there is no such topic or partition, or the "
+        "right to DESCRIBE it is missing",
         "t               0            to be deleted (offset 5)",
     ]
     assert lines[5].startswith("t               2            Error: UNSTABLE_OFFSET_COMMIT: an open transaction ")
+
+
+def test_a_mistyped_name_brings_the_one_that_was_meant() -> None:
+    fetched = FetchedOffsets({("orders", 0): CommittedOffset(5, -1, "")}, {})
+    plan = planned("g", Wanted(topics={"ordesr"}), fetched, EMPTY, {"orders": THERE["t"]})
+    (item,) = plan.items
+    assert (item.error, item.more, plan.has_failed) == (UNKNOWN_TOPIC, "did you mean orders?", True)
+    plan = planned("billng", Wanted(topics={"t"}), FetchedOffsets({}, {}), {"billing": EMPTY["g"]}, THERE)
+    assert (plan.error, plan.more, plan.has_failed) == ("GROUP_ID_NOT_FOUND", "did you mean billing?", True)
+
+
+def test_nothing_is_committed_for_a_topic_that_is_there() -> None:
+    plan = planned("g", Wanted(topics={"t"}), FetchedOffsets({}, {}), EMPTY, THERE)
+    assert ([each.error for each in plan.items], plan.has_failed) == ([None], False)
+
+
+MEMBERS = {"g": ListedGroup("consumer", "Stable", "classic")}
+
+
+@pytest.mark.parametrize(
+    ("told", "error", "unless"),
+    [
+        (GroupSubscriptions(), None, ""),
+        (GroupSubscriptions(frozenset({"t"})), "GROUP_SUBSCRIBED_TO_TOPIC", ""),
+        (GroupSubscriptions(messages=(b"\0\0\0\0\0\x01\0\x01t\xff\xff\xff\xff",)), "GROUP_SUBSCRIBED_TO_TOPIC", ""),
+        (GroupSubscriptions(messages=(b"\0\0\0\0\0\x01\0\x01u\xff\xff\xff\xff",)), None, ""),
+        (GroupSubscriptions(messages=(b"\0",)), "GROUP_SUBSCRIBED_TO_TOPIC", ""),
+        (
+            GroupSubscriptions(frozenset({"u"}), regexes=("t.*",)),
+            None,
+            "the topic matches what the group subscribes to: 't.*'",
+        ),
+        (
+            GroupSubscriptions(why_unknown="the group is PreparingRebalance"),
+            None,
+            "the group subscribes to the topic, which cannot be seen: the group is PreparingRebalance",
+        ),
+    ],
+)
+def test_what_a_group_subscribes_to_is_no_part_of_the_plan(
+    told: GroupSubscriptions, error: str | None, unless: str
+) -> None:
+    fetched = FetchedOffsets({("t", 0): CommittedOffset(5, -1, "")}, {})
+    plan = planned("g", Wanted(topics={"t"}), fetched, MEMBERS, THERE, subscribed_topics(told))
+    assert [(item.error, item.unless) for item in plan.items] == [(error, unless)]
+    last = list(lines_of(plan, "to be deleted", "Deletion"))[-1]
+    assert last.endswith("to be deleted (offset 5)" + (f", unless {unless}" if unless else "")) == (error is None)
 
 
 def test_a_whole_group_goes_if_its_list_names_all_that_it_has() -> None:
@@ -409,7 +499,7 @@ def test_hostile_names_do_not_reach_a_terminal() -> None:
 
 def test_a_broker_that_is_not_there_is_named_once(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     config = tmp_path / "client.properties"
-    config.write_text("default.api.timeout.ms=1\n")
+    config.write_text("default.api.timeout.ms=200\n")
     with socket.create_server(("localhost", 0)) as server:
         address = f"localhost:{server.getsockname()[1]}"
     asked = ["--bootstrap", address, "--command-config", str(config), "--group", "g", "--topic", "t"]
@@ -453,7 +543,7 @@ def test_an_address_at_which_nobody_has_ever_answered_is_given_up_soon(
             ["--bootstrap", "h:1", "--restore", "f", "--output", "o"],
             "--output goes with --restore only where --overwrite replaces something",
         ),
-        (["--bootstrap", "h", "a"], "argument --bootstrap: 'h' is no broker: write HOST:PORT"),
+        (["--bootstrap", "h", "a"], "argument --bootstrap: invalid broker 'h': write HOST:PORT"),
     ],
 )
 def test_wrong_usage(capsys: pytest.CaptureFixture[str], arguments: list[str], complaint: str) -> None:

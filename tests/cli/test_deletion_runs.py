@@ -20,6 +20,7 @@ from kafka_records_engine.sources.group_requests import (
     TopicPartition,
 )
 from kafka_records_tables.runs import deletion_run, restore_run
+from kafka_records_tables.runs.carrying_out import UNKNOWN
 from kafka_records_tables.runs.deleted_file import deleted_of
 from kafka_records_tables.runs.deletion_list import DeletionList, of_arguments, of_file
 from kafka_records_tables.runs.deletion_run import DeletionRun
@@ -127,6 +128,38 @@ def both(*groups: str) -> DeletionList:
 
 def restorable(path: Path) -> dict[str, dict[TopicPartition, CommittedOffset]]:
     return {group: dict(each.offsets) for group, each in deleted_of(str(path)).by_group.items()}
+
+
+# -- nothing done ------------------------------------------------------------------------------------------------------
+
+
+def test_a_run_that_deletes_nothing_leaves_no_file(deleted: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    brokers = Coordinators()
+    brokers.refused = {A: SUBSCRIBED, B: SUBSCRIBED}
+    assert delete(brokers, both(), deleted) == 1
+    assert capsys.readouterr().err == "0 offsets of 0 groups deleted, 2 offsets left out\n"
+    assert not deleted.exists()
+
+
+def test_what_nobody_answered_stays_in_the_file(deleted: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    brokers = Coordinators()
+    brokers.refused = {A: UNKNOWN, B: UNKNOWN}
+    assert delete(brokers, both(), deleted) == 1
+    assert f"{deleted} has what they were: --restore {deleted} brings them back" in capsys.readouterr().err
+    assert restorable(deleted) == {"g": {A: at(5), B: at(6)}}
+
+
+def test_a_run_that_writes_over_nothing_leaves_no_file(
+    deleted: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    brokers, over = Coordinators(), tmp_path / "over.jsonl"
+    assert delete(brokers, both(), deleted) == 0
+    brokers.held["g"] = {A: at(7), B: at(8)}
+    brokers.refused = {A: "UNKNOWN_MEMBER_ID", B: "UNKNOWN_MEMBER_ID"}
+    capsys.readouterr()
+    assert restore(brokers, deleted, overwrite=True, output=over) == 1
+    assert "has what was overwritten" not in capsys.readouterr().err
+    assert not over.exists()
 
 
 # -- lost answers ------------------------------------------------------------------------------------------------------

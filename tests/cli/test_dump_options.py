@@ -176,11 +176,24 @@ def test_explain_takes_what_dump_gives(source: str) -> None:
     assert parts[0] == f"__consumer_offsets-0, offset 12\n{by_hand.out.rstrip(chr(10))}"
     assert [line.split() for line in parts[1].split("\n")[1:]] == [
         ["ControlRecordTypeSchema", "v0,", "2", "bytes"],
-        ["2", "00", "01", "int16", "type_", "1"],
+        ["0", "00", "01", "int16", "type_", "1"],
         ["EndTxnMarker", "v0,", "4", "bytes"],
-        ["2", "00", "00", "00", "09", "int32", "coordinator_epoch", "9"],
+        ["0", "00", "00", "00", "09", "int32", "coordinator_epoch", "9"],
     ]
     assert parts[2].split("\n")[2].endswith("  99 (unknown record type)")
+
+
+def test_explain_reads_newer_transaction_markers_as_the_newest_known_version() -> None:
+    raw = {"raw_key": "00050001", "raw_value": "00070000000901"}
+    place = {"topic": "__consumer_offsets", "partition": 0, "offset": 3, "control": "commit"}
+    explained = run("explain", "-", standard_input=f"{json.dumps(place | raw)}\n")
+    assert explained.status == 0
+    assert [line.split() for line in explained.lines[2:]] == [
+        ["0", "00", "01", "int16", "type_", "1"],
+        ["EndTxnMarker", "v0,", "5", "bytes"],
+        ["0", "00", "00", "00", "09", "int32", "coordinator_epoch", "9"],
+        ["4", "01", "1", "byte", "left", "over"],
+    ]
 
 
 def test_explain_of_a_broken_record_from_dump(tmp_path: Path) -> None:
@@ -190,7 +203,7 @@ def test_explain_of_a_broken_record_from_dump(tmp_path: Path) -> None:
     dumped = run("dump", str(tmp_path), "--bytes")
     explained = run("explain", "-", standard_input=dumped.out)
     assert explained.status == 1
-    assert "error: OffsetCommitValue v3 at byte 10: leader_epoch needs 4 bytes, 2 left" in explained.out
+    assert "error: OffsetCommitValue v3 at byte 8: leader_epoch needs 4 bytes, 2 left" in explained.out
     assert explained.out.endswith("\nno key\nno value: a tombstone\n")
 
 

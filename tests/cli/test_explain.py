@@ -21,7 +21,7 @@ SHARE_GROUP = ("--topic", "__consumer_offsets", "--key", "000b000167", "--value"
         ("record", SHARE_GROUP, 0),
         ("value-alone", ("--topic", "__consumer_offsets", "--value", "0003000863"), 0),
         ("unknown-type", ("--topic", "__share_group_state", "--key", "00631234", "--value", "00005678"), 0),
-        ("unknown-version", ("--topic", "__consumer_offsets", "--key", KEY, "--value", "00091234"), 0),
+        ("unknown-version", ("--topic", "__consumer_offsets", "--key", KEY, "--value", "00091234"), 1),
         ("broken-value", ("--topic", "__consumer_offsets", "--key", KEY, "--value", "0003000000000000002a00"), 1),
         ("broken-key", ("--topic", "__transaction_state", "--key", "0000000361"), 1),
         ("short-key", ("--topic", "__consumer_offsets", "--key", "00"), 1),

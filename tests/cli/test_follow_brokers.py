@@ -70,7 +70,7 @@ def test_offsets_that_nobody_gave_are_asked_for_again(capsys: pytest.CaptureFixt
 def test_a_dump_says_what_no_broker_gave(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     with socket.create_server(("127.0.0.1", 0)) as server:
         address = server.getsockname()
-    away = replace(log(0, 5), bootstrap=(address,), config=ClientConfig(patience_ms=1))
+    away = replace(log(0, 5), bootstrap=(address,), config=ClientConfig(patience_ms=100))
 
     class Away:
         name = "away"

@@ -15,7 +15,7 @@ COMMANDS = ("dump", "counts")
 
 @pytest.fixture
 def odd(tmp_path: Path) -> Path:
-    """A directory whose name is no UTF-8, with a log of two partitions beside much that is none."""
+    """A directory whose name is not UTF-8, with a log of two partitions beside much that is none."""
     data = tmp_path / os.fsdecode(b"da\xffta")
     for number in range(2):
         write_segment(data, batch(0, [commit("g", 5)]), folder=f"__consumer_offsets-{number}")
@@ -29,20 +29,22 @@ def odd(tmp_path: Path) -> Path:
 def findings(command: str, data: Path) -> list[str]:
     ran = run(command, str(data))
     assert ran.status == 1
-    return [line for line in ran.err.splitlines() if "da\\udcffta" in line]
+    return sorted(line for line in ran.err.splitlines() if "da\\udcffta" in line)
 
 
 @pytest.mark.parametrize("command", COMMANDS)
 def test_what_is_said(odd: Path, command: str) -> None:
     shown = f"{odd.parent}/da\\udcffta"
-    assert findings(command, odd) == [
-        f"{shown}/log-start-offset-checkpoint: line 3 has the offset {'1' * 40}… of 5000 digits, which is more than"
-        " 9223372036854775807 (the log is read from its first record)",
-        f"note: {shown}/__consumer_offsets-0/{0:020}.log: offsets 1 to 6 are in no file"
-        " (a cleaner has removed them, or a file is missing: a report has a finding where it is sure of that)",
-        f"{shown}/__consumer_offsets-0/{7:020}.log: this is a named pipe, and only regular files are read"
-        " (nothing in it is read)",
-    ]
+    assert findings(command, odd) == sorted(
+        [
+            f"{shown}/log-start-offset-checkpoint: line 3 has the offset {'1' * 40}… of 5000 digits, which is more than"
+            " 9223372036854775807 (the log is read from its first record)",
+            f"note: {shown}/__consumer_offsets-0/{0:020}.log: offsets 1 to 6 are in no file"
+            " (a cleaner has removed them, or a file is missing: a report has a finding where it is sure of that)",
+            f"{shown}/__consumer_offsets-0/{7:020}.log: this is a named pipe, and only regular files are read"
+            " (nothing in it is read)",
+        ]
+    )
 
 
 def test_what_is_read(odd: Path) -> None:

@@ -16,6 +16,9 @@ from kafka_records.consumer_offsets.offset_commit import OffsetCommitKey, Offset
 from kafka_records_engine.log.reading import find_logs, read_partition
 from tests.cluster.environments import build_wheel, environment, install_wheel, pack, spark_home
 from tests.cluster.submitting import Cluster
+from tests.spark.conftest import built
+
+__all__ = ["built"]
 
 
 @pytest.fixture(scope="session")

@@ -3,9 +3,9 @@
     job.py REPORT SEGMENTS STEP...
 
 Steps, done in this order: `set:NAME=VALUE` (a property; those before any other step belong to the session's start),
-`pyfile:PATH`, `archive:PATH`, `decode`. The report is a JSON list with an element per `decode`: what was decoded and
-the worker it ran in, or the text of its failure. It stands alone, as a user's script does: nothing of the tests is on
-its path.
+`pyfile:PATH`, `archive:PATH`, `decode`, and `rows:PATH`, which decodes a folder of Parquet files with raw rows in the
+JVM. The report is a JSON list with an element per decoding: what was decoded, for `decode` the worker it ran in, or the
+text of its failure. It stands alone, as a user's script does: nothing of the tests is on its path.
 """
 
 from __future__ import annotations
@@ -46,6 +46,12 @@ def decoded(spark: SparkSession, segments: str) -> DataFrame:
     from kafka_records_engine.spark.segments import read_segments
 
     return decode_records(read_segments(spark, segments, topic="__consumer_offsets"))
+
+
+def decoded_in_jvm(spark: SparkSession, folder: str) -> DataFrame:
+    from kafka_records.spark.consumer_offsets import decode_records
+
+    return decode_records(spark.read.parquet(folder), engine="jvm")
 
 
 def contents(rows: DataFrame) -> dict[str, Any]:
@@ -113,6 +119,8 @@ def main(report: str, segments: str, *steps: str) -> None:
         try:
             if kind == "decode":
                 outcomes.append({"contents": contents(decoded(spark, segments)), "worker": worker(spark)})
+            elif kind == "rows":
+                outcomes.append({"contents": contents(decoded_in_jvm(spark, argument))})
             elif kind == "set":
                 name, _, value = argument.partition("=")
                 spark.conf.set(name, value)

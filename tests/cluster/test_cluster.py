@@ -153,3 +153,9 @@ def test_the_page_shows_what_goes_wrong(message: str) -> None:
 def test_the_page_names_the_wheel(wheel: Path) -> None:
     page = (ROOT / "docs" / "cluster.md").read_text(encoding="utf-8")
     assert set(re.findall(r"kafka_records-[^/]*?\.whl", page)) == {wheel.name}
+
+
+def test_the_page_tells_the_size_of_the_wheel(wheel: Path) -> None:
+    page = (ROOT / "docs" / "cluster.md").read_text(encoding="utf-8")
+    (size,) = re.findall(r"\| the package, (\S+) MB \|", page)
+    assert wheel.stat().st_size / 1e6 == pytest.approx(float(size), abs=0.3)

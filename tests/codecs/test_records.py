@@ -4,19 +4,29 @@ from __future__ import annotations
 
 import importlib
 import json
+import subprocess
+import sys
 from collections import Counter
 from collections.abc import Callable
 from typing import Any
 
 import pytest
 
-from kafka_records.consumer_offsets import decode_record, encode_record
-from kafka_records.consumer_offsets.offset_commit import OffsetCommitKey, OffsetCommitValue
+from kafka_records.consumer_offsets import (
+    GroupMetadata,
+    UnknownTypeRecord,
+    UnknownVersionRecord,
+    decode_record,
+    encode_record,
+    record_from_json,
+)
+from kafka_records.consumer_offsets.offset_commit import OffsetCommit, OffsetCommitKey, OffsetCommitValue
 from kafka_records.schemas import consumer_offsets as schemas
 from kafka_records.transaction_state.transaction_log import TransactionLogKey, TransactionLogValue
 from kafka_records_runtime.errors import (
     BufferUnderflow,
     DecodeError,
+    JsonError,
     KafkaRecordsError,
     MissingRecordType,
     MissingValueVersion,
@@ -24,8 +34,9 @@ from kafka_records_runtime.errors import (
     UnsupportedVersion,
     WrongType,
 )
-from kafka_records_runtime.framing import CodecRecordType, Record, RecordSet, read_record, schema_record_types
 from kafka_records_runtime.leniency import Leniency
+from kafka_records_runtime.record_reading import CodecRecordType, read_record, schema_record_types
+from kafka_records_runtime.record_sets import RecordSet
 from tests.conftest import VectorLoader
 
 KEY = OffsetCommitKey(group="group-id", topic="foo", partition=1)
@@ -38,11 +49,11 @@ def package(topic: str) -> Any:
     return importlib.import_module(f"kafka_records.{topic.removeprefix('__')}")
 
 
-def printed(record: Record) -> dict[str, Any]:
+def printed(record: Any) -> dict[str, Any]:
     """What Kafka's console formatters show of a record."""
     value = None
     if not record.is_tombstone:
-        value = {"version": record.value_version, "data": record.value.to_json(record.value_version)}
+        value = {"version": record.value_version, "data": record.value.to_json(record.value_version, lossy=True)}
     return {"key": {"type": record.record_type, "data": record.key.to_json(0)}, "value": value}
 
 
@@ -117,13 +128,14 @@ def test_a_value_that_kafka_cannot_write_is_refused(kafka_cases: Callable[[str],
 
 
 def test_a_record_there_and_back() -> None:
-    assert decode_record(bytes.fromhex(KEY_HEX), bytes.fromhex(V3_HEX)) == Record(1, "OffsetCommit", KEY, VALUE, 3)
+    assert decode_record(bytes.fromhex(KEY_HEX), bytes.fromhex(V3_HEX)) == OffsetCommit(KEY, VALUE, value_version=3)
     assert encode_record(KEY, VALUE, 3) == (bytes.fromhex(KEY_HEX), bytes.fromhex(V3_HEX))
 
 
 def test_a_tombstone() -> None:
     record = decode_record(bytes.fromhex(KEY_HEX), None)
-    assert record == Record(1, "OffsetCommit", KEY, None, None)
+    assert record == OffsetCommit(KEY, None)
+    assert (record.record_type, record.name, record.value_version) == (1, "OffsetCommit", None)
     assert record.is_tombstone
     assert encode_record(KEY, None) == (bytes.fromhex(KEY_HEX), None)
 
@@ -137,12 +149,12 @@ def test_the_highest_version_is_written_unless_told() -> None:
 def test_a_record_type_may_be_negative(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(OffsetCommitKey, "RECORD_TYPE", -2)
     module = OffsetCommitKey.__module__
-    own = RecordSet({-2: CodecRecordType("OffsetCommit", module, "OffsetCommitKey", "OffsetCommitValue")})
+    own = RecordSet[OffsetCommit]({-2: CodecRecordType(module, "OffsetCommit")})
 
     key, value = own.encode(KEY, VALUE, 3)
 
     assert (key, value) == (b"\xff\xfe" + bytes.fromhex(KEY_HEX)[2:], bytes.fromhex(V3_HEX))
-    assert own.decode(key, value) == Record(-2, "OffsetCommit", KEY, VALUE, 3)
+    assert own.decode(key, value) == OffsetCommit(KEY, VALUE, value_version=3)
 
 
 def test_unknown_records_are_written_back_as_they_stood() -> None:
@@ -173,7 +185,7 @@ def test_a_leniently_read_record_keeps_its_bytes_and_names_each_leniency() -> No
     key = bytes.fromhex(INVALID_UTF8_HEX)
     typed_key = OffsetCommitKey("\N{REPLACEMENT CHARACTER}", "foo", 1)
     record = decode_record(key, None)
-    assert record == Record(1, "OffsetCommit", typed_key, None, None, 0, 0, ("invalid_utf8",), key, None)
+    assert record == OffsetCommit(typed_key, None, leniencies=("invalid_utf8",), raw_key=key)
     assert record.is_lenient
     value = bytes.fromhex("0003" "0000000000000064" "0000000a" "0002fffe" "00000000000004d2")
     record = decode_record(key, value)
@@ -181,6 +193,7 @@ def test_a_leniently_read_record_keeps_its_bytes_and_names_each_leniency() -> No
     assert (record.raw_key, record.raw_value) == (key, value)
     assert record.value == OffsetCommitValue(100, 10, "\N{REPLACEMENT CHARACTER}" * 2, 1234)
     assert Counter(record.leniencies) == {Leniency.INVALID_UTF8: 2}
+    assert record.raw_key is not None
     assert encode_record(record.raw_key, record.raw_value) == (key, value)
 
 
@@ -255,9 +268,9 @@ def test_what_cannot_be_written() -> None:
     with pytest.raises(UnsupportedVersion):
         encode_record(KEY, VALUE, 5)
     with pytest.raises(WrongType, match="value is of type OffsetCommitKey, expected OffsetCommitValue"):
-        encode_record(KEY, KEY)
+        encode_record(KEY, KEY)  # type: ignore[arg-type]
     with pytest.raises(WrongType, match="key is of type str, expected bytes or a key class of this topic"):
-        encode_record("key", None)
+        encode_record("key", None)  # type: ignore[arg-type]
     with pytest.raises(WrongType, match="value is of type OffsetCommitValue, expected bytes or None"):
         encode_record(b"\x00\x01", VALUE)
     with pytest.raises(WrongType, match="value_version is of type int, expected None, because a tombstone has no"):
@@ -265,7 +278,7 @@ def test_what_cannot_be_written() -> None:
     with pytest.raises(UnsupportedVersion, match="has no version 4, it has version 3 only"):
         encode_record(KEY, bytes.fromhex(V3_HEX), 4)
     with pytest.raises(WrongType, match="key is of type TransactionLogKey"):
-        encode_record(TransactionLogKey("tx"), None)
+        encode_record(TransactionLogKey("tx"), None)  # type: ignore[arg-type]
 
 
 def test_decode_errors_are_value_errors_of_our_tree() -> None:
@@ -299,3 +312,135 @@ def test_other_buffers_are_records_too() -> None:
     assert (record.key, record.value, record.is_known_version) == (KEY, b"\x00\x05abc", False)
     with pytest.raises(TypeError, match="takes bytes, bytearray or memoryview, not str"):
         decode_record("key", None)  # type: ignore[arg-type]
+
+
+# -- classes -----------------------------------------------------------------------------------------------------------
+
+
+def test_records_are_matched_by_their_classes() -> None:
+    match decode_record(bytes.fromhex(KEY_HEX), bytes.fromhex(V3_HEX)):
+        case OffsetCommit(key, OffsetCommitValue(offset=offset)):
+            assert (key, offset) == (KEY, 100)
+        case _:
+            pytest.fail("not an OffsetCommit")
+    newer = decode_record(bytes.fromhex(KEY_HEX), b"\x00\x05abc")
+    assert newer == UnknownVersionRecord(
+        KEY, b"\x00\x05abc", 1, "OffsetCommit", "OffsetCommitValue", range(5), value_version=5
+    )
+    retired = decode_record(b"\x00\x09", None)
+    assert retired == UnknownTypeRecord(b"\x00\x09", None, 9, "ShareGroupPartitionMetadata")
+
+
+@pytest.mark.parametrize("topic", ["consumer_offsets", "share_group_state", "transaction_state"])
+def test_a_topic_has_the_class_of_each_record(topic: str) -> None:
+    module = package(topic)
+    assert module.RECORD_TYPES.types
+    for number, kind in module.RECORD_TYPES.types.items():
+        cls = getattr(module, kind.class_name)
+        assert (cls.record_type, cls.name, cls.KEY_CLASS.RECORD_TYPE) == (number, kind.name, number)
+        assert cls.__name__ in module.__all__
+        assert isinstance(cls(cls.KEY_CLASS(), None), module.Record)
+    with pytest.raises(AttributeError, match=f"module 'kafka_records.{topic}' has no attribute 'OfsetCommit'"):
+        _ = module.OfsetCommit
+
+
+def test_a_topic_loads_the_modules_of_records_that_are_asked_for() -> None:
+    code = (
+        "import sys; from kafka_records.consumer_offsets import OffsetCommit, Record, decode_record;"
+        "print(*sorted(name for name in sys.modules if name.startswith('kafka_records.')))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.split() == ["kafka_records.consumer_offsets", "kafka_records.consumer_offsets.offset_commit"]
+
+
+# -- JSON --------------------------------------------------------------------------------------------------------------
+
+
+def test_records_come_back_from_json(load_vectors: VectorLoader, kafka_cases: Callable[[str], Any]) -> None:
+    """Those that Kafka's formatters print have the same form here, unless that form loses something."""
+    cases = kafka_cases("record-cases.json")
+    lines = [line for line in load_vectors("framed.jsonl") if "topic" in line]
+    found = Counter[str]()
+    for case in [*lines, *cases["cases"], *cases["later_cases"]]:
+        if "key_hex" not in case:
+            continue
+        module = package(case["topic"])
+        try:
+            record = module.decode_record(optional_bytes(case["key_hex"]), optional_bytes(case["value_hex"]))
+        except KafkaRecordsError:
+            continue
+        shown = json.loads(json.dumps(record.to_json()))
+        assert module.record_from_json(shown) == record
+        found[type(record).__name__] += 1
+        found["lenient"] += record.is_lenient
+        if "json" in case and not record.is_lenient and "unknown_tagged_fields" not in json.dumps(shown):
+            assert shown == case["json"]
+            assert type(record).from_json(shown) == record
+            found["as Kafka's"] += 1
+    assert found["as Kafka's"] > 100
+    assert min(found["lenient"], found["UnknownTypeRecord"], found["UnknownVersionRecord"]) > 3
+
+
+def test_a_record_without_a_version_is_shown_at_the_highest() -> None:
+    shown = OffsetCommit(KEY, VALUE).to_json()
+    assert shown["value"]["version"] == 4
+    assert OffsetCommit.from_json(shown) == OffsetCommit(KEY, VALUE, value_version=4)
+
+
+KEY_JSON = {"type": 1, "data": {"group": "g", "topic": "t", "partition": 0}}
+VALUE_JSON = {"version": 3, "data": {"offset": 1, "leaderEpoch": 2, "metadata": "m", "commitTimestamp": 3}}
+
+
+@pytest.mark.parametrize(
+    ("data", "text"),
+    [
+        ([], "the record is of type list, expected an object"),
+        ({"key": KEY_JSON}, "value is missing"),
+        (
+            {"key": KEY_JSON, "value": None, "offset": 1},
+            "the record has the key 'offset', which is not one of key, value, raw",
+        ),
+        ({"key": None, "value": None}, "key is of type NoneType, expected an object"),
+        ({"key": {"type": 1}, "value": None}, "key has neither data nor hex"),
+        ({"key": KEY_JSON | {"type": "1"}, "value": None}, "key.type is missing, or is not a whole number"),
+        (
+            {"key": KEY_JSON | {"type": 99}, "value": None},
+            "key.type is 99, a record type that is unknown here: give key and value as hex",
+        ),
+        ({"key": KEY_JSON | {"hex": "0001"}, "value": None}, "key has the key 'data', which is not one of type, hex"),
+        ({"key": {"type": 9, "hex": "0008"}, "value": None}, "key.hex starts with the type 8, but type is 9"),
+        ({"key": {"type": 9, "hex": "x"}, "value": None}, "key.hex is not text in hex"),
+        ({"key": {"type": 9, "hex": 9}, "value": None}, "key.hex is not text in hex"),
+        (
+            {"key": {"type": 9, "hex": "0009"}, "value": VALUE_JSON},
+            "value has no hex, although key has: give both as data or both as hex",
+        ),
+        (
+            {"key": KEY_JSON, "value": VALUE_JSON | {"version": 9}},
+            "value.version is 9, but OffsetCommit has versions 0 to 4 here: give the value as hex",
+        ),
+        (
+            {"key": KEY_JSON, "value": VALUE_JSON | {"note": 1}},
+            "value has the key 'note', which is not one of version, data",
+        ),
+        (
+            {"key": KEY_JSON, "value": VALUE_JSON, "raw": {"key": KEY_HEX, "value": V3_HEX}},
+            "raw is not the bytes of key and value: leave it out to take key and value as they are",
+        ),
+    ],
+)
+def test_json_that_is_no_record(data: Any, text: str) -> None:
+    with pytest.raises(JsonError) as caught:
+        record_from_json(data)
+    assert str(caught.value) == f"record: {text}"
+
+
+def test_json_of_another_record() -> None:
+    with pytest.raises(JsonError, match=r"^record: key\.type is 1, but GroupMetadata has the record type 2$"):
+        GroupMetadata.from_json({"key": KEY_JSON, "value": None})
+    newer = {"key": KEY_JSON, "value": {"version": 5, "hex": "0005616263"}}
+    assert isinstance(record_from_json(newer), UnknownVersionRecord)
+    with pytest.raises(JsonError, match=r"value\.version is 5, a version of OffsetCommit that is unknown here"):
+        OffsetCommit.from_json(newer)
+    with pytest.raises(JsonError, match=r"OffsetCommitKey v0: the message has the key 'grup'.*did you mean group"):
+        record_from_json({"key": {"type": 1, "data": {"grup": "g", "topic": "t", "partition": 0}}, "value": None})

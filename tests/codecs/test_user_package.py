@@ -61,7 +61,7 @@ def write(cls: Any, version: int, case: dict[str, Any]) -> None:
     assert encoded.hex().startswith(case.get("wire_hex", case.get("wire_hex_prefix")))
     assert cls.decode(encoded, version).encode(version) == encoded
     if "json" in case:
-        assert json.dumps(message.to_json(version)) == json.dumps(case["json"])
+        assert json.dumps(message.to_json(version, lossy=True)) == json.dumps(case["json"])
 
 
 def made_from(cls: Any, case: dict[str, Any]) -> Any:
@@ -89,7 +89,7 @@ def read(cls: Any, version: int, case: dict[str, Any]) -> None:
         return
     message, used = cls.decode_prefix(data, version)
     assert len(data) - used == case["bytes_left"]
-    assert message.to_json(version) == case["json"]
+    assert message.to_json(version, lossy=True) == case["json"]
     assert message.encode(version).hex() == case["wire_hex"]
 
 

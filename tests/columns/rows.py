@@ -167,7 +167,7 @@ def _swap(random: Random, message: MessageSchema, version: int, row: bytes) -> b
 
 
 def _lie(random: Random, message: MessageSchema, version: int, row: bytes) -> bytes:
-    """A length, count, marker, tag or size that says something else; a text that is no UTF-8."""
+    """A length, count, marker, tag or size that says something else; a text that is not UTF-8."""
     steps = []
     try:
         for step in walker.walk(message, version, row, lenient=True):

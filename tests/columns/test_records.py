@@ -171,7 +171,7 @@ def test_a_record_of_every_kind() -> None:
 
 
 def test_leniencies_of_key_and_value_in_order() -> None:
-    """Kafka accepts text that is no UTF-8, and takes every negative length for null."""
+    """Kafka accepts text that is not UTF-8, and takes every negative length for null."""
     key = KEY.replace(b"\x01t", b"\x01\xff")
     value = VALUE.replace(b"\x00\x01m", b"\x00\x01\xfe")
     null = VALUE.replace(b"\x00\x01m", b"\xff\xfe")

@@ -16,6 +16,9 @@ PAGE = (ROOT / "docs" / "evolution.md").read_text(encoding="utf-8")
 (IN_CI,) = re.findall(r"- run: (kafka-records-codegen compare .*)", PAGE)
 (BEFORE_A_COMMIT,) = re.findall(r"entry: (kafka-records-codegen compare .*)", PAGE)
 
+(INSTALLS,) = re.findall(r"- run: pip install '(.*)\[codegen\]'", PAGE)
+(CLONE,) = re.findall(r"repository: .*/kafka-records, path: (.*) }", PAGE)
+
 NAME = "OffsetCommitValue.json"
 BREAKS = ('"name": "offset", "type": "int64"', '"name": "offset", "type": "int32"')
 WORDS = ('"about": "', '"about": "Changed. ')
@@ -45,6 +48,15 @@ def run(command: str) -> int:
     program, *words = shlex.split(command.replace("$GITHUB_BASE_REF", "main"))
     assert program == "kafka-records-codegen"
     return main(words)
+
+
+def test_the_package_is_installed_from_where_it_is() -> None:
+    """No index has it. pip takes what begins with `./` for a folder, and so it does what ends in `.whl`."""
+    assert f"./{CLONE}" == INSTALLS
+    pages = [*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), *(ROOT / "examples").rglob("*.py")]
+    installs = [line for page in pages for line in re.findall(r"pip install .*", page.read_text(encoding="utf-8"))]
+    assert len(installs) > 10
+    assert [line for line in installs if re.search(r"pip install '?kafka[-_]records(?!.*\.whl)", line)] == []
 
 
 @pytest.mark.parametrize("command", [IN_CI, BEFORE_A_COMMIT], ids=["ci", "pre-commit"])

@@ -44,6 +44,25 @@ def chained(levels: int, uses: int = 1, prefix: str = "", **attributes: Any) -> 
     return spec(field("A", names[0]), commonStructs=common, **attributes)
 
 
+# ---- names
+
+
+def test_the_name_of_a_message_is_the_name_of_files() -> None:
+    """One that no file system takes is refused, in a line that does not repeat it."""
+    longest = "A" * 250
+    model = load(write(Foo=spec(field("X"), name=longest)))
+    for path in (*generate(model, "acme"), *generate_docs(model, "acme")):
+        assert max(map(len, Path(path).parts)) <= 255
+    (violation,) = refused(write(Foo=spec(field("X"), name="A" * 200_000))).violations
+    assert (violation.path, len(str(violation)) < 1000) == ("name", True)
+    assert violation.message == (
+        "the files of this message would be called by 200000 letters; the limit is 250, because file systems take no "
+        "longer names"
+    )
+    (humps,) = refused(write(Foo=spec(field("X"), name="Ab" * 84))).violations
+    assert "called by 251 letters" in humps.message
+
+
 # ---- levels
 
 

@@ -102,7 +102,7 @@ def test_a_message_in_a_file_of_that_name_is_no_message() -> None:
     first = short(write(Foo=message("Foo"), **{"sub/Bar": message("Bar"), "sub/_notes": message("Baz")}))[0]
     assert first == (
         "specs/sub/_notes.json: type: unknown attribute; "
-        "a file of notes takes retiredTypes, versionNotes, newerAsHighest, enums"
+        "a file of notes takes framing, retiredTypes, versionNotes, newerAsHighest, enums"
     )
 
 

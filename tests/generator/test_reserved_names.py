@@ -32,7 +32,7 @@ from kafka_records_codegen.tree import write
 from kafka_records_runtime.casing import upper_snake_case
 from tests.generator.language_specs import write_language_specs
 from tests.generator.spec_files import field as field_of
-from tests.generator.spec_files import spec
+from tests.generator.spec_files import message, spec
 from tests.generator.spec_files import write as specs_of
 
 pytestmark = pytest.mark.slow
@@ -67,8 +67,9 @@ def generated(our_files: dict[str, str], tmp_path_factory: pytest.TempPathFactor
     language = load(write_language_specs(data_dir, tmp_path_factory.mktemp("specs")))
     acme = load(ACME)
     ours = load(ROOT / "message_specs")
-    files = our_files | generate(acme, "acme") | generate(language, "language")
-    return Generated([ours, acme, language], files)
+    framed = load(ROOT / "examples" / "own_specs" / "message_specs")  # a topic of it has metadata framing
+    files = our_files | generate(acme, "acme") | generate(language, "language") | generate(framed, "framed")
+    return Generated([ours, acme, language, framed], files)
 
 
 @dataclass
@@ -87,7 +88,7 @@ class Names:
 @pytest.fixture(scope="module")
 def names(generated: Generated) -> Names:
     structs = [struct for model in generated.models for message in model.messages for struct in message.structs]
-    classes = {struct.python_name for struct in structs}
+    classes = {struct.python_name for struct in structs} | record_classes(generated)
     members = {member.python_name for struct in structs for member in struct.fields}
     variables = {local(member.schema) for struct in structs for member in struct.fields}
     found = Names()
@@ -96,13 +97,20 @@ def names(generated: Generated) -> Names:
         found.loaded |= {name for name in loaded(module) if hasattr(builtins, name)}
         for node in module.body:
             if isinstance(node, ast.ClassDef):
-                found.members |= bound(node.body) - members
+                # The fields of a record are no spec's.
+                is_record = "_KnownRecord" in {ast.unparse(base) for base in node.bases}
+                own = {name for name in bound(node.body) if not is_record or name[0].isupper()}
+                found.members |= own - members
                 found.read |= read_by_class(node) - classes
             elif isinstance(node, ast.FunctionDef) and node.name.startswith(("_read_", "_write_")):
                 own = {each.arg for each in ast.walk(node.args) if isinstance(each, ast.arg)} | stored(node)
                 found.variables |= own - variables
                 found.read |= loaded(node) - own - classes
     return found
+
+
+def record_classes(generated: Generated) -> set[str]:
+    return {record.python_name for model in generated.models for f in model.folders for record in f.records}
 
 
 def bound(body: list[ast.stmt]) -> set[str]:
@@ -180,7 +188,7 @@ def test_modules_of_folders(generated: Generated) -> None:
             for node in ast.parse(text).body:
                 if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "__all__":
                     used |= set(ast.literal_eval(node.value))
-    assert used - ours == RESERVED_MODULES
+    assert used - ours - record_classes(generated) == RESERVED_MODULES
 
 
 def test_modules_at_the_top(our_files: dict[str, str]) -> None:
@@ -209,3 +217,23 @@ def test_names_that_were_free_once(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     assert foo.decode(foo(f6=foo.CODEC.classes["Mapping"](7)).encode(2), 2).f6.x == 7
     found = [each.__name__ for each in foo.CODEC.classes.values()]
     assert sorted(found) == sorted(["Foo", "Mapping", *(f"{name}_" for name in names if name != "Mapping")])
+
+
+def test_the_class_of_a_record_gives_way(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """To a struct of its value, to names of the package, to a subpackage."""
+    monkeypatch.chdir(tmp_path)
+    found = {"MyThing__Elsewhere": spec(field_of("X"), name="Elsewhere")}
+    for number, name in enumerate(("Account", "Record", "MyThing", "Plain")):
+        struct = [field_of("Held", "Account", fields=[field_of("X")])] if name == "Account" else []
+        found[f"{name}Key"] = message(f"{name}Key", "coordinator-key", apiKey=number, fields=[field_of("Id")])
+        found[f"{name}Value"] = message(f"{name}Value", "coordinator-value", apiKey=number, fields=struct)
+    write(Path("odd_records"), generate(load(specs_of(**found)), "odd_records"))
+    monkeypatch.syspath_prepend(str(tmp_path))
+    odd = importlib.import_module("odd_records")
+    classes = [kind.class_name for _, kind in sorted(odd.RECORD_TYPES.types.items())]
+    assert classes == ["Account_", "Record_", "MyThing_", "Plain"]
+    key, value = odd.Account_.KEY_CLASS(), odd.Account_.VALUE_CLASS()
+    record = odd.decode_record(*odd.encode_record(key, value))
+    assert record == odd.Account_(key, value, value_version=record.value_version)
+    assert record.name == "Account"
+    assert odd.record_from_json(record.to_json()) == record

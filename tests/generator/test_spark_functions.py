@@ -107,28 +107,34 @@ def _constant(schemas: Any, schema: MessageSchema) -> str:
 def test_arguments_of_records_messages_and_requests(ours: dict[str, str]) -> None:
     records = functions_below(ours, "spark/consumer_offsets/")
     each_version = "version: int | Column | str | None=None"
-    assert signature(records["from_offset_commit_key"]) == "*, mode: str='PERMISSIVE', unknown_tags: bool=False"
-    assert signature(records["from_offset_commit_value"]) == "*, mode: str='PERMISSIVE', unknown_tags: bool=False"
-    assert signature(records["to_offset_commit_key"]) == "*, mode: str='FAILFAST'"
-    assert signature(records["to_offset_commit_value"]) == f"{each_version}, *, mode: str='FAILFAST'"
+    engine = "engine: Literal['jvm', 'python'] | None=None"
+    assert signature(records["from_offset_commit_key"]) == (
+        f"*, mode: str='PERMISSIVE', unknown_tags: bool=False, {engine}"
+    )
+    assert signature(records["from_offset_commit_value"]) == (
+        f"*, mode: str='PERMISSIVE', unknown_tags: bool=False, {engine}"
+    )
+    assert signature(records["to_offset_commit_key"]) == f"*, mode: str='FAILFAST', {engine}"
+    assert signature(records["to_offset_commit_value"]) == f"{each_version}, *, mode: str='FAILFAST', {engine}"
     assert signature(records["decode_records"]) == (
         "df: DataFrame, records: Sequence[str] | None=None, mode: str='PERMISSIVE', "
-        "observation: Observation | str | None=None, unknown_tags: bool=False, coordinates: Sequence[str] | None=None"
+        "observation: Observation | str | None=None, unknown_tags: bool=False, coordinates: Sequence[str] | None=None, "
+        f"topic: str | None=None, {engine}"
     )
     protocol = functions_below(ours, "spark/consumer_protocol/")
     assert signature(protocol["from_consumer_protocol_subscription"]) == (
         f"{each_version}, *, parse_as: int | None=None, newer_as_highest: bool=True, "
-        "mode: str='PERMISSIVE', unknown_tags: bool=False"
+        f"mode: str='PERMISSIVE', unknown_tags: bool=False, {engine}"
     )
     assert signature(protocol["to_consumer_protocol_subscription"]) == (
-        f"{each_version}, *, mode: str='FAILFAST', version_prefix: bool=True"
+        f"{each_version}, *, mode: str='FAILFAST', version_prefix: bool=True, {engine}"
     )
     requests = functions_below(ours, "spark/rpc/")
     assert signature(requests["from_fetch_request"]) == (
-        f"{each_version}, *, mode: str='PERMISSIVE', unknown_tags: bool=False"
+        f"{each_version}, *, mode: str='PERMISSIVE', unknown_tags: bool=False, {engine}"
     )
     assert signature(requests["to_fetch_request"]) == (
-        f"{each_version}, *, mode: str='FAILFAST', version_prefix: bool=False"
+        f"{each_version}, *, mode: str='FAILFAST', version_prefix: bool=False, {engine}"
     )
 
 

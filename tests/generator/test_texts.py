@@ -76,7 +76,7 @@ def test_any_text_gives_a_module_that_says_it(about: str, history: str) -> None:
     (cls,) = (node for node in tree.body if isinstance(node, ast.ClassDef))
     document = ast.get_docstring(cls)
     assert document is not None
-    assert visible(document) == visible(history or "Foo of Foo.")
+    assert visible(document) == visible(history or "The message Foo.")
     texts = [it.value.value for it in cls.body if isinstance(it, ast.Expr) and isinstance(it.value, ast.Constant)]
     if about.strip():
         assert visible(about) in [visible(str(text)) for text in texts]

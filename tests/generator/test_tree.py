@@ -37,9 +37,9 @@ def tree(folder: Path) -> dict[str, bytes]:
 def test_a_run_says_what_it_did(specs: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     out = tmp_path / "acme"
     assert run(specs, out) == 0
-    assert capsys.readouterr().err == f"1 message, 12 files in {out}: 12 written, 0 deleted, 0 unchanged\n"
+    assert capsys.readouterr().err == f"1 message, 13 files in {out}: 13 written, 0 deleted, 0 unchanged\n"
     assert run(specs, out) == 0
-    assert capsys.readouterr().err == f"1 message, 12 files in {out}: 0 written, 0 deleted, 12 unchanged\n"
+    assert capsys.readouterr().err == f"1 message, 13 files in {out}: 0 written, 0 deleted, 13 unchanged\n"
 
 
 def test_what_is_no_longer_produced_is_deleted(specs: Path, tmp_path: Path) -> None:
@@ -117,7 +117,7 @@ def test_check_shows_every_kind_of_difference(specs: Path, tmp_path: Path, capsy
 
 def test_check_of_a_folder_that_is_not_there(specs: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert run(specs, tmp_path / "nowhere", "--check") == 1
-    assert capsys.readouterr().out.count("missing: ") == 12
+    assert capsys.readouterr().out.count("missing: ") == 13
 
 
 def test_bad_specs_write_nothing(specs: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -339,6 +339,14 @@ def test_a_struct_in_small_letters() -> None:
     ]
 
 
+@pytest.mark.parametrize("type_", ["Item[]", "item[]", "[Item]", "[] item"])
+def test_an_array_of_a_struct_in_other_brackets(type_: str) -> None:
+    fields = [field("A", type_, fields=[field()])]
+    assert short(write(Foo=spec(*fields))) == [
+        f"specs/Foo.json: fields[0].type: unknown type {type_!r}; did you mean []Item?"
+    ]
+
+
 @pytest.mark.parametrize(
     "type_", ["varint", "foo2", "[]foo", "[]record", "Bar-Baz", "map", "optional", "[]", "x" * 5000]
 )

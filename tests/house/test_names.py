@@ -32,6 +32,7 @@ SHARED_MODULES: Final = {
     "explain": "a subcommand is called as the thing that it runs",
     "notes": "notes of a folder of specs, as read and as resolved",
     "page": "a page of the documentation, as the generator writes it, and that of a report",
+    "records": "the classes of decoded records, and in a generated package the schemas of a topic's records",
     "registry": "the module of a generated package, and the product that writes it",
     "report": "a subcommand, and the package of what it writes: it is called as the thing that it runs",
     "schemas": "the modules of a generated package, and the product that writes them",

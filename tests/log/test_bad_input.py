@@ -100,9 +100,13 @@ def test_zeros_of_a_preallocated_file(tmp_path: Path) -> None:
 
 
 def test_zeros_behind_a_file_that_is_not_the_last(tmp_path: Path) -> None:
-    offsets, said, _ = read(tmp_path, {0: commit(0) + bytes(5), 1: commit(1)}, "note")
-    assert offsets == [0, 1]
-    assert said == [f"{FILE}: byte 71: nothing but zeros from here on (pre-allocated, 5 bytes without records)"]
+    # Five zeros may be the first bytes of a batch, too: offsets start with zeros.
+    offsets, said, _ = read(tmp_path, {0: commit(0) + bytes(5), 2: commit(2)})
+    assert offsets == [0, 2]
+    assert said == [
+        f"{FILE}: byte 71: nothing but zeros from here on, in a file that is not the last of its log"
+        " (5 bytes not read, an unknown number of records)"
+    ]
 
 
 def test_zeros_that_are_not_all(tmp_path: Path) -> None:

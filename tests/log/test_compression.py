@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 import gzip
+import zlib
+from collections.abc import Callable
+from random import Random
 from struct import pack
+from time import process_time
+from typing import Any
 
 import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from kafka_records_engine.log import compression
 from kafka_records_engine.log.compression import Decompressed, decompress
 from tests.log.logs import case, entries_of
 
@@ -147,3 +153,80 @@ def test_one_huge_snappy_block_is_not_begun() -> None:
     assert decompress(2, snappy_block(bytes(1_000_000)), limit=100_000) == Decompressed(
         b"", "it decompresses to more than 100000 bytes"
     )
+
+
+# -- what it costs -----------------------------------------------------------------------------------------------------
+
+
+class _Counted:
+    """A decompressor of zlib that adds up the bytes which it is given, and those which zlib copies for it."""
+
+    total = 0
+
+    def __init__(self, wbits: int) -> None:
+        self._inner = zlib.decompressobj(wbits=wbits)
+
+    def decompress(self, data: bytes, most: int) -> bytes:
+        made = self._inner.decompress(data, most)
+        _Counted.total += len(data) + len(self._inner.unconsumed_tail) + len(self._inner.unused_data)
+        return made
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._inner, name)
+
+
+class _CountedZlib:
+    error = zlib.error
+    decompressobj = _Counted
+
+
+def gzip_work(monkeypatch: pytest.MonkeyPatch, data: bytes) -> int:
+    monkeypatch.setattr(_Counted, "total", 0)
+    monkeypatch.setattr(compression, "zlib", _CountedZlib)
+    assert decompress(1, data).failure is None
+    total = _Counted.total
+    monkeypatch.undo()
+    return total
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda size: gzip.compress(b"") * (size // 20),
+        lambda size: gzip.compress(b"some") * (size // 24),
+        lambda size: gzip.compress(Random(0).randbytes(size), 1),
+        lambda size: gzip.compress(bytes(20 * size), 1),
+    ],
+    ids=["empty members", "small members", "a large member", "a member of zeros"],
+)
+def test_the_work_of_gzip_is_linear(monkeypatch: pytest.MonkeyPatch, make: Callable[[int], bytes]) -> None:
+    size = 1 << 19
+    once = gzip_work(monkeypatch, make(size))
+    assert gzip_work(monkeypatch, make(2 * size)) < 2.2 * once
+    assert once < 40 * size
+
+
+EMPTY = {
+    1: gzip.compress(b"", mtime=0),
+    2: pack(">i", 1) + b"\0",
+    3: streamed("lz4", b""),
+    4: streamed("zstd", b""),
+    5: bytes.fromhex("502a4d18") + bytes(4),
+}
+
+
+@pytest.mark.parametrize(
+    ("codec", "empty"), [(1, 1), (2, 2), (3, 3), (3, 5), (4, 4), (4, 5)], ids=lambda number: str(number)
+)
+def test_the_time_for_empty_frames_is_linear(codec: int, empty: int) -> None:
+    # Quadratic work takes sixteen times as long for four times as much.
+    def least(count: int) -> float:
+        data = (XERIAL if codec == 2 else b"") + EMPTY[empty] * count + (packed(codec, b"end") if codec != 2 else b"")
+        times = []
+        for _ in range(3):
+            started = process_time()
+            assert decompress(codec, data) == Decompressed(b"end" if codec != 2 else b"")
+            times.append(process_time() - started)
+        return min(times)
+
+    assert least(80_000) < 10 * least(20_000) + 0.01

@@ -62,7 +62,7 @@ def test_a_file_of_zeros_that_is_not_the_last(tmp_path: Path) -> None:
     offsets, said, finding = read(tmp_path, {0: bytes(100), 90: commit(90)})
     assert offsets == [90]
     assert said == [
-        f"{FILE}: byte 0: nothing but zeros in a file that is not the last of its log"
+        f"{FILE}: byte 0: nothing but zeros from here on, in a file that is not the last of its log"
         " (100 bytes not read, an unknown number of records)"
     ]
     assert finding.bytes == 100

@@ -611,6 +611,7 @@ MOVED: Final[Mapping[str, Sequence[tuple[Thresholds, Level | None]]]] = {
     ),
     "transaction_open": (
         ({"settled_after": "6m"}, Level.NOTE),
+        ({"settled_after": "6m", "open_after": "6m"}, None),
         ({"critical_after": "5m"}, Level.CRITICAL),
     ),
     "two_committers": (({"lately": "30s"}, Level.MODERATE), ({"lately": "30s", "of_the_past": "30s"}, Level.NOTE)),
@@ -642,6 +643,15 @@ MOVED: Final[Mapping[str, Sequence[tuple[Thresholds, Level | None]]]] = {
     "offsets_unneeded": (({"many": 1}, Level.LOW),),
 }
 """By kind: the level that its first log has with other thresholds; none where it has no finding any more."""
+
+SETTLED: Final[Mapping[str, str]] = {
+    "offsets_expiring": "8d",
+    "members_unsettled": "11m",
+    "uneven_assignments": "61m",
+    "offsets_unneeded": "2h",
+    "share_groups_empty": "61s",
+}
+"""By kind of finding about how a group is now: a time within which something has happened to the group of its case."""
 
 ELSEWHERE: Final = {
     "offsets_expiring": {"alive_within", "overdue_after"},

@@ -22,11 +22,20 @@ def findings(tmp_path_factory: pytest.TempPathFactory) -> dict[tuple[str, ...], 
     for number, group in enumerate(("a", "a", "b")):
         offsets = {("orders", number): 50_000 + number}
         cluster.commit(group, END_MS - (3 - number) * HOUR, offsets, producer_id=100 + number)
-    lives = (("late", "one", HOUR), ("late", "two", 30 * MINUTE), ("new", "five", 2 * SECOND), ("new", "six", SECOND))
+    lives = (
+        ("late", "one", HOUR),
+        ("late", "two", 30 * MINUTE),
+        ("new", "five", 12 * SECOND),
+        ("new", "six", 11 * SECOND),
+    )
     for number, (group, name, age_ms) in enumerate(lives):
         life = Transactional(cluster, name, group, "enriched", 200 + number)
         life.start(END_MS - age_ms)
         life.begin(END_MS - age_ms, {("orders", number): 50_000})
+    passing = Transactional(cluster, "seven", "passing", "enriched", 300)
+    passing.start(END_MS - 9 * SECOND)
+    passing.begin(END_MS - 9 * SECOND, {("orders", 3): 50_000})
+    cluster.commit("elsewhere", END_MS, {("orders", 0): 50_000})
     folder = tmp_path_factory.mktemp("transactions") / "data"
     cluster.write(folder)
     found = [each for each in read_report(folder).findings if each.kind == "transaction_open"]
@@ -38,7 +47,7 @@ def test_what_an_application_left_is_one(findings: dict[tuple[str, ...], ReportF
     both, alone = findings["a",], findings["b",]
     assert (both.level, both.title, both.measured["transactions"]) == (Level.HIGH, "transactions hang", 2)
     assert both.what.startswith(
-        "2 transactions that no transactional id answers for (producer ids 100, 101) have been open, the oldest for 2 h"
+        "2 transactions that no transactional id answers for (producer ids 100, 101) have been open, the oldest for 3 h"
     )
     assert 'They hold back the offsets of 2 of 2 partitions of "a": "orders" (partitions 0-1).' in both.what
     assert [each.timestamp_ms for each in both.evidence] == [END_MS - 3 * HOUR, END_MS - 2 * HOUR]

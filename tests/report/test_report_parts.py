@@ -127,7 +127,8 @@ def test_the_file_of_thresholds_has_all_of_them(tmp_path: Path) -> None:
     assert thresholds_of(path) == usual_thresholds()
     assert path.read_text() == thresholds_file()
     names = {rule.named(each) for rule in RULES for each in rule.thresholds}
-    assert names | {"report.most_of_a_kind", "report.most_notes_of_a_kind"} == set(usual_thresholds())
+    general = {f"report.{name}" for name in ("most_of_a_kind", "most_notes_of_a_kind", "group_settles_within")}
+    assert names | general == set(usual_thresholds())
 
 
 def test_a_report_goes_by_the_thresholds_that_it_is_given(report: Report, falls: Topic) -> None:
@@ -209,6 +210,44 @@ def test_what_is_new_gone_worse_and_better(report: Report, tmp_path: Path) -> No
     assert diff.better == (LevelChange(1, Level.CRITICAL),)
     back = report_diff(earlier, earlier_report(written(replace(report, diff=diff), tmp_path / "new.json")))
     assert (back.new, [each.group_ids for each in back.gone]) == ((), [report.findings[2].group_ids])
+
+
+def test_what_is_summed_up_in_one_report_is_not_new_in_the_other(report: Report) -> None:
+    """Which of many findings stand by themselves may change from one second to the next."""
+    alone, *others = report.findings
+    (summary,) = (each for each in report.findings if "findings" in each.measured)
+    assert set(summary.group_ids).isdisjoint(alone.group_ids)
+    summed_up = replace(summary, group_ids=(*summary.group_ids, *alone.group_ids))
+    earlier = replace(report, findings=(*others[: others.index(summary)], summed_up))
+    there, back = report_diff(report, earlier_report(earlier)), report_diff(earlier, earlier_report(report))
+    assert (there.new, there.worse, there.better, there.gone) == ((), (), (), ())
+    assert (back.new, back.worse, back.better, back.gone) == ((), (), (), ())
+    low = replace(summed_up, level=Level.LOW)
+    was_low = report_diff(report, earlier_report(replace(earlier, findings=(*earlier.findings[:-1], low))))
+    assert (0 in was_low.new, was_low.worse[:1]) == (False, (LevelChange(0, Level.LOW),))
+
+
+def test_a_summary_that_appears_is_new_only_for_a_group_that_had_no_finding(report: Report) -> None:
+    (summary,) = (each for each in report.findings if "findings" in each.measured)
+    parts = [
+        replace(
+            summary,
+            group_ids=(group,),
+            measured={},
+            level=Level.LOW,
+            rows=(replace(summary.rows[0], where=(f"group_id={group}",)),),
+        )
+        for group in summary.group_ids
+    ]
+    others = [each for each in report.findings if each is not summary]
+    earlier = replace(report, findings=(*others, *parts))
+    at = report.findings.index(summary)
+    there, back = report_diff(report, earlier_report(earlier)), report_diff(earlier, earlier_report(report))
+    assert (there.new, there.gone, there.worse) == ((), (), (LevelChange(at, Level.LOW),))
+    assert (back.new, back.gone) == ((), ())
+    fewer = replace(report, findings=(*others, *parts[1:]))
+    assert report_diff(report, earlier_report(fewer)).new == (at,)
+    assert report_diff(fewer, earlier_report(report)).gone == (summary,)
 
 
 def test_notes_say_what_else_two_reports_differ_in(report: Report, tmp_path: Path) -> None:

@@ -48,6 +48,8 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     key = pack(">h", OffsetCommitKey.RECORD_TYPE) + OffsetCommitKey("packing", "stock", 0).encode(0)
     value = pack(">h", 7) + OffsetCommitValue(offset=5, commit_timestamp=END_MS - MINUTE).encode(4)
     cluster.logs.write_bytes(OFFSETS, "packing", Write(END_MS - MINUTE, ((key, value),)))
+    # The moment of the report is that of the last record: a while after all that happened to groups.
+    cluster.commit("elsewhere", END_MS, cluster.topic("unread", 1).ends(END_MS))
     path = tmp_path_factory.mktemp("topics") / "data"
     cluster.write(path)
     return path
@@ -96,7 +98,7 @@ def test_what_is_summed_up_is_about_the_topics_too(folder: Path) -> None:
 
 
 def test_the_moment_is_that_of_the_log_whatever_is_asked_for(folder: Path) -> None:
-    """The last record is one of `waiting`."""
+    """The last record is one of `elsewhere`."""
     moments = {read_report(folder, group=group).request.at_timestamp_ms for group in (None, "billing", "counters")}
     assert moments == {read_report(folder).counts.last_timestamp_ms}
 

@@ -56,7 +56,7 @@ def test_elsewhere_than_on_a_terminal_nothing_is_left_out() -> None:
         "group_id                              topic      partition       offset   metadata   commit_timestamp      "
         "     commit_timestamp_ms",
         "─" * 131,
-        "billing                               orders             0           42              2023-11-14T22:13:20.12"
+        'billing                               orders             0           42   ""         2023-11-14T22:13:20.12'
         "3Z         1700000000123",
         "payments-settlement-service.eu_west   invoices          11   1234567890   null       null                  "
         "                    null",
@@ -69,7 +69,7 @@ def test_a_terminal_that_is_wide_enough_has_one_commit_time() -> None:
     assert shown(OFFSETS, 140) == [
         "group_id                              topic      partition       offset   metadata   commit_timestamp",
         "─" * 109,
-        "billing                               orders             0           42              2023-11-14T22:13:20.123Z",
+        'billing                               orders             0           42   ""         2023-11-14T22:13:20.123Z',
         "payments-settlement-service.eu_west   invoices          11   1234567890   null       null",
     ]
 
@@ -85,7 +85,7 @@ def test_long_texts_are_cut_first() -> None:
     assert shown(OFFSETS, 100) == [
         "group_id                         topic     partition      offset  metadata  commit_timestamp",
         "─" * 100,
-        "billing                          orders            0          42            2023-11-14T22:13:20.123Z",
+        'billing                          orders            0          42  ""        2023-11-14T22:13:20.123Z',
         "payments-settlement-service.eu…  invoices         11  1234567890  null      null",
         "long texts cut in group_id; --wide shows all",
     ]
@@ -95,7 +95,7 @@ def test_then_columns_are_left_out_from_the_right() -> None:
     assert shown(OFFSETS, 62) == [
         "group_id             topic     partition      offset  metadata",
         "─" * 62,
-        "billing              orders            0          42",
+        'billing              orders            0          42  ""',
         "payments-settlemen…  invoices         11  1234567890  null",
         "long texts cut in group_id; 1 column left out:",
         "commit_timestamp; --wide shows all",
@@ -183,7 +183,7 @@ def test_of_one_row_nothing_is_the_same_but_null() -> None:
 
 
 def test_rows_that_are_folded_stand_below_one_another_and_are_cut_behind_twelve_lines() -> None:
-    table = pa.table({"detail": ["x " * 200, "short", None, "漢字 " * 12], "number": [1, 2, 3, 4]})
+    table = pa.table({"detail": ["x " * 199 + "x", "short", None, "漢字 " * 11 + "漢字"], "number": [1, 2, 3, 4]})
     lines = shown(table, 28, essential=("detail",))
     assert lines[2] == "x x x x x x x x x x        1"
     assert lines[3:13] == ["x x x x x x x x x x"] * 10
@@ -209,7 +209,7 @@ def test_rows_are_blocks_before_an_essential_column_goes() -> None:
         "topic                orders",
         "partition            0",
         "offset               42",
-        "metadata",
+        'metadata             ""',
         "commit_timestamp     2023-11-14T22:13:",
         "                     20.123Z",
         "commit_timestamp_ms  1700000000123",
@@ -223,7 +223,7 @@ def test_rows_are_blocks_before_an_essential_column_goes() -> None:
         "topic: orders",
         "partition: 0",
         "offset: 42",
-        "metadata:",
+        'metadata: ""',
         "commit_timestamp: 2023-",
         "11-14T22:13:20.123Z",
         "commit_timestamp_ms:",
@@ -310,3 +310,35 @@ def test_in_a_table_of_very_many_rows_long_texts_are_cut() -> None:
     lines = shown(table, 30, essential=("name",))
     assert len(lines) == 20_001 + 4
     assert lines[2].split("…")[1].split() == ["0"]
+
+
+# -- texts that could be taken for others, and long ones ---------------------------------------------------------------
+
+
+def test_texts_that_look_like_others_stand_in_quotes() -> None:
+    texts = ["", " ", "a ", " a", "a b", "null", None, '""', "NULL", "\t"]
+    cells = ['""', '" "', '"a "', '" a"', "a b", '"null"', "null", r'"\"\""', "NULL", r"\t"]
+    lines = [f"{cell:<6}   {number}" for number, cell in enumerate(cells)]
+    assert shown(pa.table({"text": texts, "n": range(10)}), wide=True)[2:] == lines
+    assert shown(pa.table({"text": ["", ""], "n": [1, 2], "long": ["x" * 30, "y" * 30]}), 24, essential=("n", "long"))[
+        -3:
+    ] == ["the same in every row:", 'text=""; --wide shows', "all"]
+
+
+@pytest.mark.parametrize("long", ["g" * 249, "漢" * 40])
+def test_a_long_text_makes_its_own_row_longer_and_no_other(long: str) -> None:
+    """Elsewhere than on a terminal, where nothing is cut."""
+    table = pa.table({"group_id": ["billing", long, "y" * 64], "offset": [1, 2, 3]})
+    assert shown(table) == [
+        f"{'group_id':<64}   offset",
+        "─" * 73,
+        f"{'billing':<64}        1",
+        f"{long}        2",
+        f"{'y' * 64}        3",
+    ]
+    assert shown(table.slice(0, 2)) == [
+        "group_id   offset",
+        "─" * 17,
+        "billing         1",
+        f"{long}        2",
+    ]

@@ -307,21 +307,21 @@ def test_an_int_is_no_input() -> None:
 
 def test_steps() -> None:
     schema = all_schemas()["OffsetCommitValue"]
-    raw = bytes.fromhex("aa 0000000000000064 0000000a 02 6d 0000000000000001 02 00 10" + "00" * 16 + "05 01 ff bb")
-    steps = [tuple(step) for step in walker.walk(schema, 4, raw, 1)]
+    raw = bytes.fromhex("0000000000000064 0000000a 02 6d 0000000000000001 02 00 10" + "00" * 16 + "05 01 ff bb")
+    steps = [tuple(step) for step in walker.walk(schema, 4, raw)]
     assert steps == [
-        ("offset", 1, 8, "int64", 100, 0),
-        ("leader_epoch", 9, 4, "int32", 10, 0),
-        ("metadata", 13, 1, "length", 1, 0),
-        ("metadata", 14, 1, "string", "m", 0),
-        ("commit_timestamp", 15, 8, "int64", 1, 0),
-        ("tagged_fields", 23, 1, "tag count", 2, 0),
-        ("tagged_fields", 24, 1, "tag", 0, 0),
-        ("tagged_fields", 25, 1, "tag size", 16, 0),
-        ("topic_id", 26, 16, "uuid", ZERO_UUID, 0),
-        ("tagged_fields", 42, 1, "tag", 5, 0),
-        ("tagged_fields", 43, 1, "tag size", 1, 0),
-        ("tagged_fields[5]", 44, 1, "unknown tag", b"\xff", 0),
+        ("offset", 0, 8, "int64", 100, 0),
+        ("leader_epoch", 8, 4, "int32", 10, 0),
+        ("metadata", 12, 1, "length", 1, 0),
+        ("metadata", 13, 1, "string", "m", 0),
+        ("commit_timestamp", 14, 8, "int64", 1, 0),
+        ("tagged_fields", 22, 1, "tag count", 2, 0),
+        ("tagged_fields", 23, 1, "tag", 0, 0),
+        ("tagged_fields", 24, 1, "tag size", 16, 0),
+        ("topic_id", 25, 16, "uuid", ZERO_UUID, 0),
+        ("tagged_fields", 41, 1, "tag", 5, 0),
+        ("tagged_fields", 42, 1, "tag size", 1, 0),
+        ("tagged_fields[5]", 43, 1, "unknown tag", b"\xff", 0),
     ]
 
 

@@ -77,6 +77,15 @@ TEXTS: list[tuple[KafkaRecordsError, str]] = [
     (errors.NullKey(), "the record has no key"),
     (errors.MissingRecordType(1), "the key has 1 byte, a key starts with an int16 record type"),
     (errors.MissingValueVersion(0), "the value has 0 bytes, a value starts with an int16 version"),
+    (errors.UnexpectedKey(1), "the record has a key of 1 byte, a metadata record has none"),
+    (errors.NullValue(), "the record has no value"),
+    (errors.UnknownFrameVersion(2), "the value has the frame version 2 at byte 0, only 1 is known"),
+    (errors.TruncatedFrame("api key", 1, 1), "the value has 1 byte: the api key at byte 1 is cut off"),
+    (
+        errors.InvalidFrameNumber("version", 2, "has more than 5 bytes"),
+        "the version at byte 2 of the value has more than 5 bytes",
+    ),
+    (errors.UnknownApiKey(99, 1), "no record of this topic has the api key 99, at byte 1 of the value"),
     (errors.JsonError("M", 1, "a.b", "is missing"), "M v1: a.b is missing"),
     (
         errors.SchemaFormatError("M", 2, 1),

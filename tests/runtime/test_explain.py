@@ -20,28 +20,28 @@ def test_a_record() -> None:
         key, 14 bytes
              0  00 01                      int16        record type       1 (OffsetCommit)
         OffsetCommitKey v0, 12 bytes
-             2  00 01                      length       group             1
-             4  67                         string       group             'g'
-             5  00 03                      length       topic             3
-             7  66 6f 6f                   string       topic             'foo'
-            10  00 00 00 02                int32        partition         2
+             0  00 01                      length       group             1
+             2  67                         string       group             'g'
+             3  00 03                      length       topic             3
+             5  66 6f 6f                   string       topic             'foo'
+             8  00 00 00 02                int32        partition         2
         value, 25 bytes
              0  00 04                      int16        value version     4
         OffsetCommitValue v4, 23 bytes
-             2  00 00 00 00 00 00 00 64    int64        offset            100
-            10  00 00 00 0a                int32        leader_epoch      10
-            14  02                         length       metadata          1
-            15  6d                         string       metadata          'm'
-            16  00 00 00 00 00 00 04 d2    int64        commit_timestamp  1234
-            24  00                         tag count    tagged_fields     0
+             0  00 00 00 00 00 00 00 64    int64        offset            100
+             8  00 00 00 0a                int32        leader_epoch      10
+            12  02                         length       metadata          1
+            13  6d                         string       metadata          'm'
+            14  00 00 00 00 00 00 04 d2    int64        commit_timestamp  1234
+            22  00                         tag count    tagged_fields     0
         """)
 
 
 def test_where_it_breaks() -> None:
     assert text(KEY, VALUE[:20]).splitlines()[-3:] == [
-        "    15  6d                         string       metadata       'm'",
-        "    16  00 00 00 00                                            4 bytes not read",
-        "error: OffsetCommitValue v4 at byte 16: commit_timestamp needs 8 bytes, 4 left",
+        "    13  6d                         string       metadata       'm'",
+        "    14  00 00 00 00                                            4 bytes not read",
+        "error: OffsetCommitValue v4 at byte 14: commit_timestamp needs 8 bytes, 4 left",
     ]
 
 
@@ -109,22 +109,26 @@ def test_unknown_types_and_versions() -> None:
              0  00 04                      int16        value version  4
              2  00 00 00 00 00 00 00 64 …                              23 bytes not read
         """)
-    assert text(KEY, bytes.fromhex("0005 aabb")).splitlines()[-3:] == [
+    assert text(KEY, bytes.fromhex("0005 aabb")).splitlines()[-4:] == [
         "     0  00 05                      int16        value version  5",
-        "OffsetCommitValue has no version 5 (it has 0 to 4)",
-        "     2  aa bb                                                  2 bytes not read",
+        "OffsetCommitValue v5, 2 bytes",
+        "     0  aa bb                                                  2 bytes not read",
+        "error: OffsetCommitValue has no version 5, it has the versions 0 to 4",
     ]
     group = bytes.fromhex("0003 0001 67")
-    assert "ConsumerGroupMetadataValue has no version 7 (it has only version 0)\n" in text(group, b"\x00\x07")
+    assert text(group, b"\x00\x07").splitlines()[-2:] == [
+        "ConsumerGroupMetadataValue v7, 0 bytes",
+        "error: ConsumerGroupMetadataValue has no version 7, it has version 0 only",
+    ]
 
 
 def test_records_are_read_as_kafka_reads_them() -> None:
     lines = text(bytes.fromhex("0002 0001 ff aabb"), None).splitlines()
     assert lines[-5:] == [
-        "     2  00 01                      length       group        1",
-        "     4                             leniency     group        invalid_utf8",
-        "     4  ff                         string       group        '\ufffd'",
-        "     5  aa bb                                                2 bytes left over",
+        "     0  00 01                      length       group        1",
+        "     2                             leniency     group        invalid_utf8",
+        "     2  ff                         string       group        '\ufffd'",
+        "     3  aa bb                                                2 bytes left over",
         "no value: a tombstone",
     ]
 
@@ -135,5 +139,6 @@ def test_a_strict_explanation_ends_where_the_strict_decoder_does() -> None:
         "GroupMetadataKey v0 at byte 2: group is not UTF-8: invalid start byte"
     )
     assert list(explain_message(schema, 3, b"")) == [
-        Line(None, "", "", "", "GroupMetadataKey has no version 3 (it has only version 0)")
+        Line(None, "", "", "", "GroupMetadataKey v3, 0 bytes"),
+        Line(None, "", "", "error", "GroupMetadataKey has no version 3, it has version 0 only"),
     ]

@@ -75,6 +75,34 @@ REFUSED: list[tuple[str, int, Any, str]] = [
         "StreamsGroupCurrentMemberAssignmentValue", 0, {"memberEpoch": 0, "previousMemberEpoch": 0, "state": 128},
         "state is outside the -128 to 127 of int8",
     ),
+    (
+        "OffsetCommitValue", 3, COMMIT | {"ofset": 1},
+        "the message has the key 'ofset', which is not a field; did you mean offset?",
+    ),
+    (
+        "OffsetCommitValue", 3, COMMIT | {"unknown_tagged_fields": []},
+        "the message has the key 'unknown_tagged_fields', which is not a field",
+    ),
+    (
+        "StreamsGroupMemberMetadataValue", 0, ENDPOINT | {"userEndpoint": {"host": "", "port": 1, 2: 3}},
+        "userEndpoint has the key 2, which is not a field",
+    ),
+    (
+        "OffsetCommitValue", 4, COMMIT | {"unknown_tagged_fields": {}},
+        "unknown_tagged_fields is an object, expected an array",
+    ),
+    (
+        "OffsetCommitValue", 4, COMMIT | {"unknown_tagged_fields": [{"tag": 7}]},
+        "unknown_tagged_fields has something other than objects with tag and data",
+    ),
+    (
+        "OffsetCommitValue", 4, COMMIT | {"unknown_tagged_fields": [{"tag": "7", "data": ""}]},
+        "unknown_tagged_fields is text, expected a whole number",
+    ),
+    (
+        "OffsetCommitValue", 4, COMMIT | {"unknown_tagged_fields": [{"tag": 7, "data": "?"}]},
+        "unknown_tagged_fields is not base64",
+    ),
 ]  # fmt: skip
 
 
@@ -93,9 +121,9 @@ def test_versions_are_checked_first() -> None:
         jsonform.to_json(schema, {}, -1)
 
 
-def test_what_kafka_ignores_or_takes() -> None:
+def test_a_field_of_another_version_is_taken_as_kafka_takes_it() -> None:
     schema = all_schemas()["OffsetCommitValue"]
-    value = jsonform.from_json(schema, COMMIT | {"nobody": [1], "expireTimestamp": 9}, 3)
+    value = jsonform.from_json(schema, COMMIT | {"expireTimestamp": 9}, 3)
     assert value["expire_timestamp"] == 9
     assert jsonform.from_json(schema, COMMIT, 4)["unknown_tagged_fields"] == ()
 
@@ -189,9 +217,22 @@ def test_bools() -> None:
     assert str(caught.value) == "Flag v0: on is a number, expected true or false"
 
 
-def test_records_are_printed_as_empty_text() -> None:
+def test_records_are_printed_as_base64_or_as_kafka_prints_them_as_empty_text() -> None:
     schema = language_schemas()["SimpleRecordsMessage"]
-    assert jsonform.to_json(schema, {"record_set": b"batch"}, 1) == {"topic": "", "recordSet": ""}
+    assert jsonform.to_json(schema, {"record_set": b"batch"}, 1) == {"topic": "", "recordSet": "YmF0Y2g="}
+    assert jsonform.to_json(schema, {"record_set": b"batch"}, 1, lossy=True) == {"topic": "", "recordSet": ""}
     assert jsonform.to_json(schema, {"record_set": None}, 1) == {"topic": "", "recordSet": None}
+    assert jsonform.from_json(schema, {"topic": "", "recordSet": "YmF0Y2g="}, 1)["record_set"] == b"batch"
     assert jsonform.from_json(schema, {"topic": "", "recordSet": ""}, 1)["record_set"] == b""
     assert jsonform.from_json(schema, {"topic": "", "recordSet": None}, 1)["record_set"] is None
+
+
+def test_unknown_tagged_fields_are_the_last_member_of_their_struct() -> None:
+    schema = all_schemas()["OffsetCommitValue"]
+    value = jsonform.from_json(schema, COMMIT, 4) | {"unknown_tagged_fields": ((7, b"\x01\x02"), (9, b""))}
+    shown = jsonform.to_json(schema, value, 4)
+    assert shown == COMMIT | {"unknown_tagged_fields": [{"tag": 7, "data": "AQI="}, {"tag": 9, "data": ""}]}
+    assert jsonform.from_json(schema, shown, 4) == value
+    assert jsonform.to_json(schema, value, 4, lossy=True) == COMMIT
+    with pytest.raises(errors.TagsNotSupported):
+        jsonform.to_json(schema, value, 3)

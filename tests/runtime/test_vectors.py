@@ -129,7 +129,7 @@ def test_messages(load_vectors: VectorLoader) -> None:
         version, data = line["version"], bytes.fromhex(line["hex"])
         value, used = walker.decode(schema, data, version)
         assert used == len(data)
-        assert text(jsonform.to_json(schema, value, version)) == text(line["json"]), line
+        assert text(jsonform.to_json(schema, value, version, lossy=True)) == text(line["json"]), line
         assert sorted_tags(tags_in(schema, schema.root.name, value, [])) == sorted_tags(line.get("tags", []))
         assert walker.encode(schema, value, version) == data, line
 
@@ -187,7 +187,7 @@ def test_lenient_is_what_kafka_accepts(load_vectors: VectorLoader) -> None:
                 walker.decode(schema, data, version, lenient=True)
             continue
         value, used = walker.decode(schema, data, version, lenient=True)
-        assert text(jsonform.to_json(schema, value, version)) == text(judged["json"]), line
+        assert text(jsonform.to_json(schema, value, version, lossy=True)) == text(judged["json"]), line
         assert len(data) - used == judged["left"], line
         assert sorted_tags(tags_in(schema, schema.root.name, value, [])) == sorted_tags(judged.get("tags", []))
         if "reencode_error" in judged:
@@ -303,9 +303,13 @@ def test_encode_errors_name_the_field(load_vectors: VectorLoader) -> None:
         assert caught.value.path.startswith(_python_name(schema, parts[0].partition("[")[0])), line
 
 
+def kafkas_json(schema: MessageSchema, value: Any, version: int) -> dict[str, Any]:
+    return jsonform.to_json(schema, value, version, lossy=True)
+
+
 def test_json_at_the_limits(load_vectors: VectorLoader) -> None:
     for schema, line, value in encodable(load_vectors):
-        _, error = outcome(EncodeError, jsonform.to_json, schema, value, line["version"])
+        _, error = outcome(EncodeError, kafkas_json, schema, value, line["version"])
         if error is None:
             assert line["json_writer_error"] is None, line
         else:

@@ -10,8 +10,8 @@ import pytest
 
 from kafka_records_engine.findings import UNREACHABLE_LOG, Finding
 from kafka_records_engine.log.discovery import LogSourceError
-from kafka_records_engine.sources._brokers import cluster
-from kafka_records_engine.sources._brokers.cluster import LATEST, Cluster, Topic
+from kafka_records_engine.sources._brokers import patience
+from kafka_records_engine.sources._brokers.cluster import LATEST, Cluster, Topic, UnknownOffset
 from kafka_records_engine.sources.broker_logs import BrokerPartition
 from kafka_records_engine.sources.client_config import ClientConfig
 from kafka_records_engine.sources.live import LiveBrokers
@@ -24,6 +24,7 @@ from tests.sources.snapshot_logs import LiveLog
 from tests.tables.topic import Topic as MadeTopic
 
 CONFIG = ClientConfig(patience_ms=200)
+NO_LEADER = UnknownOffset("it has no leader")
 
 
 class _Coordinator:
@@ -42,10 +43,10 @@ class _Coordinator:
         leaders = [5, 6 if self.questions > self._later else -1, -1][: self._partitions]
         return Topic(name, b"x" * 16, dict(enumerate(leaders)))
 
-    def _offsets(self, partitions: Any, timestamp: int) -> dict[int, int | str]:
+    def _offsets(self, partitions: Any, timestamp: int) -> dict[int, int | UnknownOffset]:
         led = [0] if self.questions <= self._later else [0, 1]
         end = 40 if timestamp == LATEST else 7
-        return {each: end if each in led else "it has no leader" for each in partitions}
+        return {each: end if each in led else NO_LEADER for each in partitions}
 
 
 def bounds(logs: list[BrokerPartition]) -> list[tuple[int, int, int, str | None]]:
@@ -54,19 +55,22 @@ def bounds(logs: list[BrokerPartition]) -> list[tuple[int, int, int, str | None]
 
 def test_a_leader_that_comes_in_time_is_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
     _Coordinator(monkeypatch, 2)
-    assert bounds(LiveBrokers("b:1", CONFIG).partitions("t")) == [(0, 7, 40, None), (1, 7, 40, None)]
+    assert bounds(LiveBrokers("b:1", ClientConfig(patience_ms=20_000)).partitions("t")) == [
+        (0, 7, 40, None),
+        (1, 7, 40, None),
+    ]
 
 
 def test_a_partition_without_a_leader_is_damage_and_the_others_are_read(monkeypatch: pytest.MonkeyPatch) -> None:
     _Coordinator(monkeypatch, 3)
-    *led, log = LiveBrokers("b:1", CONFIG).partitions("t")
+    *led, log = LiveBrokers("b:1", ClientConfig(patience_ms=1000)).partitions("t")
     assert bounds(led) == [(0, 7, 40, None), (1, 7, 40, None)]
-    assert bounds([log]) == [(2, 0, 0, "it has no leader, for 0.2 s")]
+    assert bounds([log]) == [(2, 0, 0, "it has no leader, for 1 s")]
     assert log.high_watermark is None
     context = Context("t", 2)
     assert list(log.batches(context, ["key"])) == []
     (found,) = context.findings
-    assert str(found) == "b:1 t-2: it has no leader, for 0.2 s (nothing of it is read)"
+    assert str(found) == "b:1 t-2: it has no leader, for 1 s (nothing of it is read)"
     assert (found.severity, found.reason, found.topic, found.partition) == ("damage", UNREACHABLE_LOG, "t", 2)
     assert (context.holes, context.log_start) == ([-1], None)
 
@@ -82,9 +86,9 @@ def test_who_has_waited_for_it_does_not_wait_again(monkeypatch: pytest.MonkeyPat
 
 def test_a_topic_without_any_leader_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
     _Coordinator(monkeypatch, 2, later=1000)
-    monkeypatch.setattr(Cluster, "offsets", lambda cluster, topic, which, timestamp: dict.fromkeys(which, "no leader"))
+    monkeypatch.setattr(Cluster, "offsets", lambda cluster, topic, which, timestamp: dict.fromkeys(which, NO_LEADER))
     for _ in range(2):
-        with pytest.raises(LogSourceError, match=r"^b:1: t-0: no leader, for 0\.2 s$"):
+        with pytest.raises(LogSourceError, match=r"^b:1: t-0: it has no leader, for 0\.2 s$"):
             LiveBrokers("b:1", CONFIG).partitions("t")
 
 
@@ -92,7 +96,7 @@ def test_who_waits_is_told_for_what(monkeypatch: pytest.MonkeyPatch, caplog: pyt
     _Coordinator(monkeypatch, 3)
     LiveBrokers("b:1", CONFIG).partitions("t")
     assert caplog.messages == []
-    monkeypatch.setattr(cluster, "TOLD_AFTER", 0.05)
+    monkeypatch.setattr(patience, "NOTE_AFTER", 0.05)
     with caplog.at_level(logging.WARNING):
         LiveBrokers("b:1", CONFIG).partitions("t")
     assert caplog.messages == ["t-2: it has no leader; it is tried again, for up to 0.2 s"]
@@ -106,9 +110,10 @@ def test_the_command_reads_the_others_and_ends_with_status_1(
     monkeypatch.setattr(
         Cluster,
         "offsets",
-        lambda cluster, topic, which, when: {each: empty.get(each, "it has no leader") for each in which},
+        lambda cluster, topic, which, when: {each: empty.get(each, NO_LEADER) for each in which},
     )
     monkeypatch.setattr(Cluster, "topics", lambda cluster: {"__consumer_offsets": Uuid(b"x" * 16)})
+    monkeypatch.setattr(Cluster, "hidden", lambda cluster, names: [])
     config = tmp_path / "client.properties"
     config.write_text("default.api.timeout.ms=200\n")
     told = "b:1 __consumer_offsets-2: it has no leader, for 0.2 s (nothing of it is read)"

@@ -11,9 +11,10 @@ import pytest
 
 from kafka_records_engine.log.discovery import LogSourceError
 from kafka_records_engine.sources._brokers import cluster, connection, pool
-from kafka_records_engine.sources._brokers.cluster import LATEST, Cluster, Topic
+from kafka_records_engine.sources._brokers.cluster import LATEST, Cluster, Topic, UnknownOffset
 from kafka_records_engine.sources._brokers.failures import ConnectionLost
 from kafka_records_engine.sources._brokers.sasl import SCRAM, Scram
+from kafka_records_engine.sources._brokers.session import Session
 from kafka_records_engine.sources.client_config import ClientConfig
 from kafka_records_engine.sources.known_topics import KnownTopics
 from kafka_records_engine.sources.live import LiveBrokers
@@ -29,7 +30,7 @@ class _Connection:
     opened: list[_Connection]
     fails: list[bool]
 
-    def __init__(self, host: str, port: int, config: ClientConfig) -> None:
+    def __init__(self, host: str, port: int, config: ClientConfig, session: Session, until: float) -> None:
         self.address, self.expires = f"{host}:{port}", float("inf")
         self.was_idle, self.is_idle, self.is_closed = False, True, False
         self.opened.append(self)
@@ -40,7 +41,13 @@ class _Connection:
     def ask(self, name: str, fields: dict[str, Any], version: int | None = None) -> dict[str, Any]:
         if self.fails and self.fails.pop(0):
             raise ConnectionLost(self.address, "it closed the connection")
-        topic = {"name": "t", "topic_id": b"x" * 16, "error_code": 0, "partitions": []}
+        topic = {
+            "name": "t",
+            "topic_id": b"x" * 16,
+            "error_code": 0,
+            "partitions": [],
+            "topic_authorized_operations": -(1 << 31),
+        }
         return {"brokers": [], "topics": [topic]}
 
     def close(self) -> None:
@@ -63,7 +70,8 @@ def test_names_and_partitions_of_topics_are_told_by_one_answer(
 
     def ask(self: _Connection, name: str, fields: dict[str, Any], version: int | None = None) -> dict[str, Any]:
         asked.append(name)
-        topics: list[tuple[str, int, list[Any]]] = [("t", 0, [{}, {}]), ("u", 0, []), ("hidden", 29, [])]
+        partitions = [{"partition_index": number, "leader_id": 1} for number in range(2)]
+        topics: list[tuple[str, int, list[Any]]] = [("t", 0, partitions), ("u", 0, []), ("hidden", 29, [])]
         shown = ("name", "error_code", "partitions")
         return {"brokers": [], "topics": [dict(zip(shown, each, strict=True), topic_id=each[0]) for each in topics]}
 
@@ -103,9 +111,11 @@ def test_a_cluster_that_has_answered_is_waited_for(monkeypatch: pytest.MonkeyPat
             raise answer
         return Topic(name, b"x" * 16, {0: 1})
 
-    def offsets(cluster: Cluster, topic: Topic, missing: Collection[int], timestamp: int) -> dict[int, int | str]:
+    def offsets(
+        cluster: Cluster, topic: Topic, missing: Collection[int], timestamp: int
+    ) -> dict[int, int | UnknownOffset]:
         if answers:  # the leader is away too
-            return dict.fromkeys(missing, "NOT_LEADER_OR_FOLLOWER")
+            return dict.fromkeys(missing, UnknownOffset("NOT_LEADER_OR_FOLLOWER"))
         return dict.fromkeys(missing, 5 if timestamp == LATEST else 2)
 
     monkeypatch.setattr(Cluster, "topic", topic)
@@ -141,7 +151,7 @@ def test_scram_refuses_a_first_answer_that_is_none(rest: str, why: str) -> None:
 def test_a_listener_that_says_nothing_is_told_and_named(
     protocol: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr(connection, "TOLD_AFTER", 0.1)
+    monkeypatch.setattr(connection, "NOTE_AFTER", 0.1)
     config = ClientConfig(security_protocol=protocol, request_timeout_ms=300, connect_timeout_ms=300)
     with socket.create_server(("127.0.0.1", 0)) as server:
         place = f"127.0.0.1:{server.getsockname()[1]}"
@@ -152,18 +162,18 @@ def test_a_listener_that_says_nothing_is_told_and_named(
         f"{place}: it takes connections and has not said a word within 300 ms: a listener {reason} (security.protocol "
         f"is {protocol} here), a broker that hangs, or something else that is no broker"
     )
-    assert caplog.messages == [f"{place}: nobody has answered there for 0.1 s; it is waited for"]
+    assert caplog.messages == [f"{place}: no answer for 0.1 s; it is waited for"]
 
 
 def test_who_waits_for_brokers_reads_it_on_standard_error(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(connection, "TOLD_AFTER", 0.1)
+    monkeypatch.setattr(connection, "NOTE_AFTER", 0.1)
     with socket.create_server(("127.0.0.1", 0)) as server, tempfile.NamedTemporaryFile("w") as config:
         config.write("request.timeout.ms=400\n")
         config.flush()
         place = f"127.0.0.1:{server.getsockname()[1]}"
         assert main(["counts", "--bootstrap", place, "--command-config", config.name]) == 2
     note, error = capsys.readouterr().err.splitlines()
-    assert note == f"note: {place}: nobody has answered there for 0.1 s; it is waited for"
+    assert note == f"note: {place}: no answer for 0.1 s; it is waited for"
     assert error.startswith(f"kafka-records: {place}: it takes connections and has not said a word within 400 ms: ")

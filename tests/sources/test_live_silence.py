@@ -8,8 +8,10 @@ from typing import Any
 import pytest
 
 from kafka_records_engine.sources import broker_logs
-from kafka_records_engine.sources._brokers.cluster import Cluster, GivenUp, Topic
+from kafka_records_engine.sources._brokers.cluster import Cluster, Topic, UnknownOffset
+from kafka_records_engine.sources._brokers.failures import ConnectionLost
 from kafka_records_engine.sources._brokers.fetching import Fetched, Fetcher
+from kafka_records_engine.sources._brokers.patience import GivenUp
 from kafka_records_engine.sources.broker_logs import BrokerPartition
 from kafka_records_engine.sources.client_config import ClientConfig
 from kafka_records_engine.sources.protocol import Context
@@ -35,7 +37,7 @@ class _Leader:
         self.answers += 1
         return Fetched("h:1", self._position, b"", 1000, self.answers <= self._throttled)
 
-    def wait(self, why: str) -> None:
+    def wait(self, why: str, *, broker_failed: bool = False) -> None:
         self.waits.append(why)
         if len(self.waits) > _PATIENCE:
             raise GivenUp(f"{why}, for 1 s")
@@ -92,7 +94,13 @@ def test_answers_of_a_throttled_client_do_not_count(monkeypatch: pytest.MonkeyPa
 
 
 @pytest.mark.parametrize(
-    ("answers", "named"), [({0: 3, -3: 7}, 7), ({0: 5, -3: 3}, 5), ({0: 3, -3: 4}, None), ({0: -1, -3: "GONE"}, None)]
+    ("answers", "named"),
+    [
+        ({0: 3, -3: 7}, 7),
+        ({0: 5, -3: 3}, 5),
+        ({0: 3, -3: 4}, None),
+        ({0: UnknownOffset("UNSUPPORTED_FOR_MESSAGE_FORMAT"), -3: -1}, None),
+    ],
 )
 def test_records_are_named_by_list_offsets(
     answers: dict[int, Any], named: int | None, monkeypatch: pytest.MonkeyPatch
@@ -101,3 +109,13 @@ def test_records_are_named_by_list_offsets(
     fetcher = Fetcher(Cluster([("h", 1)], ClientConfig()), Topic("t", b"x" * 16, {0: 1}), 0)
     fetcher.ask(5)
     assert fetcher.record_named() == named
+
+
+def test_a_leader_that_does_not_say_which_records_it_has_is_no_leader_without_records(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(Cluster, "offsets", lambda cluster, topic, partitions, timestamp: {0: UnknownOffset("GONE")})
+    fetcher = Fetcher(Cluster([("h", 1)], ClientConfig()), Topic("t", b"x" * 16, {0: 1}), 0)
+    fetcher.ask(5)
+    with pytest.raises(ConnectionLost, match="GONE"):
+        fetcher.record_named()

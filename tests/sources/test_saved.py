@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import os
 import pickle
 import random
@@ -14,6 +15,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from kafka_records_engine.log.discovery import LogSourceError
+from kafka_records_engine.log.raw_rows import RAW_SCHEMA
 from kafka_records_engine.sources._saved import ordering
 from kafka_records_engine.sources.given import source_of
 from kafka_records_engine.sources.protocol import Context
@@ -30,6 +32,7 @@ from tests.tables.names import CAPTURED
 pytestmark = pytest.mark.slow
 
 CONSUMER_OFFSETS = "__consumer_offsets"
+SAVED_BY_SPARK = Path(__file__).parents[1] / "data" / "saved" / "spark-kafka-source.parquet"
 
 
 # -- what must hold ----------------------------------------------------------------------------------------------------
@@ -231,6 +234,20 @@ def test_a_page_that_is_lost_hides_the_outcome_of_what_was_read_before(shape: st
     assert finding.records == count - lost_from
 
 
+def test_raw_rows_of_what_sparks_kafka_source_writes_have_nulls_for_what_it_does_not_tell() -> None:
+    """Spark wrote the file: the columns key, value, topic, partition, offset, timestamp and timestampType."""
+    truth = tables_of(Segments(saved_files.segments("kafka-4.3")))
+    logs = SavedRows(SAVED_BY_SPARK).partitions(CONSUMER_OFFSETS)
+    assert len(logs) == 6
+    for log in logs:
+        found = pa.Table.from_batches(raw_rows_of(log, Context(log.topic, log.partition)))
+        assert found.schema == RAW_SCHEMA
+        kept = truth[log.topic, log.partition].filter(truth[log.topic, log.partition]["control"].is_null())
+        told = ["topic", "partition", "offset", "timestamp_ms", "timestamp_type", "key", "value"]
+        assert found.select(told).to_pylist() == kept.select(told).to_pylist()
+        assert all(found[name].null_count == found.num_rows for name in RAW_SCHEMA.names if name not in told)
+
+
 @pytest.mark.parametrize(
     ("name", "data", "said"),
     [
@@ -297,6 +314,33 @@ def test_other_topics_and_unknown_files_are_named(tmp_path: Path) -> None:
         f"{tmp_path}: notes.txt: of no known format (not read; format=… (--saved-format; savedFormat in Spark) "
         "says what they are)"
     ]
+
+
+TEXT = b"12:00 the export began\n12:01 it is done\n"
+NO_SEGMENTS = (TEXT, b'{"level": "info", "message": "it is done"}\n', gzip.compress(TEXT, mtime=0), b"")
+
+
+@pytest.mark.parametrize("data", NO_SEGMENTS, ids=["text", "JSON", "gzip", "empty"])
+@pytest.mark.parametrize("packed", [False, True])
+def test_text_that_is_called_log_is_no_segment(data: bytes, packed: bool, tmp_path: Path) -> None:
+    folder = tmp_path / "rows"
+    folder.mkdir()
+    pq.write_table(simple_rows([0]), folder / "a.parquet")
+    (folder / "export.log").write_bytes(data)
+    given = Path(shutil.make_archive(str(tmp_path / "rows"), "zip", folder)) if packed else folder
+    source = source_of(given)
+    assert isinstance(source, SavedRows)
+    rows, context = table_of(source.partitions("t")[0])
+    assert offsets_of(rows) == [0]
+    assert [each.what for each in context.findings] == ["export.log: of no known format"]
+
+
+@pytest.mark.parametrize("name", [f"{0:020}.log", f"{0:020}.log.swap", "renamed.log"])
+def test_a_segment_beside_saved_rows_goes_before_them(name: str, tmp_path: Path) -> None:
+    pq.write_table(simple_rows([0]), tmp_path / "a.parquet")
+    (captured_file,) = (saved_files.segments("kafka-4.3") / "__consumer_offsets-4").glob(f"{0:020}.log")
+    shutil.copy(captured_file, tmp_path / name)
+    assert isinstance(source_of(tmp_path), Segments)
 
 
 def test_a_file_that_is_named_twice(tmp_path: Path) -> None:

@@ -71,7 +71,7 @@ def test_what_sparks_kafka_source_saves(tmp_path: Path) -> None:
 
 
 def test_what_kcat_prints(tmp_path: Path) -> None:
-    """`kcat -J` writes keys and values as they are: bytes that are no UTF-8 too."""
+    """`kcat -J` writes keys and values as they are: bytes that are not UTF-8 too."""
     value = bytes(byte for byte in range(256) if byte not in b'"\\' and byte >= 32)
     line = b'{"topic":"t","partition":0,"offset":%d,"tstype":"create","ts":1700000000000,"broker":1,"headers":["a"],'
     line += b'"key":"\\u0000\\u0001k","payload":%b}\n'

@@ -6,12 +6,14 @@ from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from pyspark.errors import PySparkException
+from pyspark.sql import Observation
 from pyspark.sql import functions as F  # noqa: N812 (the name everybody gives it)
 
 from kafka_records.schemas.consumer_offsets import RECORDS
 from kafka_records.spark import consumer_offsets
 from kafka_records_engine.spark.decode import COUNTS, DECODED_SCHEMA, decode_records, decoded_schema
-from kafka_records_engine.spark.errors import ColumnClash, MissingColumn, UnknownRecord, WrongColumnType
+from kafka_records_engine.spark.errors import ColumnClash, MissingColumn, UnknownRecord, WrongColumnType, WrongTopic
 from kafka_records_engine.spark.raw import RAW_SCHEMA
 from kafka_records_runtime.schema import RecordSchema
 
@@ -239,19 +241,21 @@ def test_a_name_in_place_of_a_list_of_names_is_refused(raw: DataFrame) -> None:
 
 def test_an_unknown_coordinate_is_refused(raw: DataFrame) -> None:
     with pytest.raises(
-        ValueError, match=r"^no coordinate is called 'key'; the coordinates are topic, partition, offset, "
+        ValueError, match=r"^no coordinate is called 'value'; the coordinates are topic, partition, offset, "
     ):
         decode_records(raw, RECORDS, coordinates=["offset", "value", "key"])
+    with pytest.raises(ValueError, match=r"^the coordinate offset is named twice$"):
+        decode_records(raw, RECORDS, coordinates=["offset", "topic", "offset"])
 
 
-def test_only_chosen_coordinates_come_along(raw: DataFrame) -> None:
+def test_only_chosen_coordinates_come_along_in_the_order_asked(raw: DataFrame) -> None:
     from pyspark.sql import Observation
 
     counts = Observation("chosen")
     decoded = decode_records(raw, RECORDS, observation=counts, coordinates=["offset", "partition"])
 
     names = decoded.schema.names
-    assert names[:3] == ["partition", "offset", "record_type"]
+    assert names[:3] == ["offset", "partition", "record_type"]
     assert not {"topic", "timestamp_ms", "control"} & set(names)
     assert sorted((row.partition, row.offset, row.is_tombstone) for row in decoded.collect())[-1] == (7, 7, None)
     assert counts.get["control"] == 1
@@ -282,3 +286,45 @@ def test_every_captured_record_decodes(spark: SparkSession, topics_dir: Path, to
     counts = Counter(row.record_type for row in rows if row.control is None)
     assert None not in counts
     assert set(counts) <= set(schemas)
+
+
+# -- rows of other topics ----------------------------------------------------------------------------------------------
+
+
+def of_topics(raw: DataFrame) -> DataFrame:
+    """A commit of each of these topics, and a control record."""
+    names = F.array(*map(F.lit, ("__consumer_offsets", "__transaction_state", "east.__consumer_offsets")))
+    some = raw.where("offset IN (0, 7)").withColumn("topic", F.explode(F.concat(names, F.array(F.lit(None)))))
+    return some.orderBy("offset", F.desc_nulls_last("topic"))
+
+
+@pytest.mark.parametrize("kept", [None, ["offset"]])
+def test_rows_of_another_topic_are_not_decoded_and_say_so(raw: DataFrame, kept: list[str] | None) -> None:
+    observation = Observation()
+    rows = consumer_offsets.decode_records(of_topics(raw), coordinates=kept, observation=observation).collect()
+    assert [row.error.reason if row.error else None for row in rows[:4]] == [None, "WrongTopic", None, None]
+    strange = rows[1]
+    assert (strange.offset_commit, strange.record_type, strange.is_tombstone) == (None, None, False)
+    assert (strange.raw_key, strange.raw_value) == (KEY, VALUE)
+    assert strange.error.message == str(WrongTopic("__consumer_offsets"))
+    assert rows[0].offset_commit == rows[2].offset_commit == rows[3].offset_commit is not None
+    counts = observation.get
+    assert (counts["rows"], counts["decoded"], counts["corrupt"], counts["control"]) == (8, 3, 2, 3)
+
+
+def test_a_topic_that_is_named_is_the_only_one(raw: DataFrame) -> None:
+    for decode in (consumer_offsets.decode_records, lambda df, **own: decode_records(df, RECORDS, **own)):
+        rows = decode(of_topics(raw), topic="east.__consumer_offsets", records=["OffsetCommit"]).collect()
+        reasons = {row.topic: row.error.reason if row.error else None for row in rows if row.offset == 0}
+        assert reasons == {
+            "__consumer_offsets": "WrongTopic",
+            "__transaction_state": "WrongTopic",
+            "east.__consumer_offsets": None,
+            None: None,
+        }
+
+
+def test_failfast_ends_at_a_row_of_another_topic(raw: DataFrame) -> None:
+    with pytest.raises(PySparkException) as caught:
+        consumer_offsets.decode_records(of_topics(raw), mode="FAILFAST", coordinates=["offset"]).collect()
+    assert f"__transaction_state-7 offset 0: {WrongTopic('__consumer_offsets')}" in str(caught.value)

@@ -36,7 +36,7 @@ def rows(frame: DataFrame) -> list[Any]:
 
 
 def test_the_data_source(spark: SparkSession, store: ObjectStore, tmp_path: Path) -> None:
-    register(spark)
+    register(spark, engine="python")
     reader = spark.read.format("kafka-records")
     expected = rows(reader.load(str(SEGMENTS)))
     archive = archived(SEGMENTS, tmp_path, ".tar.gz")
@@ -49,7 +49,7 @@ def test_the_data_source(spark: SparkSession, store: ObjectStore, tmp_path: Path
 
 
 def test_secrets(spark: SparkSession, store: ObjectStore) -> None:
-    register(spark)
+    register(spark, engine="python")
     with pytest.raises(Exception, match="would be readable in Spark's plans") as caught:
         spark.read.format("kafka-records").load(store.url("data")).count()
     frame = read_segments(spark, store.url("data"))

@@ -17,12 +17,13 @@ FORBIDDEN = {
     *("columns", "dtypes", "printSchema"),
 }
 
-ALLOWED = {("raw.py", "columns"), ("saved_records.py", "sparkContext")}
-"""The edge, where rows of other shapes come in; `columns=` avoids it there. And the number of cores, by which saved
-files are shared out; not asked for on Connect."""
+ALLOWED = {("raw.py", "columns"), ("saved_records.py", "sparkContext"), ("jvm.py", "first")}
+"""The edge, where rows of other shapes come in; `columns=` avoids it there. The number of cores, by which saved files
+are shared out; not asked for on Connect. And the stamp of a catalog, asked once per session."""
 
-LOGS = {"saved_records.py"}
-"""What is left out of saved rows has no bytes and so no row: a line in the log of its task is all that tells of it."""
+LOGS = {"saved_records.py", "jvm.py"}
+"""What is left out of saved rows has no bytes and so no row: a line in the log of its task is all that tells of it. The
+driver says why it does not decode in the JVM."""
 
 
 _TABLES = Path(kafka_records_tables.__path__[0])

@@ -108,7 +108,7 @@ def test_one_crossing_gives_the_rows_of_two(
 
 
 def test_the_options_of_the_source_give_the_same_rows(spark: SparkSession, saved: str) -> None:
-    in_spark.register(spark)
+    in_spark.register(spark, engine="python")
     names, kept = ["OffsetCommit", "ConsumerGroupMetadata"], ["partition", "offset"]
     expected = read_records(spark, saved, consumer_offsets.RECORDS, names, topic=OFFSETS, coordinates=kept)
     read = spark.read.format("kafka-records").option("topic", OFFSETS).option("records", ",".join(names))
@@ -158,7 +158,7 @@ def test_mistakes_are_told_at_once(spark: SparkSession, saved: str) -> None:
 
 def test_parts_are_packed_into_tasks() -> None:
     def sizes(mebibytes: list[int], cores: int) -> list[list[int]]:
-        parts = [FilePart(None, None, None, size << 20) for size in mebibytes]  # type: ignore[arg-type]
+        parts = [FilePart(None, None, size << 20) for size in mebibytes]  # type: ignore[arg-type]
         return [[part.size >> 20 for part in task] for task in packed(parts, cores)]
 
     assert sizes([], 2) == []
@@ -170,7 +170,7 @@ def test_parts_are_packed_into_tasks() -> None:
 def test_options_say_how_rows_were_saved(spark: SparkSession, tmp_path: Path) -> None:
     rows = in_hex(captured(CAPTURE)).rename_columns({"key": "k", "value": "v", "control": "marker"})
     path = str(write_lines(rows, tmp_path / "rows.bin"))
-    in_spark.register(spark)
+    in_spark.register(spark, engine="python")
     told = {
         "topic": OFFSETS,
         "savedColumns": '{"key": "k", "value": "v", "control": "marker"}',

@@ -8,7 +8,9 @@ from pathlib import Path
 from typing import Any
 
 from kafka_records.consumer_offsets import encode_record
+from kafka_records.consumer_offsets.group_metadata import GroupMetadataKey, GroupMetadataValue, MemberMetadata
 from kafka_records.consumer_offsets.offset_commit import OffsetCommitKey, OffsetCommitValue
+from kafka_records.consumer_protocol.consumer_protocol_assignment import ConsumerProtocolAssignment, TopicPartition
 from kafka_records_engine.log.topic_ids import topic_id
 from kafka_records_engine.sources import Context
 from kafka_records_engine.sources.arrow_rows import ArrowRows
@@ -49,6 +51,8 @@ class Brokers:
 
     commits: Sequence[Commit]
     ends: Mapping[Place, LogEnds]
+    assigned: Mapping[str, Sequence[Place]] = field(default_factory=dict)
+    """By classic group what its one member has; in partition 0 of the topic of the groups."""
     asked: list[str] = field(default_factory=list)
 
     @property
@@ -58,6 +62,7 @@ class Brokers:
 
     def topics(self) -> list[str]:
         """All topics, that of the commits too."""
+        self.asked.append("topics")
         return sorted({OFFSETS_TOPIC, *(topic for topic, _ in self.ends)})
 
     def partitions(self, topic: str) -> Sequence[LogPartition]:
@@ -66,6 +71,8 @@ class Brokers:
         written = Topic()
         for commit in self.commits:
             written.add_bytes(*commit.record, partition=commit.log_partition)
+        for group, places in self.assigned.items():
+            written.add_bytes(*assigned_group(group, places), partition=0)
         return ArrowRows(written.table()).partitions(topic)
 
     def log_ends(self, topics: Sequence[str], context: Context) -> Iterator[LogEnds]:
@@ -74,18 +81,37 @@ class Brokers:
         yield from (replace(each, topic=place[0], partition=place[1]) for place, each in self.ends.items())
 
 
+def assigned_group(group: str, places: Sequence[Place]) -> tuple[bytes, bytes]:
+    """The record of a classic group whose one member has some partitions."""
+    topics = sorted({topic for topic, _ in places})
+    parts = [TopicPartition(topic, tuple(number for name, number in places if name == topic)) for topic in topics]
+    data = b"\x00\x00" + ConsumerProtocolAssignment(tuple(parts), b"").encode(0)
+    member = MemberMetadata("m-1", None, "client", "/127.0.0.1", 60_000, 30_000, b"", data)
+    value = GroupMetadataValue("consumer", 1, "range", "m-1", START_MS, (member,))
+    key, told = encode_record(GroupMetadataKey(group), value, 3)
+    assert told is not None
+    return key, told
+
+
 def told(start: int, end: int, stable: int | None = None, topic_id: str | None = None) -> LogEnds:
     """What a broker tells of a log."""
     stable = end if stable is None else stable
     return LogEnds("", 0, topic_id, start, end + 2, end, START_MS, stable)
 
 
-def data_directory(folder: Path, commits: Sequence[Commit], logs: Mapping[Place, tuple[int, int, str]]) -> Path:
+def data_directory(
+    folder: Path,
+    commits: Sequence[Commit],
+    logs: Mapping[Place, tuple[int, int, str]],
+    assigned: Mapping[str, Sequence[Place]] | None = None,
+) -> Path:
     """The data directory of a broker; `logs` has log start, log end and id of the topic."""
     held: dict[int, bytes] = {}
-    for offset, commit in enumerate(commits):
-        body = batch(record(0, *commit.record), 1, offset=offset)
-        held[commit.log_partition] = held.get(commit.log_partition, b"") + body
+    records = [(commit.log_partition, commit.record) for commit in commits]
+    records += [(0, assigned_group(group, places)) for group, places in (assigned or {}).items()]
+    for offset, (log_partition, written) in enumerate(records):
+        body = batch(record(0, *written), 1, offset=offset)
+        held[log_partition] = held.get(log_partition, b"") + body
     for partition, content in held.items():
         write_log(folder, {0: content}, f"{OFFSETS_TOPIC}-{partition}")
     for (topic, partition), (start, end, known) in logs.items():
@@ -96,16 +122,19 @@ def data_directory(folder: Path, commits: Sequence[Commit], logs: Mapping[Place,
     return folder
 
 
-def plain_lag(commits: Sequence[Commit], ends: Mapping[Place, LogEnds]) -> list[dict[str, Any]]:
+def plain_lag(
+    commits: Sequence[Commit], ends: Mapping[Place, LogEnds], assigned: Mapping[str, Sequence[Place]]
+) -> list[dict[str, Any]]:
     """The rule of the table once more, offset by offset."""
     last = {(each.group, each.log_partition, each.topic, each.partition): each for each in commits}
-    consumed = {key[:3] for key in last}
     rows = [_row(each, ends.get((each.topic, each.partition))) for each in last.values()]
-    for group, log_partition, topic in consumed:
-        for place, log in ends.items():
-            may_have = log.high_watermark is None or log.high_watermark > (log.log_start_offset or 0)
-            if place[0] == topic and may_have and (group, log_partition, *place) not in last:
-                rows.append(_row(Commit(group, *place, -1, None, log_partition), log) | {"offset": None})
+    for group, places in assigned.items():
+        for place in places:
+            log = ends.get(place)
+            if log is None or (group, 0, *place) in last:
+                continue
+            if log.high_watermark is None or log.high_watermark > (log.log_start_offset or 0):
+                rows.append(_row(Commit(group, *place, -1), log) | {"offset": None})
     return sorted(rows, key=lambda row: (row["group_id"], row["topic"], row["partition"], row["log_partition"]))
 
 

@@ -11,7 +11,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from kafka_records.consumer_offsets import decode_record
+from kafka_records.consumer_offsets import GroupMetadata, decode_record
 from kafka_records_engine.sources import Context
 from kafka_records_tables import TABLES, read_table
 from kafka_records_tables.tables.committed import commit_lots
@@ -54,7 +54,7 @@ def test_every_window_has_the_commits_that_stand_in_it(name: str) -> None:
     for record in history(name).records:
         if "control" in record or record["key"][:4] not in ("0000", "0001"):
             continue
-        decoded = decode_record(bytes.fromhex(record["key"]), bytes.fromhex(record["value"] or "") or None)
+        decoded: Any = decode_record(bytes.fromhex(record["key"]), bytes.fromhex(record["value"] or "") or None)
         of, now = decoded.key, record["timestamp_ms"]
         counts = expected.setdefault((of.group, of.topic, now - now % HOUR_MS), Counter())
         key = of.group, of.topic, of.partition
@@ -93,7 +93,7 @@ def _repeats(records: list[Row]) -> Iterator[tuple[Any, ...]]:
             ended = waiting.pop(producer, {})
             found = list(ended.items()) if record["control"] == "commit" else []
         elif record["key"][:4] in ("0000", "0001"):
-            decoded = decode_record(bytes.fromhex(record["key"]), bytes.fromhex(record["value"] or "") or None)
+            decoded: Any = decode_record(bytes.fromhex(record["key"]), bytes.fromhex(record["value"] or "") or None)
             key = decoded.key.group, decoded.key.topic, decoded.key.partition
             told = (at, None if decoded.value is None else decoded.value.offset, now)
             if record["transactional"] and decoded.value is not None:
@@ -128,8 +128,9 @@ def test_classic_rebalances_complete_where_a_leader_hands_in_its_assignment(name
     for at, told in history(name).why.items():
         record = history(name).records[at]
         if told["call"] == "sync" and record["key"].startswith("0002"):
-            group = decode_record(bytes.fromhex(record["key"]), None).key.group
-            expected[group, record["timestamp_ms"] // HOUR_MS * HOUR_MS] += 1
+            metadata = decode_record(bytes.fromhex(record["key"]), None)
+            assert isinstance(metadata, GroupMetadata)
+            expected[metadata.key.group, record["timestamp_ms"] // HOUR_MS * HOUR_MS] += 1
     found = {
         (row["group_id"], row["window_start_timestamp_ms"]): row["classic_rebalances"]
         for row in _rows(name)

@@ -314,7 +314,7 @@ def test_spark_gives_the_same_rows(spark: SparkSession, tmp_path: Path, way: str
         raw = spark.read.parquet(saved)
         found = tables.table(raw.unionByName(raw), "checks", **asked).toArrow()
     elif way == "format":
-        tables.register(spark)
+        tables.register(spark, engine="python")
         options = {"table": "checks", "partitions": asked["partitions"], "loadsIn": "3.9", "mode": "PERMISSIVE"}
         found = spark.read.format("kafka-records").options(**options).load(saved).toArrow()
     elif way == "read_table":

@@ -153,7 +153,7 @@ def test_keys_that_nobody_can_read_cost_themselves_only() -> None:
         topic.add_bytes(each, None)
     for unknown in (b"\x07\x07abc", b"\x80\x00", b"\x00\x63"):
         topic.add_bytes(unknown, value)
-    # Kafka reads a group id that is no UTF-8 with a replacement character.
+    # Kafka reads a group id that is not UTF-8 with a replacement character.
     topic.add_bytes(key.replace(b"good", b"\xff\xfe\xfd\xfc"), value)
     topic.commit("good", 2)
 

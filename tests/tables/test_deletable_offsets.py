@@ -30,6 +30,10 @@ def told(row: Row) -> tuple[bool | None, str, str | None]:
     return row["is_deletable"], row["reason"], row["error"]
 
 
+def _key(record: Row) -> Any:
+    return decode_record(bytes.fromhex(record["key"]), None).key
+
+
 # -- Kafka's answers ---------------------------------------------------------------------------------------------------
 
 
@@ -47,7 +51,7 @@ def test_what_administrators_deleted_could_be_deleted(name: str) -> None:
         found = read_table("deletable_offsets", whole.up_to(batch - 1)).table.to_pylist()
         rows = {(row["group_id"], row["topic"], row["partition"]): row for row in found}
         for record in records:
-            key = decode_record(bytes.fromhex(record["key"]), None).key
+            key = _key(record)
             if record["key"][:4] == _OFFSET.hex():
                 assert rows[key.group, key.topic, key.partition]["is_deletable"], record
             else:
@@ -55,11 +59,7 @@ def test_what_administrators_deleted_could_be_deleted(name: str) -> None:
                 assert rows[group, None, None]["is_deletable"], record
                 gone = {
                     (old.group, old.topic, old.partition)
-                    for old in (
-                        decode_record(bytes.fromhex(each["key"]), None).key
-                        for each in records
-                        if each["key"][:4] == _OFFSET.hex()
-                    )
+                    for old in (_key(each) for each in records if each["key"][:4] == _OFFSET.hex())
                 }
                 own = {place for place in rows if place[0] == group and place[1] is not None}
                 assert {place for place in gone if place[0] == group} == own

@@ -77,7 +77,7 @@ def check_clean_up(question: Question, rows: Iterable[Row]) -> None:
 def _tombstones(rows: Iterable[Row]) -> Tombstones:
     found: Tombstones = Counter()
     for row in rows:
-        key = decode_record(row["key"], None).key
+        key: Any = decode_record(row["key"], None).key
         found[row["record_type"], json.dumps(key.to_json(0))] += 1
     return found
 
@@ -430,6 +430,13 @@ A_DURATION = "write 90s, 30m, 24h, 7d or 2w, or as in ISO 8601 P7D or PT24H"
     [
         ("groups", {"at": 1}, "groups has no option 'at'; it is one of expirations"),
         ("groups", {"xyzzy": 1}, "groups has no option 'xyzzy', and no other of its own"),
+        ("groups", {"options": {}}, "groups has no option 'options', and no other of its own: leave it out"),
+        (
+            "expirations",
+            {"options": {"at": 1}},
+            "expirations has no option 'options': write each option as an argument of its own, as in at=…; there are "
+            "at, retention, within, rules",
+        ),
         ("groups", {"groups": "g"}, "groups has no option 'groups'; did you mean group?"),
         ("groups", {"windw": "1h"}, "groups has no option 'windw'; did you mean window? It is one of activity"),
         ("expirations", {"xyzzy": 1}, "expirations has no option 'xyzzy'; there are at, retention, within, rules"),

@@ -44,26 +44,26 @@ COMMITS = [
     Commit("twice", "orders", 0, 11, log_partition=0),
     Commit("twice", "orders", 0, 50, log_partition=1),
 ]
+ASSIGNED = {
+    "well": [("orders", 0), ("orders", 1), ("orders", 2)],
+    "too low": [("orders", 1)],
+    "never commits": [("orders", 0), ("orders", 2), ("untold", 0), ("gone", 0)],
+}
 EXPECTED = {
-    ("well", 0, 0): (10, 5, 0, None),
-    ("well", 1, 0): (0, 0, 0, None),
-    ("past the open transaction", 0, 0): (2, 0, 0, None),
-    ("past the open transaction", 1, 0): (None, None, None, "no_commit"),
-    ("too low", 0, 0): (46, 41, 6, "below_log_start"),
-    ("too low", 1, 0): (None, None, None, "no_commit"),
-    ("too high", 0, 0): (None, None, None, "beyond_end"),
-    ("too high", 1, 0): (None, None, None, "no_commit"),
-    ("of another topic", 0, 0): (None, None, None, "topic_recreated"),
-    ("of another topic", 1, 0): (None, None, None, "no_commit"),
-    ("negative", 0, 0): (None, None, None, "no_commit"),
-    ("negative", 1, 0): (None, None, None, "no_commit"),
-    (HOSTILE, 3, 0): (None, None, None, "no_log"),
-    ("untold", 0, 0): (None, None, None, "end_unknown"),
-    ("untold", 1, 0): (None, None, None, "end_unknown"),
-    ("twice", 0, 0): (39, 34, 0, None),
-    ("twice", 1, 0): (None, None, None, "no_commit"),
-    ("twice", 0, 1): (0, 0, 0, None),
-    ("twice", 1, 1): (None, None, None, "no_commit"),
+    ("well", "orders", 0, 0): (10, 5, 0, None),
+    ("well", "orders", 1, 0): (0, 0, 0, None),
+    ("past the open transaction", "orders", 0, 0): (2, 0, 0, None),
+    ("too low", "orders", 0, 0): (46, 41, 6, "below_log_start"),
+    ("too low", "orders", 1, 0): (None, None, None, "no_commit"),
+    ("too high", "orders", 0, 0): (None, None, None, "beyond_end"),
+    ("of another topic", "orders", 0, 0): (None, None, None, "topic_recreated"),
+    ("negative", "orders", 0, 0): (None, None, None, "no_commit"),
+    (HOSTILE, "gone", 3, 0): (None, None, None, "no_log"),
+    ("untold", "untold", 0, 0): (None, None, None, "end_unknown"),
+    ("never commits", "orders", 0, 0): (None, None, None, "no_commit"),
+    ("never commits", "untold", 0, 0): (None, None, None, "end_unknown"),
+    ("twice", "orders", 0, 0): (39, 34, 0, None),
+    ("twice", "orders", 0, 1): (0, 0, 0, None),
 }
 JUDGED = ("lag", "stable_lag", "lost", "problem")
 
@@ -75,16 +75,17 @@ def rows_of(source: Any, name: str = "lag", **options: Any) -> list[Row]:
     return rows
 
 
-def judged(rows: list[Row]) -> dict[tuple[str, int, int], tuple[Any, ...]]:
-    told = {
-        (row["group_id"], row["partition"], row["log_partition"]): tuple(row[name] for name in JUDGED) for row in rows
-    }
+KEY = ("group_id", "topic", "partition", "log_partition")
+
+
+def judged(rows: list[Row]) -> dict[tuple[Any, ...], tuple[Any, ...]]:
+    told = {tuple(row[name] for name in KEY): tuple(row[name] for name in JUDGED) for row in rows}
     assert len(told) == len(rows)
     return told
 
 
 def test_every_case() -> None:
-    rows = rows_of(Brokers(COMMITS, ENDS))
+    rows = rows_of(Brokers(COMMITS, ENDS, ASSIGNED))
     assert judged(rows) == EXPECTED
     (row,) = [row for row in rows if (row["group_id"], row["partition"]) == ("well", 0)]
     assert {name: row[name] for name in row if name not in JUDGED} == {
@@ -124,9 +125,13 @@ def test_random_commits_and_ends_by_the_same_rule_once_more() -> None:
             )
             for _ in range(chance.randrange(30))
         ]
-        expected = plain_lag(commits, ends)
+        places = [(f"t{topic}", partition) for topic in range(4) for partition in range(4)]
+        assigned = {f"g{number}": chance.sample(places, chance.randrange(6)) for number in range(4)}
+        expected = plain_lag(commits, ends, assigned)
         names = list(expected[0]) if expected else []
-        assert [{name: row[name] for name in names} for row in rows_of(Brokers(commits, ends))] == expected, seed
+        assert [
+            {name: row[name] for name in names} for row in rows_of(Brokers(commits, ends, assigned))
+        ] == expected, seed
         seen.update(row["problem"] for row in expected)
     assert len(seen) == 7
     assert min(seen.values()) > 5
@@ -135,12 +140,14 @@ def test_random_commits_and_ends_by_the_same_rule_once_more() -> None:
 def test_commits_are_read_before_ends() -> None:
     brokers = Brokers(COMMITS, ENDS)
     rows_of(brokers)
-    assert brokers.asked == ["__consumer_offsets", "ends"]
+    assert brokers.asked == ["__consumer_offsets", "topics", "ends"]
 
 
 def test_by_group() -> None:
-    rows = {(row["group_id"], row["log_partition"]): row for row in rows_of(Brokers(COMMITS, ENDS), "group_lag")}
-    assert rows.keys() == {(group, partition) for group, _, partition in EXPECTED}
+    rows = {
+        (row["group_id"], row["log_partition"]): row for row in rows_of(Brokers(COMMITS, ENDS, ASSIGNED), "group_lag")
+    }
+    assert rows.keys() == {(group, partition) for group, _, _, partition in EXPECTED}
     assert rows["well", 0] == {
         "group_id": "well",
         "lag": 10,
@@ -161,7 +168,8 @@ def test_by_group() -> None:
     ]
     assert [rows["too low", 0][name] for name in ("lag", "lost", "partitions", "unknown")] == [46, 6, 2, 1]
     assert [rows[HOSTILE, 0][name] for name in ("lag", "max_lag", "stable_lag", "lost")] == [None] * 4
-    assert (rows["untold", 0]["partitions"], rows["untold", 0]["unknown"]) == (2, 2)
+    assert (rows["untold", 0]["partitions"], rows["untold", 0]["unknown"]) == (1, 1)
+    assert (rows["never commits", 0]["partitions"], rows["never commits", 0]["unknown"]) == (2, 2)
     assert [rows["twice", partition]["lag"] for partition in (0, 1)] == [39, 0]
 
 
@@ -170,34 +178,44 @@ def test_sums_over_partitions_whose_end_or_stability_is_unknown() -> None:
     commits = [Commit("g", topic, 0, 1) for topic in ("a", "b")]
     b = told(0, 20)
     ends = {("a", 0): told(0, 10, 4), ("a", 1): LogEnds("", 1), ("b", 0): b}
-    (row,) = rows_of(Brokers(commits, ends), "group_lag")
+    assigned = {"g": [("a", 0), ("a", 1)]}
+    (row,) = rows_of(Brokers(commits, ends, assigned), "group_lag")
     assert [row[name] for name in ("lag", "stable_lag", "partitions", "unknown")] == [28, 22, 3, 1]
     assert row["problems"] == [{"problem": "end_unknown", "partitions": 1}]
     ends["b", 0] = replace(b, high_watermark=None, last_stable_offset=None, log_end_offset=20)
-    (row,) = rows_of(Brokers(commits, ends), "group_lag")
+    (row,) = rows_of(Brokers(commits, ends, assigned), "group_lag")
     assert [row[name] for name in ("lag", "stable_lag", "unknown")] == [28, None, 1]
 
 
 @pytest.mark.parametrize("name", ["lag", "group_lag"])
 def test_only_some_groups(name: str) -> None:
-    brokers = Brokers(COMMITS, ENDS)
+    brokers = Brokers(COMMITS, ENDS, ASSIGNED)
     groups = ["well", HOSTILE]
     expected = [row for row in rows_of(brokers, name) if row["group_id"] in groups]
     assert expected
     assert rows_of(brokers, name, group=groups) == expected
-    assert rows_of(brokers, name, group="nobody") == []
+    (note,) = read_table(name, brokers, group=["nobody", "well"]).findings
+    assert (note.severity, note.what) == ("note", "no row is about 'nobody'")
+
+
+def test_a_group_has_the_partitions_that_it_has_committed_for() -> None:
+    """A consumer that assigns itself half of a topic is not behind in the other half."""
+    ends: dict[Place, LogEnds] = {("halves", number): told(0, 10) for number in range(12)}
+    brokers = Brokers([Commit("half", "halves", number, 4) for number in range(6)], ends)
+    (row,) = rows_of(brokers, "group_lag")
+    assert [row[name] for name in ("lag", "topics", "partitions", "unknown")] == [36, 1, 6, 0]
 
 
 def directory(folder: Path) -> Path:
     logs = {place: (each.log_start_offset or 0, each.high_watermark or 0, ID) for place, each in ENDS.items()}
-    return data_directory(folder, [each for each in COMMITS if each.topic != "untold"], logs)
+    return data_directory(folder, [each for each in COMMITS if each.topic != "untold"], logs, ASSIGNED)
 
 
 def test_a_data_directory(tmp_path: Path) -> None:
     folder = directory(tmp_path)
     rows = rows_of(folder)
     # No file tells the last stable offset.
-    untold = {place: (lag, None, *rest) for place, (lag, _, *rest) in EXPECTED.items() if place[0] != "untold"}
+    untold = {place: (lag, None, *rest) for place, (lag, _, *rest) in EXPECTED.items() if "untold" not in place[:2]}
     assert judged(rows) == untold
     (folder / "replication-offset-checkpoint").write_text("0\n1\norders 0 30\n")
     assert judged(rows_of(folder)) == untold  # seconds old, and not what lag counts up to
@@ -242,7 +260,11 @@ def test_a_view_asks_its_inputs_what_they_can_be_asked() -> None:
     from kafka_records_tables.engines.joined_tables import input_requests
 
     asked = input_requests(request_of("lag", group="g"))
-    assert {name: each.groups for name, each in asked.items()} == {"current_offsets": ("g",), "log_ends": None}
+    assert {name: each.groups for name, each in asked.items()} == {
+        "current_offsets": ("g",),
+        "assigned_partitions": ("g",),
+        "log_ends": None,
+    }
     request = replace(request_of("open_transactions", group="id"), options=(("retention", 5),))
     assert all(each.groups is None and each.options == () for each in input_requests(request).values())
 
@@ -257,7 +279,7 @@ def test_spark_gives_the_same_rows(spark: SparkSession, tmp_path: Path, name: st
 
     folder = str(directory(tmp_path))
     expected = read_table(name, folder).table
-    tables.register(spark)
+    tables.register(spark, engine="python")
     source = spark.read.format("kafka-records").options(table=name).load(folder)
     for frame in (tables.read_table(spark, name, folder), source):
         rows = frame.toArrow().cast(TABLES[name].schema)

@@ -208,7 +208,7 @@ def test_spark_gives_the_same_rows(spark: SparkSession, saved: str) -> None:
 
     expected = read_table(NAME, saved, as_of=START_MS).table
     assert expected.num_rows == 40
-    tables.register(spark)
+    tables.register(spark, engine="python")
     raw = spark.read.parquet(saved)
     source = spark.read.format("kafka-records").options(table=NAME, asOf=str(START_MS)).load(saved)
     for frame in (

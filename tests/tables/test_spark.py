@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from kafka_records_engine.log.discovery import LogSourceError
@@ -267,19 +268,46 @@ def test_damage_ends_a_query_and_permissive_reads_on(spark: SparkSession) -> Non
 
 def test_rows_that_do_not_tell_of_transactions_are_refused(spark: SparkSession) -> None:
     from pyspark.errors import PySparkException
+    from pyspark.sql import functions as F  # noqa: N812 (the name everybody gives it)
 
     from kafka_records_engine.spark.raw import as_raw_rows
-    from kafka_records_tables.spark import current_offsets, groups
+    from kafka_records_tables.spark import current_offsets, findings, groups
 
     topic = Topic()
     topic.commit("billing", 6)
     whole = frame_of(spark, topic)
     raw = as_raw_rows(whole.select("partition", "offset", "key", "value"), OFFSETS_TOPIC)
-    with pytest.raises(PySparkException) as caught:
-        current_offsets(raw).collect()
-    assert f"UntoldTransactions: {UntoldTransactions(OFFSETS_TOPIC, 0, 0)}" in str(caught.value)
+    # The driver sees that the columns are not there, also behind filters and other columns.
+    for frame in (raw, raw.where("offset >= 0").withColumn("leader_epoch", F.lit(1))):
+        with pytest.raises(UntoldTransactions) as at_once:
+            current_offsets(frame)
+        assert str(at_once.value) == str(UntoldTransactions(OFFSETS_TOPIC))
+    with pytest.raises(UntoldTransactions):
+        findings(raw, "current_offsets")
     assert offsets(current_offsets(raw, untold="committed")) == [("billing", 6)]
     assert [row["group_id"] for row in groups(raw).collect()] == ["billing"]
+    # Somebody who knows can say so; a column of nulls that is there is read first.
+    for name, value in (("transaction", F.lit("none")), ("producer_id", F.lit(-1).cast("bigint"))):
+        assert offsets(current_offsets(raw.withColumn(name, value))) == [("billing", 6)]
+    with pytest.raises(PySparkException) as caught:
+        current_offsets(raw.withColumn("transaction", F.lit(None).cast("string"))).collect()
+    assert f"UntoldTransactions: {UntoldTransactions(OFFSETS_TOPIC, 0, 0)}" in str(caught.value)
+
+
+def test_saved_rows_that_do_not_tell_of_transactions_are_refused_by_the_driver(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    from kafka_records_tables import spark as in_spark
+
+    topic = Topic()
+    topic.commit("billing", 6)
+    rows = topic.table().drop_columns(["transaction", "producer_id"])
+    pq.write_table(rows, tmp_path / "rows.parquet")
+    for source in (rows, str(tmp_path)):
+        with pytest.raises(UntoldTransactions) as caught:
+            in_spark.read_table(spark, "current_offsets", source)
+        assert caught.value.offset is None
+        assert offsets(in_spark.read_table(spark, "current_offsets", source, untold="committed")) == [("billing", 6)]
 
 
 def test_in_one_run_a_table_raises_what_it_raises_here(spark: SparkSession) -> None:

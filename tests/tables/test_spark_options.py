@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import pickle
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
 
+from kafka_records_engine.sources._brokers.session import Session
+from kafka_records_engine.sources.broker_logs import BrokerPartition
+from kafka_records_engine.sources.time_limit import TimeLimit
 from kafka_records_tables.engines.spark_offsets import BadOption, NextOffsets, bound_of, limited
-from kafka_records_tables.engines.spark_options import asked
+from kafka_records_tables.engines.spark_options import Brokers, asked
 from kafka_records_tables.query import _MOMENTS
 
 LIVE = {"bootstrap": "broker-1:9092,broker-2:9092", "topic": "t"}
@@ -19,7 +24,7 @@ LIVE = {"bootstrap": "broker-1:9092,broker-2:9092", "topic": "t"}
         ({}, "there is nothing to read: give load a path, or the option path or bootstrap"),
         ({**LIVE, "path": "/data"}, "either files are read or brokers: leave out the path, or the option bootstrap"),
         ({"bootstrap": "broker-1:9092"}, "raw rows of brokers are those of one topic: name it with the option topic"),
-        ({**LIVE, "bootstrap": "broker-1"}, "'broker-1' is no broker: write HOST:PORT"),
+        ({**LIVE, "bootstrap": "broker-1"}, "invalid broker 'broker-1': write HOST:PORT"),
         (
             {**LIVE, "kafka.bootstrap.servers": "broker-1:9092"},
             "bootstrap and kafka.bootstrap.servers are the same: give one of them",
@@ -53,6 +58,15 @@ LIVE = {"bootstrap": "broker-1:9092,broker-2:9092", "topic": "t"}
         (
             {"path": "/data", "coordinates": "offset"},
             "the option coordinates is for decoded records: name them with " "the option records",
+        ),
+        (
+            {"path": "/data", "timeout": "5s"},
+            "the option timeout is for brokers: say which ones with the option bootstrap",
+        ),
+        ({**LIVE, "timeout": "0s"}, "invalid timeout: 0 s; give more than 0 seconds"),
+        (
+            {**LIVE, "timeout": "soon"},
+            "the option timeout: 'soon' is no duration: write 90s, 30m, 24h, 7d or 2w, or as in ISO 8601 P7D or PT24H",
         ),
         ({**LIVE, "maxOffsetsPerTrigger": "0"}, "the option maxOffsetsPerTrigger is '0': write a number above 0"),
         ({**LIVE, "savedFormat": "csv"}, "the option savedFormat is for files: leave it out where brokers are read"),
@@ -200,3 +214,15 @@ def test_records_are_decoded_where_their_files_are_read(tmp_path: Path) -> None:
     wrong = KafkaRecordsSource({"path": str(segments("kafka-4.3")), **options})
     with pytest.raises(BadOption, match="the option records reads saved rows"):
         wrong.reader(wrong.schema()).partitions()
+
+
+def test_a_timeout_begins_when_somebody_looks_what_there_is() -> None:
+    place = asked({**LIVE, "timeout": "50s"}).place
+    assert isinstance(place, Brokers)
+    assert place.timeout == timedelta(seconds=50)
+    log = BrokerPartition((("b", 1),), place.config(), "t", bytes(16), 0, 0, 1, session=Session(TimeLimit(50)))
+    there = pickle.loads(pickle.dumps(place.bare(log)))
+    ready = place.ready(there)
+    assert isinstance(ready, BrokerPartition)
+    assert ready.session.limit is not None
+    assert ready.session.end == pytest.approx(log.session.end, abs=1)

@@ -29,7 +29,7 @@ def test_spark_reads_what_the_log_has_lost(spark: SparkSession, tmp_path: Path) 
     topic.commit("new", 3)
     cleaned = topic.table().take([1, 3])
     take_snapshot(Logs((CleanedLog(cleaned, TOPIC, 3),)), tmp_path)
-    register(spark)
+    register(spark, engine="python")
 
     for table, groups in (("current_offsets", ["new", "stays"]), ("offset_commits", ["gone", "new", "stays"])):
         local = read_table(table, tmp_path)

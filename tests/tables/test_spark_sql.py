@@ -20,7 +20,7 @@ pytestmark = pytest.mark.spark
 def names(spark: SparkSession) -> tuple[str, ...]:
     from kafka_records_tables.spark import register
 
-    return register(spark)
+    return register(spark, engine="python")
 
 
 @pytest.fixture(scope="module")

@@ -106,7 +106,7 @@ def _steps(name: str) -> dict[tuple[int, str], tuple[_Plain, _Plain]]:
     for record in history(name).records:
         if "control" in record:
             continue
-        decoded = decode_record(bytes.fromhex(record["key"]), bytes.fromhex(record["value"] or "") or None)
+        decoded: Any = decode_record(bytes.fromhex(record["key"]), bytes.fromhex(record["value"] or "") or None)
         group = decoded.key.group if hasattr(decoded.key, "group") else decoded.key.group_id
         was = groups.get(group, _Plain())
         groups[group] = was.behind(decoded.key, decoded.value, int(record["key"][:4], 16))
@@ -200,7 +200,7 @@ def _commit_key(key: str) -> dict[str, Any] | None:
     data = bytes.fromhex(key)
     if data[:2] not in (b"\x00\x00", b"\x00\x01"):
         return None
-    decoded = decode_record(data, None).key
+    decoded: Any = decode_record(data, None).key
     return {"group": decoded.group, "topic": decoded.topic}
 
 

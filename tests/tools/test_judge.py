@@ -20,22 +20,25 @@ import pytest
 
 from kafka_records_engine.columns import RecordColumns, decode_record_columns
 from kafka_records_tables import read_table
+from kafka_records_tables.tables.checking.loading_groups import PASSED_OVER
 from kafka_records_tables.tables.decoded.decoded_records import DecodedRecords
 from tests.kafka_needed import skipped_without_kafka
 from tests.tables.histories import FOLDER, history
 from tools.judge import __main__ as command
 from tools.judge import rounds
 from tools.judge.answers import Difference, Loaded
+from tools.judge.compared_checks import checks, refusals
 from tools.judge.compared_disappearances import precision_and_recall
+from tools.judge.compared_expirations import expirations
 from tools.judge.comparing import COMPARISONS, differences
 from tools.judge.coordinators import Coordinators, CoordinatorsError, program
 from tools.judge.decoded_once import DecodedOnce
 from tools.judge.histories import History, write_log
 from tools.judge.ledger import Compared, Ledger, Tally
+from tools.judge.lossy import with_losses
 
-SEEDS = (*range(17), 20337, 21989, 22091, 22306, 22324, 24558, 28224, 52077, 53225, 62351, 63295)
-"""Few, for `make test`; `make judge` takes as many as wanted. The last ones have what is rare: members that have to
-follow without another epoch, and partitions that nobody has of topics that are deleted or no longer subscribed to."""
+SEEDS = (*range(17), 24, 95, 101, 303)
+"""Few, for `make test`; `make judge` takes as many as wanted."""
 
 OF_COMMITS = {"current_offsets", "pending_offsets", "offset_commits", "history"}
 """Tables that have nothing to be compared with where no coordinator is asked for an offset."""
@@ -298,8 +301,13 @@ def test_answers_are_those_that_are_known(name: str, coordinators: Coordinators)
     """The histories of tests/data were answered by another program, on the same classes, and not asked what clients
     read in bytes."""
     shutil.copy(FOLDER / f"{name}.log.jsonl.gz", coordinators.folder)
-    coordinators.answer(name)
-    assert _sorted(History(coordinators.folder, name)) == _sorted(History(FOLDER, name))
+    try:
+        coordinators.answer(name)
+        assert _sorted(History(coordinators.folder, name)) == _sorted(History(FOLDER, name))
+    finally:
+        # A seed of this name would find the reasons for other tombstones.
+        for left in coordinators.folder.glob(f"{name}.*"):
+            left.unlink()
 
 
 def _sorted(told: History) -> dict[int, list[str]]:
@@ -333,6 +341,58 @@ def test_what_can_be_deleted_is_what_a_coordinator_deletes(change: dict[str, Any
     wrong = Loaded(told, 199, partial(_with, change, partial(_read_rows, told.up_to(199))))
     assert list(differences(asked)) == []
     assert {difference.table for difference in differences(wrong)} == {"deletable_offsets"}
+
+
+@pytest.mark.maven
+@pytest.mark.slow
+def test_of_a_log_that_has_lost_records_is_compared_whether_a_coordinator_loads_it(coordinators: Coordinators) -> None:
+    shutil.copy(FOLDER / "0001.log.jsonl.gz", coordinators.folder)
+    told = History(coordinators.folder, "0001")
+    refused = 0
+    for number in range(12):
+        lossy = with_losses(told, Random(number))
+        coordinators.answer(lossy.name)
+        lossy = History(coordinators.folder, lossy.name)
+        (cut,) = lossy.cuts
+        assert len(lossy.records) < len(told.records)
+        assert list(refusals(Loaded(lossy, cut, partial(_read_rows, lossy.rows)))) == []
+        blind = partial(
+            _with, {"table": "checks", "column": "check", "value": "other"}, partial(_read_rows, lossy.rows)
+        )
+        is_stopped = lossy.cuts[cut][0]["question"] == "load"
+        assert len(list(refusals(Loaded(lossy, cut, blind)))) == is_stopped
+        refused += is_stopped
+    assert 0 < refused < 12
+
+
+def test_a_clean_up_that_kafka_fails_at_is_a_rule_and_not_compared(tmp_path: Path) -> None:
+    shutil.copy(FOLDER / "0001.log.jsonl.gz", tmp_path)
+    failed = {"cut": 199, "question": "next_cleanup", "at_ms": 1 << 60, "error": "is not supported for Share Groups."}
+    with gzip.open(tmp_path / "0001.answers.jsonl.gz", "wt", encoding="utf-8") as file:
+        file.write(json.dumps(failed) + "\n")
+    told = History(tmp_path, "0001")
+    loaded = Loaded(told, 199, partial(_read_rows, told.up_to(199)))
+    assert list(expirations(loaded)) == []
+    assert loaded.used == {"a clean-up that fails": 1}
+
+
+@pytest.mark.parametrize(("release", "is_alarm"), [("4.3.1", True), ("4.4.0", False)])
+def test_a_subscription_that_4_4_passes_over_is_no_alarm_there(tmp_path: Path, release: str, is_alarm: bool) -> None:
+    told = history("0001")
+    for name in ("log", "answers"):
+        shutil.copy(FOLDER / f"0001.{name}.jsonl.gz", tmp_path)
+    write_log(tmp_path, told.header | {"kafka": release}, told.records)
+    loaded_by = History(tmp_path, "0001")
+    detail = f"value of GroupMetadata: the subscription of a member cannot be read: it is cut ({PASSED_OVER}); stops"
+    change = {"check": "replay_conflict", "detail": detail, "level": "broken", "log_offset": 1, "topic_id": None}
+
+    def read(table: str, **_: Any) -> pa.Table:
+        assert table == "checks"
+        return pa.Table.from_pylist([change])
+
+    loaded = Loaded(loaded_by, 32, read)
+    assert bool(list(checks(loaded))) == is_alarm
+    assert (loaded.used["a subscription that 4.4 passes over"] > 0) != is_alarm
 
 
 @pytest.mark.maven
@@ -397,7 +457,7 @@ def _write(folder: Path, name: str, records: list[tuple[bytes, bytes | None]]) -
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("seed", "what"),
-    [(34, ("subscription", "allocation")), (39, ("user_data", "generation"))],
+    [(25, ("subscription", "allocation")), (34, ("user_data", "generation"))],
     ids=["connect", "sticky"],
 )
 def test_what_clients_read_in_bytes_of_members_is_compared(

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from kafka_records.consumer_offsets import decode_record, encode_record
+from kafka_records.consumer_offsets import OffsetCommit, decode_record, encode_record
 from kafka_records_engine.log.reading import RAW_SCHEMA
 from tools.benchmarks import linear
 from tools.benchmarks._offset_commits import FILE_ROWS, Mix, offset_commits, raw_rows
@@ -26,6 +26,7 @@ class TestRows:
         versions, metadata, topic_ids = [], set(), set()
         for key, value in zip(rows["key"].to_pylist(), rows["value"].to_pylist(), strict=True):
             record = decode_record(key, value)
+            assert isinstance(record, OffsetCommit)
             assert record.value is not None
             assert record.value_version is not None
             assert encode_record(record.key, record.value, record.value_version) == (key, value)

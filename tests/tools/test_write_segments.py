@@ -203,6 +203,7 @@ def test_transactional_ids(tmp_path: Path) -> None:
     states: dict[str, list[Any]] = {}
     for each in found:
         record = transaction_state.decode_record(each.record.key, each.record.value)
+        assert isinstance(record, transaction_state.TransactionLog)
         name = record.key.transactional_id
         assert each.partition == partition_for(name, 2)
         if record.value is None:
@@ -225,6 +226,7 @@ def test_share_partitions(tmp_path: Path) -> None:
     names = set()
     for each in found:
         record = share_group_state.decode_record(each.record.key, each.record.value)
+        assert isinstance(record, share_group_state.ShareSnapshot | share_group_state.ShareUpdate)
         key = record.key.group_id, str(record.key.topic_id), record.key.partition
         assert each.partition == partition_for(":".join(map(str, key)), 2)
         names.add((record.name, record.value is None))

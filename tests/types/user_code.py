@@ -2,10 +2,22 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, reveal_type
+from typing import TYPE_CHECKING, assert_never, reveal_type
+from uuid import UUID
 
-from kafka_records import registry
-from kafka_records.consumer_offsets import RECORD_TYPES, decode_record, encode_record
+from kafka_records import registry, transaction_state
+from kafka_records.consumer_offsets import (
+    RECORD_TYPES,
+    GroupMetadata,
+    OffsetCommit,
+    Record,
+    UnknownTypeRecord,
+    UnknownVersionRecord,
+    decode_record,
+    encode_record,
+    record_from_json,
+)
+from kafka_records.consumer_offsets.consumer_group_current_member_assignment import TopicPartitions
 from kafka_records.consumer_offsets.group_metadata import GroupMetadataValue, MemberMetadata
 from kafka_records.consumer_offsets.offset_commit import OffsetCommitKey, OffsetCommitValue
 from kafka_records.consumer_offsets.streams_group_member_metadata import StreamsGroupMemberMetadataValue
@@ -52,17 +64,72 @@ def fields(value: OffsetCommitValue, group: GroupMetadataValue, member: StreamsG
 
 def topics(key: bytes | None, value: bytes | None) -> None:
     record = decode_record(key, value)
-    reveal_type(record)  # Record
     reveal_type(record.record_type)  # int
     reveal_type(record.name)  # str | None
     reveal_type(record.value_version)  # int | None
     reveal_type(record.is_tombstone)  # bool
     reveal_type(record.leniencies)  # tuple[str, ...]
-    reveal_type(record.value)  # Any
-    if isinstance(record.value, OffsetCommitValue):
-        reveal_type(record.value)  # OffsetCommitValue
     reveal_type(encode_record(OffsetCommitKey("g", "t", 0), None))  # tuple[bytes, bytes | None]
-    reveal_type(RECORD_TYPES)  # RecordSet
+    reveal_type(encode_record(record.key, record.value, record.value_version))  # tuple[bytes, bytes | None]
+    reveal_type(RECORD_TYPES.types[1].class_name)  # str
+
+
+def narrowed_by_isinstance(record: Record) -> None:
+    if isinstance(record, OffsetCommit):
+        reveal_type(record)  # OffsetCommit
+        reveal_type(record.key)  # OffsetCommitKey
+        reveal_type(record.value)  # OffsetCommitValue | None
+        if record.value is not None:
+            reveal_type(record.value.offset)  # int
+    elif isinstance(record, UnknownTypeRecord):
+        reveal_type(record)  # UnknownTypeRecord
+        reveal_type(record.key)  # bytes
+        reveal_type(record.value)  # bytes | None
+    elif isinstance(record, UnknownVersionRecord):
+        reveal_type(record.value)  # bytes
+        reveal_type(record.error)  # UnsupportedVersion
+        if isinstance(record.key, OffsetCommitKey):
+            reveal_type(record.key)  # OffsetCommitKey
+
+
+def narrowed_by_match(record: Record) -> None:
+    match record:
+        case OffsetCommit(key, OffsetCommitValue() as value):
+            reveal_type(key)  # OffsetCommitKey
+            reveal_type(value)  # OffsetCommitValue
+        case OffsetCommit(value=None):
+            reveal_type(record.key.partition)  # int
+        case GroupMetadata(value=value):
+            reveal_type(value)  # GroupMetadataValue | None
+        case UnknownVersionRecord(value=data):
+            reveal_type(data)  # bytes
+        case _:
+            pass
+
+
+def every_record(record: transaction_state.Record) -> str:
+    match record:
+        case transaction_state.TransactionLog(key):
+            reveal_type(key)  # TransactionLogKey
+            return key.transactional_id
+        case transaction_state.UnknownVersionRecord():
+            reveal_type(record)  # UnknownVersionRecord[TransactionLogKey]
+            return record.key.transactional_id
+        case transaction_state.UnknownTypeRecord():
+            return record.key.hex()
+        case _:
+            assert_never(record)
+
+
+def made_by_hand(id: UUID) -> None:
+    record = OffsetCommit(OffsetCommitKey("g", "t", 0), OffsetCommitValue(offset=1, topic_id=id))
+    reveal_type(record)  # OffsetCommit
+    reveal_type(OffsetCommit.from_json(record.to_json()))  # OffsetCommit
+    reveal_type(record.to_json())  # dict[str, Any]
+    reveal_type(OffsetCommit.name)  # str
+    reveal_type(record_from_json({}).is_tombstone)  # bool
+    reveal_type(OffsetCommitValue(1, -1, "", 0, -1, id))  # OffsetCommitValue
+    reveal_type(TopicPartitions(topic_id=id, partitions=(0,)).topic_id)  # Uuid
 
 
 def lookups(name: str) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kafka_records.consumer_offsets import decode_record
+from kafka_records.consumer_offsets import OffsetCommit, decode_record, encode_record
 from kafka_records.consumer_offsets.group_metadata import GroupMetadataValue, MemberMetadata
 from kafka_records.consumer_offsets.offset_commit import OffsetCommitKey, OffsetCommitValue
 from kafka_records.spark import consumer_offsets as spark
@@ -22,6 +22,23 @@ def mistakes(value: OffsetCommitValue, group: GroupMetadataValue) -> None:
     OffsetCommitValue.decode(b"", version=4)
     decode_record("key", None)  # refused: a text for bytes
     print(decode_record(b"key", None).value_versoin)  # refused: no such attribute
+    record = decode_record(b"key", None)
+    print(record.value.offset)  # refused: only some records have one, and no tombstone
+    if isinstance(record, OffsetCommit):
+        print(record.key.grup)  # refused: no such attribute
+        print(record.value.offset)  # refused: None for a tombstone
+        if record.value is not None:
+            print(record.value.offset)
+            print(record.value.ofset)  # refused: no such attribute
+    match record:
+        case OffsetCommit(key):
+            print(key.topics)  # refused: no such attribute
+        case _:
+            pass
+    OffsetCommit(group, None)  # refused: not a key
+    OffsetCommit(OffsetCommitKey("g", "t", 0), group)  # refused: another record's value
+    OffsetCommitValue(topic_id="M4_2Tv--T0Gv8t6piaeUcQ")  # refused: a text for a uuid
+    encode_record("key", None)  # refused: a text for a key
     len(group.leader)  # refused: may be null
     group.members[0].decode(b"", 0)  # refused: a struct is no message
     spark.from_offset_commit_value("value", mode=3)  # refused: a mode is a text

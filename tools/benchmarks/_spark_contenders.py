@@ -66,11 +66,22 @@ def identity(raw: DataFrame) -> DataFrame:
 
 
 def ours(raw: DataFrame) -> DataFrame:
-    return decode_records(raw, records=[RECORD])
+    return decode_records(raw, records=[RECORD], engine="python")
 
 
 def ours_in_place(raw: DataFrame) -> DataFrame:
-    return decode_records(raw, records=[RECORD], coordinates=["partition", "offset"])
+    return decode_records(raw, records=[RECORD], coordinates=["partition", "offset"], engine="python")
+
+
+def in_the_jvm(raw: DataFrame) -> DataFrame:
+    """Adds the functions in the JVM to the session, once."""
+    return decode_records(raw, records=[RECORD], engine="jvm")
+
+
+def jvm_columns(raw: DataFrame) -> DataFrame:
+    """Adds the functions in the JVM to the session, once."""
+    key, value = from_offset_commit_key("key", engine="jvm"), from_offset_commit_value("value", engine="jvm")
+    return _beside_coordinates(raw, [key.alias("decoded_key"), value.alias("decoded_value")])
 
 
 def one_crossing(raw: DataFrame) -> DataFrame:
@@ -88,7 +99,7 @@ def _paths(raw: DataFrame) -> list[str]:
 
 
 def column_functions(raw: DataFrame) -> DataFrame:
-    key, value = from_offset_commit_key("key"), from_offset_commit_value("value")
+    key, value = from_offset_commit_key("key", engine="python"), from_offset_commit_value("value", engine="python")
     return _beside_coordinates(raw, [key.alias("decoded_key"), value.alias("decoded_value")])
 
 
@@ -146,10 +157,12 @@ CONTENDERS: Final[dict[str, Contender]] = {
         Contender("identity", "mapInArrow that gives back what it gets", identity),
         Contender(
             "ours",
-            'decode_records(raw, records=["OffsetCommit"])',
+            'decode_records(raw, records=["OffsetCommit"], engine="python")',
             ours,
             ("offset_commit.key", "offset_commit.value"),
         ),
+        Contender("jvm", 'the same with engine="jvm"', in_the_jvm, ("offset_commit.key", "offset_commit.value")),
+        Contender("jvm columns", 'the two functions with engine="jvm"', jvm_columns, _BY_COLUMN),
         Contender(
             "one crossing",
             'read_records(spark, path, RECORDS, ["OffsetCommit"], topic=…)',

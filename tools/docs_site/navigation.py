@@ -67,12 +67,16 @@ _BY_HAND: Final = (
             "docs/spark.md",
             "docs/streams.md",
             "docs/cluster.md",
+            "docs/jvm.md",
             "docs/columns.md",
             "docs/avro.md",
         ),
     ),
     Section("Generate", ("docs/generator.md", "docs/evolution.md")),
-    Section("Rely on it", ("docs/limits.md", "docs/strictness.md", "docs/support.md", "docs/figures.md")),
+    Section(
+        "Rely on it",
+        ("docs/limits.md", "docs/strictness.md", "docs/support.md", "docs/judge-reach.md", "docs/figures.md"),
+    ),
     Section(
         "Change it",
         (

@@ -27,7 +27,8 @@ them: the same in every run. Coordinators that loaded it up to some records, and
 answer questions; the tables over the same records have to say the same: in the order of the log, in any order with
 some records twice, and as of the time of a record.
 
-Some of the cleaned logs no coordinator of Kafka can load; those are counted and not compared.
+Some of the cleaned logs no coordinator of Kafka can load; those are counted and not compared. Each log is loaded once
+more with records lost: of that it is compared whether a coordinator loads it (`checks, records lost`).
 
 Prints a paragraph for each of the first 20 differences, then what was compared of each table and which rules about what
 the log cannot tell it needed (tools/judge/answers.py has them), then one line on all of it. The files of a history with

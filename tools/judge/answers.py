@@ -41,6 +41,12 @@ UNTOLD: Final = {
     "coordinator may have; the table calls it unnamed",
     "groups that no coordinator loads": "a client may have written what stops the loading; checks say so, and what "
     "they say of the log itself is compared with what stops the coordinator",
+    "a subscription that 4.4 passes over": "before, a coordinator stops at a subscription that claims more than there "
+    "is; no log tells the release of the broker that loads it",
+    "a clean-up that fails": "of the group that a share group followed a cleaner may leave an offset of record type 0, "
+    "and the clean-up of all groups fails at it",
+    "a member without its metadata": "where a log has lost the metadata of a streams member that gives up tasks, a "
+    "coordinator fails once all is replayed; checks tells of records at which it stops",
     "what an expression stands for": "no answer tells the topics of a regular expression, so what nobody has of them "
     "is not compared",
     "a topic that the cluster does not have": "a share coordinator looks topics up before it answers",
@@ -48,9 +54,20 @@ UNTOLD: Final = {
 """What the log cannot tell, or tells otherwise, and why."""
 
 OF_CLEANED_LOGS: Final = frozenset(
-    {"a group that Kafka cannot describe", "offsets without their group", "a state without its snapshot"}
+    {
+        "a group that Kafka cannot describe",
+        "offsets without their group",
+        "a state without its snapshot",
+        "a clean-up that fails",
+    }
 )
 """Those of them that a log needs of which a cleaner has taken a part."""
+
+OF_LOSSY_LOGS: Final = frozenset({"a member without its metadata"})
+"""Those of them that only a log needs that has lost records."""
+
+SINCE_4_4: Final = frozenset({"a subscription that 4.4 passes over"})
+"""Those of them that only histories of Kafka 4.4 and later need."""
 
 
 COMPARISONS_MADE: Final[Counter[str]] = Counter()

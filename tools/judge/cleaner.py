@@ -99,6 +99,11 @@ class CleanedLog:
     size: int = 0
     in_memory: bool = True
 
+    @property
+    def name(self) -> str:
+        """What messages call it."""
+        return f"a cleaned log of {self.topic}"
+
     def partitions(self, topic: str) -> list[CleanedLog]:
         """This one. Raises LogSourceError for another topic."""
         if topic != self.topic:

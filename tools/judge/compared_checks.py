@@ -8,16 +8,22 @@ from typing import Any, Final
 
 import pyarrow as pa
 
+from kafka_records_codegen.evolution.kafka_releases import release_order
 from kafka_records_engine.sources import LogPartition
 from kafka_records_engine.sources.arrow_rows import ArrowRows
 from kafka_records_engine.sources.known_topics import KnownTopics
 from kafka_records_tables import read_table
+from kafka_records_tables.tables.checking.loading_groups import PASSED_OVER
 from kafka_records_tables.tables.words.check_words import CONFLICT, STATE_UNNAMED, TRANSIENT, UNASSIGNED
 from tools.judge.answers import Difference, Loaded, differing, is_described
 from tools.judge.histories import History
 
 ONE_EACH: Final = "__consumer_offsets=1,__share_group_state=1"
 """Histories have one partition of each topic."""
+
+_WITHOUT_METADATA: Final = "StreamsGroupMember.rebalanceTimeoutMs()"
+
+Row = dict[str, Any]
 
 _Left = dict[tuple[str, str | None], int]
 """By group and id of a topic the first number that nobody has; tasks of all subtopologies stand under None."""
@@ -27,7 +33,9 @@ def checks(loaded: Loaded) -> Iterator[Difference]:
     """A coordinator has loaded the log, so that every problem in it would be a false alarm. Not loading is an answer
     too: there has to be the record that it stopped at."""
     rows = loaded.read("checks", partitions=ONE_EACH).to_pylist()
-    problems = [(row["check"], row["log_offset"], row["detail"]) for row in rows if row["level"] != TRANSIENT]
+    problems = [
+        (row["check"], row["log_offset"], row["detail"]) for row in _problems(rows, loaded.history, loaded.used)
+    ]
     if is_refused(loaded):
         has_conflict = any(check == CONFLICT for check, *_ in problems)
         error = loaded.questions[0]["error"]
@@ -38,10 +46,38 @@ def checks(loaded: Loaded) -> Iterator[Difference]:
         yield from _unassigned(loaded)
 
 
+def _problems(rows: list[Row], history: History, rules: Counter[str]) -> list[Row]:
+    """The rows of `checks` that are no false alarm to the release whose coordinator loaded the log; counts `rules`."""
+    there = {topic["id"] for topic in history.header["questions"][-1]["topics"]}
+    problems = []
+    for row in rows:
+        if row["check"] == UNASSIGNED and row["topic_id"] is not None and row["topic_id"] not in there:
+            rules["partitions of deleted topics"] += 1
+        elif row["level"] != TRANSIENT:
+            problems.append(row)
+    if release_order(history.header["kafka"]) < release_order("4.4.0"):
+        return problems
+    passed = [row for row in problems if row["check"] == CONFLICT and PASSED_OVER in row["detail"]]
+    rules["a subscription that 4.4 passes over"] += len(passed)
+    return [row for row in problems if row not in passed]
+
+
 def is_refused(loaded: Loaded) -> bool:
     """Whether Kafka's coordinator itself cannot load what its cleaner has left."""
     refused: bool = loaded.questions[0]["question"] == "load"
     return refused
+
+
+def refusals(loaded: Loaded) -> Iterator[Difference]:
+    """Whether a coordinator loads a log that has lost records, and nothing else of it."""
+    rows = loaded.read("checks", partitions=ONE_EACH).to_pylist()
+    conflicts = [row["detail"] for row in _problems(rows, loaded.history, loaded.used) if row["check"] == CONFLICT]
+    (answer,) = loaded.questions
+    if _WITHOUT_METADATA in answer.get("error", ""):
+        loaded.untold("a member without its metadata", None)
+        return
+    about = f"a log that has lost records: {answer.get('error')}, {conflicts}"
+    yield from differing("checks", about, {"stops": is_refused(loaded)}, {"stops": bool(conflicts)})
 
 
 def of_both_topics(groups: History, states: History, as_of: int | None, rules: Counter[str]) -> Iterator[Difference]:
@@ -57,12 +93,12 @@ def of_both_topics(groups: History, states: History, as_of: int | None, rules: C
     }
     is_loaded = groups.cuts[max(groups.cuts)][0]["question"] != "load"
     problems = []
-    for row in found:
+    for row in _problems(found, groups, rules):
         if row["check"] == CONFLICT and row["log_topic"] == groups.topic and not is_loaded:
             rules["groups that no coordinator loads"] += 1
         elif row["check"] == STATE_UNNAMED and row["group_id"] in given_up:
             rules["share state that was given up"] += 1
-        elif row["level"] != TRANSIENT:
+        else:
             problems.append((row["check"], row["log_topic"], row["detail"]))
     yield from differing("checks", f"share state and groups, as of {as_of}", {"problems": []}, {"problems": problems})
 
@@ -72,7 +108,7 @@ def _unassigned(loaded: Loaded) -> Iterator[Difference]:
     described, and nothing else. Nothing of it is broken, for a heartbeat will mend it."""
     cluster = _Cluster(loaded)
     rows = read_table("checks", cluster, partitions=ONE_EACH).table.to_pylist()
-    problems = [row["detail"] for row in rows if row["level"] != TRANSIENT]
+    problems = [row["detail"] for row in _problems(rows, loaded.history, loaded.used)]
     yield from differing("checks", "with the topics of the cluster", {"problems": []}, {"problems": problems})
     expected: _Left = {}
     told = set()

@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import subprocess
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from types import TracebackType
@@ -36,20 +36,36 @@ def program(tell: Callable[[str], None] = lambda line: None) -> list[str]:
 
     Raises MissingPrerequisite without Java or Maven, FetchError when Maven fails, and CompileError.
     """
-    places = [broker_jars(tell) / "*", *(each / "*" for each in _connect_jars(tell))]
+    return command("judge.Main", tell)
+
+
+def command(
+    main: str,
+    tell: Callable[[str], None] = lambda line: None,
+    *,
+    sources: Sequence[Path] = (),
+    places: Sequence[Path] = (),
+    options: Sequence[str] = (),
+) -> list[str]:
+    """The command that starts a class of the program, to which arguments have to be added.
+
+    `sources` and `places` on the class path come to those of the judge, `options` to those of its JVM. Raises as
+    `program`.
+    """
+    every_place = [broker_jars(tell) / "*", *(each / "*" for each in _connect_jars(tell)), *places]
     by_release = SOURCES / ("since_4_4" if release_order(LATEST) >= release_order("4.4.0") else "before_4_4")
-    sources = sorted([*SOURCES.glob("*.java"), *by_release.glob("*.java")])
+    every_source = sorted([*SOURCES.glob("*.java"), *by_release.glob("*.java"), *sources])
     state = hashlib.sha256(LATEST.encode())
-    for source in sources:
+    for source in every_source:
         state.update(source.name.encode() + b"\0" + source.read_bytes() + b"\0")
     classes = cache_folder() / "judge" / state.hexdigest()[:16]
     if not classes.is_dir():
         tell("Compiling the judge (once)")
         classes.parent.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(dir=classes.parent) as scratch:
-            compile_java("the judge", sources, places, Path(scratch) / "classes")
+            compile_java("the judge", every_source, every_place, Path(scratch) / "classes")
             keep(Path(scratch) / "classes", classes)
-    return [java(), *_JVM, _QUIET, "-cp", ":".join(map(str, (classes, *places))), "judge.Main"]
+    return [java(), *_JVM, _QUIET, *options, "-cp", ":".join(map(str, (classes, *every_place))), main]
 
 
 def _connect_jars(tell: Callable[[str], None]) -> list[Path]:

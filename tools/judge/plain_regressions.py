@@ -53,7 +53,7 @@ class _Coordinator:
                 if row["control"] == "commit":
                     self._committed(key, commit, told, place, producer)
             return
-        decoded = decode_record(row["key"], row["value"])
+        decoded: Any = decode_record(row["key"], row["value"])
         key, value = decoded.key, decoded.value
         kind = type(key).__name__
         if kind in _GROUPS and value is None:

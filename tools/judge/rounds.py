@@ -20,12 +20,13 @@ from kafka_records_engine.sources.arrow_rows import ArrowRows
 from kafka_records_tables import read_table
 from tools.judge.answers import COMPARISONS_MADE, Difference, Loaded, Read
 from tools.judge.cleaner import CleanedLog, cleaned_at_random, table_of
-from tools.judge.compared_checks import is_refused, of_both_topics
+from tools.judge.compared_checks import is_refused, of_both_topics, refusals
 from tools.judge.comparing import COMPARISONS, HAPPENED, Comparison
 from tools.judge.coordinators import Coordinators
 from tools.judge.decoded_once import DecodedOnce
 from tools.judge.histories import CLEANED, History, write_log
 from tools.judge.ledger import Compared, Tally
+from tools.judge.lossy import LOSSY, with_losses
 
 DOUBLED = 0.3
 
@@ -70,27 +71,51 @@ def judge(seed: int, coordinators: Coordinators) -> Verdict:
     """Write the history of a seed and compare; its files stay in the folder of the coordinators only if they differ.
 
     What is written: records and share state as they came, and both once more as a cleaner leaves them, with the
-    answers of coordinators that loaded those.
+    answers of coordinators that loaded those; and both with records lost, with whether a coordinator loads that.
     """
     verdict = Verdict(seed)
-    folder = coordinators.folder
-    name = coordinators.write(seed)
-    names = [each for each in (name, f"{name}-share") if (folder / f"{each}.log.jsonl.gz").exists()]
-    wholes = [History(folder, each) for each in names]
-    for each, whole in zip(names, wholes, strict=True):
+    wholes = []
+    for log in written(seed, coordinators):
+        wholes.append(log.whole)
         verdict.compared.counts["logs"] += 1
-        with DecodedOnce(whole.rows).used():
-            _compare(whole, verdict)
-            cleaned, active = _cleaned(whole, Random(each))
-            if cleaned.records:
-                coordinators.answer(cleaned.name)
-                _compare_cleaned(cleaned, active, verdict)
+        with DecodedOnce(log.whole.rows).used():
+            _compare(log.whole, verdict)
+            if log.cleaned.records:
+                _compare_cleaned(log.cleaned, log.active, verdict)
+            if log.lossy.records:
+                _compare_lossy(log.lossy, verdict)
     if len(wholes) > 1:
         _compare_both(wholes[0], wholes[1], verdict)
     if not verdict.differences:
-        for file in folder.glob(f"{name}*.gz"):
+        for file in coordinators.folder.glob(f"{wholes[0].name}*.gz"):
             file.unlink()
     return verdict
+
+
+@dataclass(frozen=True)
+class Written:
+    """One log of a seed, each form of it with the answers about it, unless nothing is left in it."""
+
+    whole: History
+    cleaned: History
+    active: int
+    """The offset below which it was cleaned."""
+    lossy: History
+
+
+def written(seed: int, coordinators: Coordinators) -> Iterator[Written]:
+    """Write the history of a seed: that of groups, and of share state where there is some."""
+    folder = coordinators.folder
+    name = coordinators.write(seed)
+    for each in (name, f"{name}-share"):
+        if (folder / f"{each}.log.jsonl.gz").exists():
+            whole = History(folder, each)
+            cleaned, active = _cleaned(whole, Random(each))
+            lossy = with_losses(whole, Random(f"{each} {LOSSY}"))
+            for less in (cleaned, lossy):
+                if less.records:
+                    coordinators.answer(less.name)
+            yield Written(whole, cleaned, active, lossy)
 
 
 def _compare(history: History, verdict: Verdict) -> None:
@@ -156,6 +181,13 @@ def _compare_cleaned(history: History, active: int, verdict: Verdict) -> None:
     (cut,) = history.cuts
     source = CleanedLog(table_of(history.rows.to_pylist()), history.topic, active)
     compare_loaded(verdict, CLEANED, Loaded(history, cut, _over(source)))
+
+
+def _compare_lossy(history: History, verdict: Verdict) -> None:
+    (cut,) = history.cuts
+    loaded = Loaded(history, cut, _over(_Log(history.rows, history.topic)))
+    for difference in _found(verdict.compared.of("checks, records lost"), "checks", refusals, loaded):
+        verdict.differences.append(f"seed {verdict.seed}, {history.name}, {LOSSY}: {difference}")
 
 
 class _Log:

@@ -5,149 +5,292 @@
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
-from kafka_records_runtime.framing import CodecRecordType, Record, RecordSet
+from kafka_records_runtime.record_reading import CodecRecordType as _CodecRecordType
+from kafka_records_runtime.record_sets import RecordSet as _RecordSet
+from kafka_records_runtime.records import JsonRecord as _JsonRecord, UnknownTypeRecord, UnknownVersionRecord
 
-__all__ = ["RECORD_TYPES", "decode_record", "encode_record"]
+if TYPE_CHECKING:
+    from collections.abc import Mapping as _Mapping
+    from typing import TypeAlias as _TypeAlias
+
+    from kafka_records.consumer_offsets.legacy_offset_commit import (
+        LegacyOffsetCommit,
+        LegacyOffsetCommitKey as _LegacyOffsetCommitKey,
+        LegacyOffsetCommitValue as _LegacyOffsetCommitValue,
+    )
+    from kafka_records.consumer_offsets.offset_commit import (
+        OffsetCommit,
+        OffsetCommitKey as _OffsetCommitKey,
+        OffsetCommitValue as _OffsetCommitValue,
+    )
+    from kafka_records.consumer_offsets.group_metadata import (
+        GroupMetadata,
+        GroupMetadataKey as _GroupMetadataKey,
+        GroupMetadataValue as _GroupMetadataValue,
+    )
+    from kafka_records.consumer_offsets.consumer_group_metadata import (
+        ConsumerGroupMetadata,
+        ConsumerGroupMetadataKey as _ConsumerGroupMetadataKey,
+        ConsumerGroupMetadataValue as _ConsumerGroupMetadataValue,
+    )
+    from kafka_records.consumer_offsets.consumer_group_partition_metadata import (
+        ConsumerGroupPartitionMetadata,
+        ConsumerGroupPartitionMetadataKey as _ConsumerGroupPartitionMetadataKey,
+        ConsumerGroupPartitionMetadataValue as _ConsumerGroupPartitionMetadataValue,
+    )
+    from kafka_records.consumer_offsets.consumer_group_member_metadata import (
+        ConsumerGroupMemberMetadata,
+        ConsumerGroupMemberMetadataKey as _ConsumerGroupMemberMetadataKey,
+        ConsumerGroupMemberMetadataValue as _ConsumerGroupMemberMetadataValue,
+    )
+    from kafka_records.consumer_offsets.consumer_group_target_assignment_metadata import (
+        ConsumerGroupTargetAssignmentMetadata,
+        ConsumerGroupTargetAssignmentMetadataKey as _ConsumerGroupTargetAssignmentMetadataKey,
+        ConsumerGroupTargetAssignmentMetadataValue as _ConsumerGroupTargetAssignmentMetadataValue,
+    )
+    from kafka_records.consumer_offsets.consumer_group_target_assignment_member import (
+        ConsumerGroupTargetAssignmentMember,
+        ConsumerGroupTargetAssignmentMemberKey as _ConsumerGroupTargetAssignmentMemberKey,
+        ConsumerGroupTargetAssignmentMemberValue as _ConsumerGroupTargetAssignmentMemberValue,
+    )
+    from kafka_records.consumer_offsets.consumer_group_current_member_assignment import (
+        ConsumerGroupCurrentMemberAssignment,
+        ConsumerGroupCurrentMemberAssignmentKey as _ConsumerGroupCurrentMemberAssignmentKey,
+        ConsumerGroupCurrentMemberAssignmentValue as _ConsumerGroupCurrentMemberAssignmentValue,
+    )
+    from kafka_records.consumer_offsets.share_group_member_metadata import (
+        ShareGroupMemberMetadata,
+        ShareGroupMemberMetadataKey as _ShareGroupMemberMetadataKey,
+        ShareGroupMemberMetadataValue as _ShareGroupMemberMetadataValue,
+    )
+    from kafka_records.consumer_offsets.share_group_metadata import (
+        ShareGroupMetadata,
+        ShareGroupMetadataKey as _ShareGroupMetadataKey,
+        ShareGroupMetadataValue as _ShareGroupMetadataValue,
+    )
+    from kafka_records.consumer_offsets.share_group_target_assignment_metadata import (
+        ShareGroupTargetAssignmentMetadata,
+        ShareGroupTargetAssignmentMetadataKey as _ShareGroupTargetAssignmentMetadataKey,
+        ShareGroupTargetAssignmentMetadataValue as _ShareGroupTargetAssignmentMetadataValue,
+    )
+    from kafka_records.consumer_offsets.share_group_target_assignment_member import (
+        ShareGroupTargetAssignmentMember,
+        ShareGroupTargetAssignmentMemberKey as _ShareGroupTargetAssignmentMemberKey,
+        ShareGroupTargetAssignmentMemberValue as _ShareGroupTargetAssignmentMemberValue,
+    )
+    from kafka_records.consumer_offsets.share_group_current_member_assignment import (
+        ShareGroupCurrentMemberAssignment,
+        ShareGroupCurrentMemberAssignmentKey as _ShareGroupCurrentMemberAssignmentKey,
+        ShareGroupCurrentMemberAssignmentValue as _ShareGroupCurrentMemberAssignmentValue,
+    )
+    from kafka_records.consumer_offsets.share_group_state_partition_metadata import (
+        ShareGroupStatePartitionMetadata,
+        ShareGroupStatePartitionMetadataKey as _ShareGroupStatePartitionMetadataKey,
+        ShareGroupStatePartitionMetadataValue as _ShareGroupStatePartitionMetadataValue,
+    )
+    from kafka_records.consumer_offsets.consumer_group_regular_expression import (
+        ConsumerGroupRegularExpression,
+        ConsumerGroupRegularExpressionKey as _ConsumerGroupRegularExpressionKey,
+        ConsumerGroupRegularExpressionValue as _ConsumerGroupRegularExpressionValue,
+    )
+    from kafka_records.consumer_offsets.streams_group_metadata import (
+        StreamsGroupMetadata,
+        StreamsGroupMetadataKey as _StreamsGroupMetadataKey,
+        StreamsGroupMetadataValue as _StreamsGroupMetadataValue,
+    )
+    from kafka_records.consumer_offsets.streams_group_member_metadata import (
+        StreamsGroupMemberMetadata,
+        StreamsGroupMemberMetadataKey as _StreamsGroupMemberMetadataKey,
+        StreamsGroupMemberMetadataValue as _StreamsGroupMemberMetadataValue,
+    )
+    from kafka_records.consumer_offsets.streams_group_target_assignment_metadata import (
+        StreamsGroupTargetAssignmentMetadata,
+        StreamsGroupTargetAssignmentMetadataKey as _StreamsGroupTargetAssignmentMetadataKey,
+        StreamsGroupTargetAssignmentMetadataValue as _StreamsGroupTargetAssignmentMetadataValue,
+    )
+    from kafka_records.consumer_offsets.streams_group_target_assignment_member import (
+        StreamsGroupTargetAssignmentMember,
+        StreamsGroupTargetAssignmentMemberKey as _StreamsGroupTargetAssignmentMemberKey,
+        StreamsGroupTargetAssignmentMemberValue as _StreamsGroupTargetAssignmentMemberValue,
+    )
+    from kafka_records.consumer_offsets.streams_group_current_member_assignment import (
+        StreamsGroupCurrentMemberAssignment,
+        StreamsGroupCurrentMemberAssignmentKey as _StreamsGroupCurrentMemberAssignmentKey,
+        StreamsGroupCurrentMemberAssignmentValue as _StreamsGroupCurrentMemberAssignmentValue,
+    )
+    from kafka_records.consumer_offsets.streams_group_topology import (
+        StreamsGroupTopology,
+        StreamsGroupTopologyKey as _StreamsGroupTopologyKey,
+        StreamsGroupTopologyValue as _StreamsGroupTopologyValue,
+    )
+
+    _Key: _TypeAlias = (
+        _LegacyOffsetCommitKey
+        | _OffsetCommitKey
+        | _GroupMetadataKey
+        | _ConsumerGroupMetadataKey
+        | _ConsumerGroupPartitionMetadataKey
+        | _ConsumerGroupMemberMetadataKey
+        | _ConsumerGroupTargetAssignmentMetadataKey
+        | _ConsumerGroupTargetAssignmentMemberKey
+        | _ConsumerGroupCurrentMemberAssignmentKey
+        | _ShareGroupMemberMetadataKey
+        | _ShareGroupMetadataKey
+        | _ShareGroupTargetAssignmentMetadataKey
+        | _ShareGroupTargetAssignmentMemberKey
+        | _ShareGroupCurrentMemberAssignmentKey
+        | _ShareGroupStatePartitionMetadataKey
+        | _ConsumerGroupRegularExpressionKey
+        | _StreamsGroupMetadataKey
+        | _StreamsGroupMemberMetadataKey
+        | _StreamsGroupTargetAssignmentMetadataKey
+        | _StreamsGroupTargetAssignmentMemberKey
+        | _StreamsGroupCurrentMemberAssignmentKey
+        | _StreamsGroupTopologyKey
+    )
+    _Value: _TypeAlias = (
+        _LegacyOffsetCommitValue
+        | _OffsetCommitValue
+        | _GroupMetadataValue
+        | _ConsumerGroupMetadataValue
+        | _ConsumerGroupPartitionMetadataValue
+        | _ConsumerGroupMemberMetadataValue
+        | _ConsumerGroupTargetAssignmentMetadataValue
+        | _ConsumerGroupTargetAssignmentMemberValue
+        | _ConsumerGroupCurrentMemberAssignmentValue
+        | _ShareGroupMemberMetadataValue
+        | _ShareGroupMetadataValue
+        | _ShareGroupTargetAssignmentMetadataValue
+        | _ShareGroupTargetAssignmentMemberValue
+        | _ShareGroupCurrentMemberAssignmentValue
+        | _ShareGroupStatePartitionMetadataValue
+        | _ConsumerGroupRegularExpressionValue
+        | _StreamsGroupMetadataValue
+        | _StreamsGroupMemberMetadataValue
+        | _StreamsGroupTargetAssignmentMetadataValue
+        | _StreamsGroupTargetAssignmentMemberValue
+        | _StreamsGroupCurrentMemberAssignmentValue
+        | _StreamsGroupTopologyValue
+    )
+    Record: _TypeAlias = (
+        LegacyOffsetCommit
+        | OffsetCommit
+        | GroupMetadata
+        | ConsumerGroupMetadata
+        | ConsumerGroupPartitionMetadata
+        | ConsumerGroupMemberMetadata
+        | ConsumerGroupTargetAssignmentMetadata
+        | ConsumerGroupTargetAssignmentMember
+        | ConsumerGroupCurrentMemberAssignment
+        | ShareGroupMemberMetadata
+        | ShareGroupMetadata
+        | ShareGroupTargetAssignmentMetadata
+        | ShareGroupTargetAssignmentMember
+        | ShareGroupCurrentMemberAssignment
+        | ShareGroupStatePartitionMetadata
+        | ConsumerGroupRegularExpression
+        | StreamsGroupMetadata
+        | StreamsGroupMemberMetadata
+        | StreamsGroupTargetAssignmentMetadata
+        | StreamsGroupTargetAssignmentMember
+        | StreamsGroupCurrentMemberAssignment
+        | StreamsGroupTopology
+        | UnknownVersionRecord[_Key]
+        | UnknownTypeRecord
+    )
+
+else:
+    Record = _JsonRecord  # The union above would import every module.
+
+__all__ = [
+    "RECORD_TYPES",
+    "ConsumerGroupCurrentMemberAssignment",
+    "ConsumerGroupMemberMetadata",
+    "ConsumerGroupMetadata",
+    "ConsumerGroupPartitionMetadata",
+    "ConsumerGroupRegularExpression",
+    "ConsumerGroupTargetAssignmentMember",
+    "ConsumerGroupTargetAssignmentMetadata",
+    "GroupMetadata",
+    "LegacyOffsetCommit",
+    "OffsetCommit",
+    "Record",
+    "ShareGroupCurrentMemberAssignment",
+    "ShareGroupMemberMetadata",
+    "ShareGroupMetadata",
+    "ShareGroupStatePartitionMetadata",
+    "ShareGroupTargetAssignmentMember",
+    "ShareGroupTargetAssignmentMetadata",
+    "StreamsGroupCurrentMemberAssignment",
+    "StreamsGroupMemberMetadata",
+    "StreamsGroupMetadata",
+    "StreamsGroupTargetAssignmentMember",
+    "StreamsGroupTargetAssignmentMetadata",
+    "StreamsGroupTopology",
+    "UnknownTypeRecord",
+    "UnknownVersionRecord",
+    "decode_record",
+    "encode_record",
+    "record_from_json",
+]
 
 _MODULE: Final = __name__
 
-RECORD_TYPES: Final = RecordSet(
+RECORD_TYPES: Final[_RecordSet[Record]] = _RecordSet(
     {
-        0: CodecRecordType(
-            "LegacyOffsetCommit",
-            f"{_MODULE}.legacy_offset_commit",
-            "LegacyOffsetCommitKey",
-            "LegacyOffsetCommitValue",
+        0: _CodecRecordType(f"{_MODULE}.legacy_offset_commit", "LegacyOffsetCommit"),
+        1: _CodecRecordType(f"{_MODULE}.offset_commit", "OffsetCommit"),
+        2: _CodecRecordType(f"{_MODULE}.group_metadata", "GroupMetadata"),
+        3: _CodecRecordType(f"{_MODULE}.consumer_group_metadata", "ConsumerGroupMetadata"),
+        4: _CodecRecordType(f"{_MODULE}.consumer_group_partition_metadata", "ConsumerGroupPartitionMetadata"),
+        5: _CodecRecordType(f"{_MODULE}.consumer_group_member_metadata", "ConsumerGroupMemberMetadata"),
+        6: _CodecRecordType(
+            f"{_MODULE}.consumer_group_target_assignment_metadata", "ConsumerGroupTargetAssignmentMetadata"
         ),
-        1: CodecRecordType(
-            "OffsetCommit", f"{_MODULE}.offset_commit", "OffsetCommitKey", "OffsetCommitValue"
+        7: _CodecRecordType(
+            f"{_MODULE}.consumer_group_target_assignment_member", "ConsumerGroupTargetAssignmentMember"
         ),
-        2: CodecRecordType(
-            "GroupMetadata", f"{_MODULE}.group_metadata", "GroupMetadataKey", "GroupMetadataValue"
+        8: _CodecRecordType(
+            f"{_MODULE}.consumer_group_current_member_assignment", "ConsumerGroupCurrentMemberAssignment"
         ),
-        3: CodecRecordType(
-            "ConsumerGroupMetadata",
-            f"{_MODULE}.consumer_group_metadata",
-            "ConsumerGroupMetadataKey",
-            "ConsumerGroupMetadataValue",
+        10: _CodecRecordType(f"{_MODULE}.share_group_member_metadata", "ShareGroupMemberMetadata"),
+        11: _CodecRecordType(f"{_MODULE}.share_group_metadata", "ShareGroupMetadata"),
+        12: _CodecRecordType(
+            f"{_MODULE}.share_group_target_assignment_metadata", "ShareGroupTargetAssignmentMetadata"
         ),
-        4: CodecRecordType(
-            "ConsumerGroupPartitionMetadata",
-            f"{_MODULE}.consumer_group_partition_metadata",
-            "ConsumerGroupPartitionMetadataKey",
-            "ConsumerGroupPartitionMetadataValue",
+        13: _CodecRecordType(
+            f"{_MODULE}.share_group_target_assignment_member", "ShareGroupTargetAssignmentMember"
         ),
-        5: CodecRecordType(
-            "ConsumerGroupMemberMetadata",
-            f"{_MODULE}.consumer_group_member_metadata",
-            "ConsumerGroupMemberMetadataKey",
-            "ConsumerGroupMemberMetadataValue",
+        14: _CodecRecordType(
+            f"{_MODULE}.share_group_current_member_assignment", "ShareGroupCurrentMemberAssignment"
         ),
-        6: CodecRecordType(
-            "ConsumerGroupTargetAssignmentMetadata",
-            f"{_MODULE}.consumer_group_target_assignment_metadata",
-            "ConsumerGroupTargetAssignmentMetadataKey",
-            "ConsumerGroupTargetAssignmentMetadataValue",
+        15: _CodecRecordType(
+            f"{_MODULE}.share_group_state_partition_metadata", "ShareGroupStatePartitionMetadata"
         ),
-        7: CodecRecordType(
-            "ConsumerGroupTargetAssignmentMember",
-            f"{_MODULE}.consumer_group_target_assignment_member",
-            "ConsumerGroupTargetAssignmentMemberKey",
-            "ConsumerGroupTargetAssignmentMemberValue",
+        16: _CodecRecordType(
+            f"{_MODULE}.consumer_group_regular_expression", "ConsumerGroupRegularExpression"
         ),
-        8: CodecRecordType(
-            "ConsumerGroupCurrentMemberAssignment",
-            f"{_MODULE}.consumer_group_current_member_assignment",
-            "ConsumerGroupCurrentMemberAssignmentKey",
-            "ConsumerGroupCurrentMemberAssignmentValue",
+        17: _CodecRecordType(f"{_MODULE}.streams_group_metadata", "StreamsGroupMetadata"),
+        19: _CodecRecordType(f"{_MODULE}.streams_group_member_metadata", "StreamsGroupMemberMetadata"),
+        20: _CodecRecordType(
+            f"{_MODULE}.streams_group_target_assignment_metadata", "StreamsGroupTargetAssignmentMetadata"
         ),
-        10: CodecRecordType(
-            "ShareGroupMemberMetadata",
-            f"{_MODULE}.share_group_member_metadata",
-            "ShareGroupMemberMetadataKey",
-            "ShareGroupMemberMetadataValue",
+        21: _CodecRecordType(
+            f"{_MODULE}.streams_group_target_assignment_member", "StreamsGroupTargetAssignmentMember"
         ),
-        11: CodecRecordType(
-            "ShareGroupMetadata",
-            f"{_MODULE}.share_group_metadata",
-            "ShareGroupMetadataKey",
-            "ShareGroupMetadataValue",
+        22: _CodecRecordType(
+            f"{_MODULE}.streams_group_current_member_assignment", "StreamsGroupCurrentMemberAssignment"
         ),
-        12: CodecRecordType(
-            "ShareGroupTargetAssignmentMetadata",
-            f"{_MODULE}.share_group_target_assignment_metadata",
-            "ShareGroupTargetAssignmentMetadataKey",
-            "ShareGroupTargetAssignmentMetadataValue",
-        ),
-        13: CodecRecordType(
-            "ShareGroupTargetAssignmentMember",
-            f"{_MODULE}.share_group_target_assignment_member",
-            "ShareGroupTargetAssignmentMemberKey",
-            "ShareGroupTargetAssignmentMemberValue",
-        ),
-        14: CodecRecordType(
-            "ShareGroupCurrentMemberAssignment",
-            f"{_MODULE}.share_group_current_member_assignment",
-            "ShareGroupCurrentMemberAssignmentKey",
-            "ShareGroupCurrentMemberAssignmentValue",
-        ),
-        15: CodecRecordType(
-            "ShareGroupStatePartitionMetadata",
-            f"{_MODULE}.share_group_state_partition_metadata",
-            "ShareGroupStatePartitionMetadataKey",
-            "ShareGroupStatePartitionMetadataValue",
-        ),
-        16: CodecRecordType(
-            "ConsumerGroupRegularExpression",
-            f"{_MODULE}.consumer_group_regular_expression",
-            "ConsumerGroupRegularExpressionKey",
-            "ConsumerGroupRegularExpressionValue",
-        ),
-        17: CodecRecordType(
-            "StreamsGroupMetadata",
-            f"{_MODULE}.streams_group_metadata",
-            "StreamsGroupMetadataKey",
-            "StreamsGroupMetadataValue",
-        ),
-        19: CodecRecordType(
-            "StreamsGroupMemberMetadata",
-            f"{_MODULE}.streams_group_member_metadata",
-            "StreamsGroupMemberMetadataKey",
-            "StreamsGroupMemberMetadataValue",
-        ),
-        20: CodecRecordType(
-            "StreamsGroupTargetAssignmentMetadata",
-            f"{_MODULE}.streams_group_target_assignment_metadata",
-            "StreamsGroupTargetAssignmentMetadataKey",
-            "StreamsGroupTargetAssignmentMetadataValue",
-        ),
-        21: CodecRecordType(
-            "StreamsGroupTargetAssignmentMember",
-            f"{_MODULE}.streams_group_target_assignment_member",
-            "StreamsGroupTargetAssignmentMemberKey",
-            "StreamsGroupTargetAssignmentMemberValue",
-        ),
-        22: CodecRecordType(
-            "StreamsGroupCurrentMemberAssignment",
-            f"{_MODULE}.streams_group_current_member_assignment",
-            "StreamsGroupCurrentMemberAssignmentKey",
-            "StreamsGroupCurrentMemberAssignmentValue",
-        ),
-        23: CodecRecordType(
-            "StreamsGroupTopology",
-            f"{_MODULE}.streams_group_topology",
-            "StreamsGroupTopologyKey",
-            "StreamsGroupTopologyValue",
-        ),
+        23: _CodecRecordType(f"{_MODULE}.streams_group_topology", "StreamsGroupTopology"),
     },
     retired={
         9: "ShareGroupPartitionMetadata",
         18: "StreamsGroupPartitionMetadata",
     },
 )
-"""The record types of this topic by number; their modules are imported when the first such record comes along."""
+"""The record types of this topic by number; their modules are imported when the first such record is decoded."""
 
 
 def decode_record(
@@ -155,18 +298,40 @@ def decode_record(
 ) -> Record:
     """Decode a record of this topic: typed key, typed value or None for a tombstone, type and value version.
 
-    A record type or value version this build does not know is no error: the `Record` holds its bytes. Bytes behind
-    the key or the value are ignored as Kafka ignores them, and counted. Raises a FramingError for a null key and
-    for a key or value too short for its type or version, a DecodeError for bytes that do not parse; its offset counts
-    from behind the int16 that the key or the value starts with.
+    The class of the record tells its type: `isinstance` and `match` narrow it. A record type or value version that
+    this build does not know raises nothing: the record is an `UnknownTypeRecord` or `UnknownVersionRecord` with its
+    bytes. The latter has an `error`, because brokers stop loading a partition at such a record.
+
+    Bytes after the key or the value are ignored as Kafka ignores them, and counted. Raises a FramingError for a null key
+    and for a key or value too short for its type or version, a DecodeError for bytes that do not parse; its offset
+    counts from the first byte after the int16 that the key or the value starts with.
     """
     return RECORD_TYPES.decode(key, value)
 
 
-def encode_record(key: Any, value: Any, value_version: int | None = None) -> tuple[bytes, bytes | None]:
+def encode_record(
+    key: _Key | bytes, value: _Value | bytes | None, value_version: int | None = None
+) -> tuple[bytes, bytes | None]:
     """The key and value bytes of a record: the reverse of `decode_record`.
 
     `key` is one of this topic's key classes, `value` its value class or None for a tombstone; `value_version` is the
-    highest one unless given. Bytes are taken as they stand. Raises an EncodeError.
+    highest one unless given. Bytes are taken as they are. Raises an EncodeError.
     """
     return RECORD_TYPES.encode(key, value, value_version)
+
+
+def record_from_json(data: _Mapping[str, Any]) -> Record:
+    """Read the form that `to_json` of a record of this topic gives. Raises JsonError for data in another form."""
+    return RECORD_TYPES.from_json(data)
+
+
+# Type checkers are told by the imports above.
+if not TYPE_CHECKING:
+
+    def __getattr__(name: str) -> Any:
+        """Import the module of the record class `name` when it is first asked for."""
+        value = globals()[name] = RECORD_TYPES.record_class(__name__, name)
+        return value
+
+    def __dir__() -> list[str]:
+        return sorted({*globals(), *__all__})

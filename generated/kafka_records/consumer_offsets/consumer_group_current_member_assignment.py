@@ -32,12 +32,16 @@ from kafka_records_runtime.codec import (
     whole_pair_unpacker as _whole_pair_unpacker,
     write_compact_numbers as _write_compact_numbers,
 )
+from kafka_records_runtime.records import KnownRecord as _KnownRecord
 from kafka_records_runtime.uuids import ZERO_UUID, Uuid
 
 if TYPE_CHECKING:
+    from uuid import UUID as _UUID
+
     from kafka_records_runtime.schema import MessageSchema as _MessageSchema
 
 __all__ = [
+    "ConsumerGroupCurrentMemberAssignment",
     "ConsumerGroupCurrentMemberAssignmentKey",
     "ConsumerGroupCurrentMemberAssignmentValue",
     "TopicPartitions",
@@ -109,9 +113,9 @@ class ConsumerGroupCurrentMemberAssignmentKey(msgspec.Struct, frozen=True, gc=Fa
         except Exception:
             return self.CODEC.encode(self, version)
 
-    def to_json(self, version: int) -> dict[str, Any]:
-        """This message as Kafka's JSON converter shows it at `version`, as Python objects."""
-        return self.CODEC.to_json(self, version)
+    def to_json(self, version: int, *, lossy: bool = False) -> dict[str, Any]:
+        """This message in Kafka's JSON form; it has unknown tags and bytes of records too, unless it is `lossy`."""
+        return self.CODEC.to_json(self, version, lossy=lossy)
 
     @classmethod
     def from_json(cls, data: dict[str, Any], version: int) -> ConsumerGroupCurrentMemberAssignmentKey:
@@ -133,6 +137,16 @@ class TopicPartitions(msgspec.Struct, frozen=True, gc=False):
 
     unknown_tagged_fields: tuple[tuple[int, bytes], ...] = ()
     """Tagged fields that this build has no name for, as (tag, payload) by ascending tag; they are written back."""
+
+    if TYPE_CHECKING:
+
+        def __init__(
+            self,
+            topic_id: Uuid | _UUID = ZERO_UUID,
+            partitions: tuple[int, ...] = (),
+            assignment_epochs: tuple[int, ...] | None = (),
+            unknown_tagged_fields: tuple[tuple[int, bytes], ...] = (),
+        ) -> None: ...
 
 
 class ConsumerGroupCurrentMemberAssignmentValue(msgspec.Struct, frozen=True, gc=False):
@@ -220,14 +234,26 @@ class ConsumerGroupCurrentMemberAssignmentValue(msgspec.Struct, frozen=True, gc=
         except Exception:
             return self.CODEC.encode(self, version)
 
-    def to_json(self, version: int) -> dict[str, Any]:
-        """This message as Kafka's JSON converter shows it at `version`, as Python objects."""
-        return self.CODEC.to_json(self, version)
+    def to_json(self, version: int, *, lossy: bool = False) -> dict[str, Any]:
+        """This message in Kafka's JSON form; it has unknown tags and bytes of records too, unless it is `lossy`."""
+        return self.CODEC.to_json(self, version, lossy=lossy)
 
     @classmethod
     def from_json(cls, data: dict[str, Any], version: int) -> ConsumerGroupCurrentMemberAssignmentValue:
         """Read the JSON form at `version`. Raises JsonError for data that is not in that form."""
         return cls.CODEC.from_json(data, version)
+
+
+class ConsumerGroupCurrentMemberAssignment(_KnownRecord, frozen=True, gc=False):
+    """A record of type 8, ConsumerGroupCurrentMemberAssignment. The value of a tombstone is None."""
+
+    record_type: ClassVar[int] = 8
+    name: ClassVar[str] = "ConsumerGroupCurrentMemberAssignment"
+    KEY_CLASS: ClassVar = ConsumerGroupCurrentMemberAssignmentKey
+    VALUE_CLASS: ClassVar = ConsumerGroupCurrentMemberAssignmentValue
+
+    key: ConsumerGroupCurrentMemberAssignmentKey
+    value: ConsumerGroupCurrentMemberAssignmentValue | None
 
 
 # What one call of `struct` reads or writes; tables by length are filled as lengths come along. Letters:

@@ -22,11 +22,13 @@ from kafka_records_runtime.codec import (
     uvarint as _uvarint,
     whole_unpacker as _whole_unpacker,
 )
+from kafka_records_runtime.records import KnownRecord as _KnownRecord
 
 if TYPE_CHECKING:
     from kafka_records_runtime.schema import MessageSchema as _MessageSchema
 
 __all__ = [
+    "ConsumerGroupMetadata",
     "ConsumerGroupMetadataKey",
     "ConsumerGroupMetadataValue",
 ]
@@ -92,9 +94,9 @@ class ConsumerGroupMetadataKey(msgspec.Struct, frozen=True, gc=False):
         except Exception:
             return self.CODEC.encode(self, version)
 
-    def to_json(self, version: int) -> dict[str, Any]:
-        """This message as Kafka's JSON converter shows it at `version`, as Python objects."""
-        return self.CODEC.to_json(self, version)
+    def to_json(self, version: int, *, lossy: bool = False) -> dict[str, Any]:
+        """This message in Kafka's JSON form; it has unknown tags and bytes of records too, unless it is `lossy`."""
+        return self.CODEC.to_json(self, version, lossy=lossy)
 
     @classmethod
     def from_json(cls, data: dict[str, Any], version: int) -> ConsumerGroupMetadataKey:
@@ -169,14 +171,26 @@ class ConsumerGroupMetadataValue(msgspec.Struct, frozen=True, gc=False):
         except Exception:
             return self.CODEC.encode(self, version)
 
-    def to_json(self, version: int) -> dict[str, Any]:
-        """This message as Kafka's JSON converter shows it at `version`, as Python objects."""
-        return self.CODEC.to_json(self, version)
+    def to_json(self, version: int, *, lossy: bool = False) -> dict[str, Any]:
+        """This message in Kafka's JSON form; it has unknown tags and bytes of records too, unless it is `lossy`."""
+        return self.CODEC.to_json(self, version, lossy=lossy)
 
     @classmethod
     def from_json(cls, data: dict[str, Any], version: int) -> ConsumerGroupMetadataValue:
         """Read the JSON form at `version`. Raises JsonError for data that is not in that form."""
         return cls.CODEC.from_json(data, version)
+
+
+class ConsumerGroupMetadata(_KnownRecord, frozen=True, gc=False):
+    """A record of type 3, ConsumerGroupMetadata. The value of a tombstone is None."""
+
+    record_type: ClassVar[int] = 3
+    name: ClassVar[str] = "ConsumerGroupMetadata"
+    KEY_CLASS: ClassVar = ConsumerGroupMetadataKey
+    VALUE_CLASS: ClassVar = ConsumerGroupMetadataValue
+
+    key: ConsumerGroupMetadataKey
+    value: ConsumerGroupMetadataValue | None
 
 
 # What one call of `struct` reads or writes; tables by length are filled as lengths come along. Letters:

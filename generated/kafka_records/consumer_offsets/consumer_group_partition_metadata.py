@@ -30,12 +30,16 @@ from kafka_records_runtime.codec import (
     whole_unpacker as _whole_unpacker,
     write_compact_strings as _write_compact_strings,
 )
+from kafka_records_runtime.records import KnownRecord as _KnownRecord
 from kafka_records_runtime.uuids import ZERO_UUID, Uuid
 
 if TYPE_CHECKING:
+    from uuid import UUID as _UUID
+
     from kafka_records_runtime.schema import MessageSchema as _MessageSchema
 
 __all__ = [
+    "ConsumerGroupPartitionMetadata",
     "ConsumerGroupPartitionMetadataKey",
     "ConsumerGroupPartitionMetadataValue",
     "PartitionMetadata",
@@ -104,9 +108,9 @@ class ConsumerGroupPartitionMetadataKey(msgspec.Struct, frozen=True, gc=False):
         except Exception:
             return self.CODEC.encode(self, version)
 
-    def to_json(self, version: int) -> dict[str, Any]:
-        """This message as Kafka's JSON converter shows it at `version`, as Python objects."""
-        return self.CODEC.to_json(self, version)
+    def to_json(self, version: int, *, lossy: bool = False) -> dict[str, Any]:
+        """This message in Kafka's JSON form; it has unknown tags and bytes of records too, unless it is `lossy`."""
+        return self.CODEC.to_json(self, version, lossy=lossy)
 
     @classmethod
     def from_json(cls, data: dict[str, Any], version: int) -> ConsumerGroupPartitionMetadataKey:
@@ -146,6 +150,17 @@ class TopicMetadata(msgspec.Struct, frozen=True, gc=False):
 
     unknown_tagged_fields: tuple[tuple[int, bytes], ...] = ()
     """Tagged fields that this build has no name for, as (tag, payload) by ascending tag; they are written back."""
+
+    if TYPE_CHECKING:
+
+        def __init__(
+            self,
+            topic_id: Uuid | _UUID = ZERO_UUID,
+            topic_name: str = "",
+            num_partitions: int = 0,
+            partition_metadata: tuple[PartitionMetadata, ...] = (),
+            unknown_tagged_fields: tuple[tuple[int, bytes], ...] = (),
+        ) -> None: ...
 
 
 class ConsumerGroupPartitionMetadataValue(msgspec.Struct, frozen=True, gc=False):
@@ -215,14 +230,26 @@ class ConsumerGroupPartitionMetadataValue(msgspec.Struct, frozen=True, gc=False)
         except Exception:
             return self.CODEC.encode(self, version)
 
-    def to_json(self, version: int) -> dict[str, Any]:
-        """This message as Kafka's JSON converter shows it at `version`, as Python objects."""
-        return self.CODEC.to_json(self, version)
+    def to_json(self, version: int, *, lossy: bool = False) -> dict[str, Any]:
+        """This message in Kafka's JSON form; it has unknown tags and bytes of records too, unless it is `lossy`."""
+        return self.CODEC.to_json(self, version, lossy=lossy)
 
     @classmethod
     def from_json(cls, data: dict[str, Any], version: int) -> ConsumerGroupPartitionMetadataValue:
         """Read the JSON form at `version`. Raises JsonError for data that is not in that form."""
         return cls.CODEC.from_json(data, version)
+
+
+class ConsumerGroupPartitionMetadata(_KnownRecord, frozen=True, gc=False):
+    """A record of type 4, ConsumerGroupPartitionMetadata. The value of a tombstone is None."""
+
+    record_type: ClassVar[int] = 4
+    name: ClassVar[str] = "ConsumerGroupPartitionMetadata"
+    KEY_CLASS: ClassVar = ConsumerGroupPartitionMetadataKey
+    VALUE_CLASS: ClassVar = ConsumerGroupPartitionMetadataValue
+
+    key: ConsumerGroupPartitionMetadataKey
+    value: ConsumerGroupPartitionMetadataValue | None
 
 
 # What one call of `struct` reads or writes; tables by length are filled as lengths come along. Letters:

@@ -25,11 +25,13 @@ from kafka_records_runtime.codec import (
     whole_pair_unpacker as _whole_pair_unpacker,
     write_compact_strings as _write_compact_strings,
 )
+from kafka_records_runtime.records import KnownRecord as _KnownRecord
 
 if TYPE_CHECKING:
     from kafka_records_runtime.schema import MessageSchema as _MessageSchema
 
 __all__ = [
+    "ConsumerGroupRegularExpression",
     "ConsumerGroupRegularExpressionKey",
     "ConsumerGroupRegularExpressionValue",
 ]
@@ -97,9 +99,9 @@ class ConsumerGroupRegularExpressionKey(msgspec.Struct, frozen=True, gc=False):
         except Exception:
             return self.CODEC.encode(self, version)
 
-    def to_json(self, version: int) -> dict[str, Any]:
-        """This message as Kafka's JSON converter shows it at `version`, as Python objects."""
-        return self.CODEC.to_json(self, version)
+    def to_json(self, version: int, *, lossy: bool = False) -> dict[str, Any]:
+        """This message in Kafka's JSON form; it has unknown tags and bytes of records too, unless it is `lossy`."""
+        return self.CODEC.to_json(self, version, lossy=lossy)
 
     @classmethod
     def from_json(cls, data: dict[str, Any], version: int) -> ConsumerGroupRegularExpressionKey:
@@ -178,14 +180,26 @@ class ConsumerGroupRegularExpressionValue(msgspec.Struct, frozen=True, gc=False)
         except Exception:
             return self.CODEC.encode(self, version)
 
-    def to_json(self, version: int) -> dict[str, Any]:
-        """This message as Kafka's JSON converter shows it at `version`, as Python objects."""
-        return self.CODEC.to_json(self, version)
+    def to_json(self, version: int, *, lossy: bool = False) -> dict[str, Any]:
+        """This message in Kafka's JSON form; it has unknown tags and bytes of records too, unless it is `lossy`."""
+        return self.CODEC.to_json(self, version, lossy=lossy)
 
     @classmethod
     def from_json(cls, data: dict[str, Any], version: int) -> ConsumerGroupRegularExpressionValue:
         """Read the JSON form at `version`. Raises JsonError for data that is not in that form."""
         return cls.CODEC.from_json(data, version)
+
+
+class ConsumerGroupRegularExpression(_KnownRecord, frozen=True, gc=False):
+    """A record of type 16, ConsumerGroupRegularExpression. The value of a tombstone is None."""
+
+    record_type: ClassVar[int] = 16
+    name: ClassVar[str] = "ConsumerGroupRegularExpression"
+    KEY_CLASS: ClassVar = ConsumerGroupRegularExpressionKey
+    VALUE_CLASS: ClassVar = ConsumerGroupRegularExpressionValue
+
+    key: ConsumerGroupRegularExpressionKey
+    value: ConsumerGroupRegularExpressionValue | None
 
 
 # What one call of `struct` reads or writes; tables by length are filled as lengths come along. Letters:

@@ -30,12 +30,16 @@ from kafka_records_runtime.codec import (
     uvarint as _uvarint,
     whole_pair_unpacker as _whole_pair_unpacker,
 )
+from kafka_records_runtime.records import KnownRecord as _KnownRecord
 from kafka_records_runtime.uuids import ZERO_UUID, Uuid
 
 if TYPE_CHECKING:
+    from uuid import UUID as _UUID
+
     from kafka_records_runtime.schema import MessageSchema as _MessageSchema
 
 __all__ = [
+    "ConsumerGroupTargetAssignmentMember",
     "ConsumerGroupTargetAssignmentMemberKey",
     "ConsumerGroupTargetAssignmentMemberValue",
     "TopicPartition",
@@ -107,9 +111,9 @@ class ConsumerGroupTargetAssignmentMemberKey(msgspec.Struct, frozen=True, gc=Fal
         except Exception:
             return self.CODEC.encode(self, version)
 
-    def to_json(self, version: int) -> dict[str, Any]:
-        """This message as Kafka's JSON converter shows it at `version`, as Python objects."""
-        return self.CODEC.to_json(self, version)
+    def to_json(self, version: int, *, lossy: bool = False) -> dict[str, Any]:
+        """This message in Kafka's JSON form; it has unknown tags and bytes of records too, unless it is `lossy`."""
+        return self.CODEC.to_json(self, version, lossy=lossy)
 
     @classmethod
     def from_json(cls, data: dict[str, Any], version: int) -> ConsumerGroupTargetAssignmentMemberKey:
@@ -128,6 +132,15 @@ class TopicPartition(msgspec.Struct, frozen=True, gc=False):
 
     unknown_tagged_fields: tuple[tuple[int, bytes], ...] = ()
     """Tagged fields that this build has no name for, as (tag, payload) by ascending tag; they are written back."""
+
+    if TYPE_CHECKING:
+
+        def __init__(
+            self,
+            topic_id: Uuid | _UUID = ZERO_UUID,
+            partitions: tuple[int, ...] = (),
+            unknown_tagged_fields: tuple[tuple[int, bytes], ...] = (),
+        ) -> None: ...
 
 
 class ConsumerGroupTargetAssignmentMemberValue(msgspec.Struct, frozen=True, gc=False):
@@ -196,14 +209,26 @@ class ConsumerGroupTargetAssignmentMemberValue(msgspec.Struct, frozen=True, gc=F
         except Exception:
             return self.CODEC.encode(self, version)
 
-    def to_json(self, version: int) -> dict[str, Any]:
-        """This message as Kafka's JSON converter shows it at `version`, as Python objects."""
-        return self.CODEC.to_json(self, version)
+    def to_json(self, version: int, *, lossy: bool = False) -> dict[str, Any]:
+        """This message in Kafka's JSON form; it has unknown tags and bytes of records too, unless it is `lossy`."""
+        return self.CODEC.to_json(self, version, lossy=lossy)
 
     @classmethod
     def from_json(cls, data: dict[str, Any], version: int) -> ConsumerGroupTargetAssignmentMemberValue:
         """Read the JSON form at `version`. Raises JsonError for data that is not in that form."""
         return cls.CODEC.from_json(data, version)
+
+
+class ConsumerGroupTargetAssignmentMember(_KnownRecord, frozen=True, gc=False):
+    """A record of type 7, ConsumerGroupTargetAssignmentMember. The value of a tombstone is None."""
+
+    record_type: ClassVar[int] = 7
+    name: ClassVar[str] = "ConsumerGroupTargetAssignmentMember"
+    KEY_CLASS: ClassVar = ConsumerGroupTargetAssignmentMemberKey
+    VALUE_CLASS: ClassVar = ConsumerGroupTargetAssignmentMemberValue
+
+    key: ConsumerGroupTargetAssignmentMemberKey
+    value: ConsumerGroupTargetAssignmentMemberValue | None
 
 
 # What one call of `struct` reads or writes; tables by length are filled as lengths come along. Letters:

@@ -23,11 +23,13 @@ from kafka_records_runtime.codec import (
     uvarint as _uvarint,
     whole_unpacker as _whole_unpacker,
 )
+from kafka_records_runtime.records import KnownRecord as _KnownRecord
 
 if TYPE_CHECKING:
     from kafka_records_runtime.schema import MessageSchema as _MessageSchema
 
 __all__ = [
+    "ConsumerGroupTargetAssignmentMetadata",
     "ConsumerGroupTargetAssignmentMetadataKey",
     "ConsumerGroupTargetAssignmentMetadataValue",
 ]
@@ -95,9 +97,9 @@ class ConsumerGroupTargetAssignmentMetadataKey(msgspec.Struct, frozen=True, gc=F
         except Exception:
             return self.CODEC.encode(self, version)
 
-    def to_json(self, version: int) -> dict[str, Any]:
-        """This message as Kafka's JSON converter shows it at `version`, as Python objects."""
-        return self.CODEC.to_json(self, version)
+    def to_json(self, version: int, *, lossy: bool = False) -> dict[str, Any]:
+        """This message in Kafka's JSON form; it has unknown tags and bytes of records too, unless it is `lossy`."""
+        return self.CODEC.to_json(self, version, lossy=lossy)
 
     @classmethod
     def from_json(cls, data: dict[str, Any], version: int) -> ConsumerGroupTargetAssignmentMetadataKey:
@@ -173,14 +175,26 @@ class ConsumerGroupTargetAssignmentMetadataValue(msgspec.Struct, frozen=True, gc
         except Exception:
             return self.CODEC.encode(self, version)
 
-    def to_json(self, version: int) -> dict[str, Any]:
-        """This message as Kafka's JSON converter shows it at `version`, as Python objects."""
-        return self.CODEC.to_json(self, version)
+    def to_json(self, version: int, *, lossy: bool = False) -> dict[str, Any]:
+        """This message in Kafka's JSON form; it has unknown tags and bytes of records too, unless it is `lossy`."""
+        return self.CODEC.to_json(self, version, lossy=lossy)
 
     @classmethod
     def from_json(cls, data: dict[str, Any], version: int) -> ConsumerGroupTargetAssignmentMetadataValue:
         """Read the JSON form at `version`. Raises JsonError for data that is not in that form."""
         return cls.CODEC.from_json(data, version)
+
+
+class ConsumerGroupTargetAssignmentMetadata(_KnownRecord, frozen=True, gc=False):
+    """A record of type 6, ConsumerGroupTargetAssignmentMetadata. The value of a tombstone is None."""
+
+    record_type: ClassVar[int] = 6
+    name: ClassVar[str] = "ConsumerGroupTargetAssignmentMetadata"
+    KEY_CLASS: ClassVar = ConsumerGroupTargetAssignmentMetadataKey
+    VALUE_CLASS: ClassVar = ConsumerGroupTargetAssignmentMetadataValue
+
+    key: ConsumerGroupTargetAssignmentMetadataKey
+    value: ConsumerGroupTargetAssignmentMetadataValue | None
 
 
 # What one call of `struct` reads or writes; tables by length are filled as lengths come along. Letters:

@@ -29,11 +29,13 @@ from kafka_records_runtime.codec import (
     uvarint as _uvarint,
     whole_unpacker as _whole_unpacker,
 )
+from kafka_records_runtime.records import KnownRecord as _KnownRecord
 
 if TYPE_CHECKING:
     from kafka_records_runtime.schema import MessageSchema as _MessageSchema
 
 __all__ = [
+    "GroupMetadata",
     "GroupMetadataKey",
     "GroupMetadataValue",
     "MemberMetadata",
@@ -100,9 +102,9 @@ class GroupMetadataKey(msgspec.Struct, frozen=True, gc=False):
         except Exception:
             return self.CODEC.encode(self, version)
 
-    def to_json(self, version: int) -> dict[str, Any]:
-        """This message as Kafka's JSON converter shows it at `version`, as Python objects."""
-        return self.CODEC.to_json(self, version)
+    def to_json(self, version: int, *, lossy: bool = False) -> dict[str, Any]:
+        """This message in Kafka's JSON form; it has unknown tags and bytes of records too, unless it is `lossy`."""
+        return self.CODEC.to_json(self, version, lossy=lossy)
 
     @classmethod
     def from_json(cls, data: dict[str, Any], version: int) -> GroupMetadataKey:
@@ -230,14 +232,26 @@ class GroupMetadataValue(msgspec.Struct, frozen=True, gc=False):
         except Exception:
             return self.CODEC.encode(self, version)
 
-    def to_json(self, version: int) -> dict[str, Any]:
-        """This message as Kafka's JSON converter shows it at `version`, as Python objects."""
-        return self.CODEC.to_json(self, version)
+    def to_json(self, version: int, *, lossy: bool = False) -> dict[str, Any]:
+        """This message in Kafka's JSON form; it has unknown tags and bytes of records too, unless it is `lossy`."""
+        return self.CODEC.to_json(self, version, lossy=lossy)
 
     @classmethod
     def from_json(cls, data: dict[str, Any], version: int) -> GroupMetadataValue:
         """Read the JSON form at `version`. Raises JsonError for data that is not in that form."""
         return cls.CODEC.from_json(data, version)
+
+
+class GroupMetadata(_KnownRecord, frozen=True, gc=False):
+    """A record of type 2, GroupMetadata. The value of a tombstone is None."""
+
+    record_type: ClassVar[int] = 2
+    name: ClassVar[str] = "GroupMetadata"
+    KEY_CLASS: ClassVar = GroupMetadataKey
+    VALUE_CLASS: ClassVar = GroupMetadataValue
+
+    key: GroupMetadataKey
+    value: GroupMetadataValue | None
 
 
 # What one call of `struct` reads or writes; tables by length are filled as lengths come along. Letters:

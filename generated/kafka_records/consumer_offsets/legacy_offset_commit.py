@@ -21,11 +21,13 @@ from kafka_records_runtime.codec import (
     whole_pair_unpacker as _whole_pair_unpacker,
     whole_unpacker as _whole_unpacker,
 )
+from kafka_records_runtime.records import KnownRecord as _KnownRecord
 
 if TYPE_CHECKING:
     from kafka_records_runtime.schema import MessageSchema as _MessageSchema
 
 __all__ = [
+    "LegacyOffsetCommit",
     "LegacyOffsetCommitKey",
     "LegacyOffsetCommitValue",
 ]
@@ -98,9 +100,9 @@ class LegacyOffsetCommitKey(msgspec.Struct, frozen=True, gc=False):
         except Exception:
             return self.CODEC.encode(self, version)
 
-    def to_json(self, version: int) -> dict[str, Any]:
-        """This message as Kafka's JSON converter shows it at `version`, as Python objects."""
-        return self.CODEC.to_json(self, version)
+    def to_json(self, version: int, *, lossy: bool = False) -> dict[str, Any]:
+        """This message in Kafka's JSON form; it has unknown tags and bytes of records too, unless it is `lossy`."""
+        return self.CODEC.to_json(self, version, lossy=lossy)
 
     @classmethod
     def from_json(cls, data: dict[str, Any], version: int) -> LegacyOffsetCommitKey:
@@ -174,14 +176,26 @@ class LegacyOffsetCommitValue(msgspec.Struct, frozen=True, gc=False):
         except Exception:
             return self.CODEC.encode(self, version)
 
-    def to_json(self, version: int) -> dict[str, Any]:
-        """This message as Kafka's JSON converter shows it at `version`, as Python objects."""
-        return self.CODEC.to_json(self, version)
+    def to_json(self, version: int, *, lossy: bool = False) -> dict[str, Any]:
+        """This message in Kafka's JSON form; it has unknown tags and bytes of records too, unless it is `lossy`."""
+        return self.CODEC.to_json(self, version, lossy=lossy)
 
     @classmethod
     def from_json(cls, data: dict[str, Any], version: int) -> LegacyOffsetCommitValue:
         """Read the JSON form at `version`. Raises JsonError for data that is not in that form."""
         return cls.CODEC.from_json(data, version)
+
+
+class LegacyOffsetCommit(_KnownRecord, frozen=True, gc=False):
+    """A record of type 0, LegacyOffsetCommit. The value of a tombstone is None."""
+
+    record_type: ClassVar[int] = 0
+    name: ClassVar[str] = "LegacyOffsetCommit"
+    KEY_CLASS: ClassVar = LegacyOffsetCommitKey
+    VALUE_CLASS: ClassVar = LegacyOffsetCommitValue
+
+    key: LegacyOffsetCommitKey
+    value: LegacyOffsetCommitValue | None
 
 
 # What one call of `struct` reads or writes; tables by length are filled as lengths come along. Letters:

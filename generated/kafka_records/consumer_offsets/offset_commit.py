@@ -26,12 +26,16 @@ from kafka_records_runtime.codec import (
     whole_pair_unpacker as _whole_pair_unpacker,
     whole_unpacker as _whole_unpacker,
 )
+from kafka_records_runtime.records import KnownRecord as _KnownRecord
 from kafka_records_runtime.uuids import ZERO_UUID, Uuid
 
 if TYPE_CHECKING:
+    from uuid import UUID as _UUID
+
     from kafka_records_runtime.schema import MessageSchema as _MessageSchema
 
 __all__ = [
+    "OffsetCommit",
     "OffsetCommitKey",
     "OffsetCommitValue",
 ]
@@ -102,9 +106,9 @@ class OffsetCommitKey(msgspec.Struct, frozen=True, gc=False):
         except Exception:
             return self.CODEC.encode(self, version)
 
-    def to_json(self, version: int) -> dict[str, Any]:
-        """This message as Kafka's JSON converter shows it at `version`, as Python objects."""
-        return self.CODEC.to_json(self, version)
+    def to_json(self, version: int, *, lossy: bool = False) -> dict[str, Any]:
+        """This message in Kafka's JSON form; it has unknown tags and bytes of records too, unless it is `lossy`."""
+        return self.CODEC.to_json(self, version, lossy=lossy)
 
     @classmethod
     def from_json(cls, data: dict[str, Any], version: int) -> OffsetCommitKey:
@@ -160,6 +164,19 @@ class OffsetCommitValue(msgspec.Struct, frozen=True, gc=False):
     unknown_tagged_fields: tuple[tuple[int, bytes], ...] = ()
     """Tagged fields that this build has no name for, as (tag, payload) by ascending tag; they are written back."""
 
+    if TYPE_CHECKING:
+
+        def __init__(
+            self,
+            offset: int = 0,
+            leader_epoch: int = -1,
+            metadata: str = "",
+            commit_timestamp: int = 0,
+            expire_timestamp: int = -1,
+            topic_id: Uuid | _UUID = ZERO_UUID,
+            unknown_tagged_fields: tuple[tuple[int, bytes], ...] = (),
+        ) -> None: ...
+
     @classmethod
     def decode(cls, data: bytes | bytearray | memoryview, version: int) -> OffsetCommitValue:
         """Read a message that takes up all of `data`.
@@ -199,14 +216,26 @@ class OffsetCommitValue(msgspec.Struct, frozen=True, gc=False):
         except Exception:
             return self.CODEC.encode(self, version)
 
-    def to_json(self, version: int) -> dict[str, Any]:
-        """This message as Kafka's JSON converter shows it at `version`, as Python objects."""
-        return self.CODEC.to_json(self, version)
+    def to_json(self, version: int, *, lossy: bool = False) -> dict[str, Any]:
+        """This message in Kafka's JSON form; it has unknown tags and bytes of records too, unless it is `lossy`."""
+        return self.CODEC.to_json(self, version, lossy=lossy)
 
     @classmethod
     def from_json(cls, data: dict[str, Any], version: int) -> OffsetCommitValue:
         """Read the JSON form at `version`. Raises JsonError for data that is not in that form."""
         return cls.CODEC.from_json(data, version)
+
+
+class OffsetCommit(_KnownRecord, frozen=True, gc=False):
+    """A record of type 1, OffsetCommit. The value of a tombstone is None."""
+
+    record_type: ClassVar[int] = 1
+    name: ClassVar[str] = "OffsetCommit"
+    KEY_CLASS: ClassVar = OffsetCommitKey
+    VALUE_CLASS: ClassVar = OffsetCommitValue
+
+    key: OffsetCommitKey
+    value: OffsetCommitValue | None
 
 
 # What one call of `struct` reads or writes; tables by length are filled as lengths come along. Letters:

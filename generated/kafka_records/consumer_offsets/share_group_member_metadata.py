@@ -28,11 +28,13 @@ from kafka_records_runtime.codec import (
     whole_pair_unpacker as _whole_pair_unpacker,
     write_compact_strings as _write_compact_strings,
 )
+from kafka_records_runtime.records import KnownRecord as _KnownRecord
 
 if TYPE_CHECKING:
     from kafka_records_runtime.schema import MessageSchema as _MessageSchema
 
 __all__ = [
+    "ShareGroupMemberMetadata",
     "ShareGroupMemberMetadataKey",
     "ShareGroupMemberMetadataValue",
 ]
@@ -100,9 +102,9 @@ class ShareGroupMemberMetadataKey(msgspec.Struct, frozen=True, gc=False):
         except Exception:
             return self.CODEC.encode(self, version)
 
-    def to_json(self, version: int) -> dict[str, Any]:
-        """This message as Kafka's JSON converter shows it at `version`, as Python objects."""
-        return self.CODEC.to_json(self, version)
+    def to_json(self, version: int, *, lossy: bool = False) -> dict[str, Any]:
+        """This message in Kafka's JSON form; it has unknown tags and bytes of records too, unless it is `lossy`."""
+        return self.CODEC.to_json(self, version, lossy=lossy)
 
     @classmethod
     def from_json(cls, data: dict[str, Any], version: int) -> ShareGroupMemberMetadataKey:
@@ -180,14 +182,26 @@ class ShareGroupMemberMetadataValue(msgspec.Struct, frozen=True, gc=False):
         except Exception:
             return self.CODEC.encode(self, version)
 
-    def to_json(self, version: int) -> dict[str, Any]:
-        """This message as Kafka's JSON converter shows it at `version`, as Python objects."""
-        return self.CODEC.to_json(self, version)
+    def to_json(self, version: int, *, lossy: bool = False) -> dict[str, Any]:
+        """This message in Kafka's JSON form; it has unknown tags and bytes of records too, unless it is `lossy`."""
+        return self.CODEC.to_json(self, version, lossy=lossy)
 
     @classmethod
     def from_json(cls, data: dict[str, Any], version: int) -> ShareGroupMemberMetadataValue:
         """Read the JSON form at `version`. Raises JsonError for data that is not in that form."""
         return cls.CODEC.from_json(data, version)
+
+
+class ShareGroupMemberMetadata(_KnownRecord, frozen=True, gc=False):
+    """A record of type 10, ShareGroupMemberMetadata. The value of a tombstone is None."""
+
+    record_type: ClassVar[int] = 10
+    name: ClassVar[str] = "ShareGroupMemberMetadata"
+    KEY_CLASS: ClassVar = ShareGroupMemberMetadataKey
+    VALUE_CLASS: ClassVar = ShareGroupMemberMetadataValue
+
+    key: ShareGroupMemberMetadataKey
+    value: ShareGroupMemberMetadataValue | None
 
 
 # What one call of `struct` reads or writes; tables by length are filled as lengths come along. Letters:

@@ -21,11 +21,13 @@ from kafka_records_runtime.codec import (
     read_unknown_tags as _read_unknown_tags,
     whole_unpacker as _whole_unpacker,
 )
+from kafka_records_runtime.records import KnownRecord as _KnownRecord
 
 if TYPE_CHECKING:
     from kafka_records_runtime.schema import MessageSchema as _MessageSchema
 
 __all__ = [
+    "ShareGroupMetadata",
     "ShareGroupMetadataKey",
     "ShareGroupMetadataValue",
 ]
@@ -91,9 +93,9 @@ class ShareGroupMetadataKey(msgspec.Struct, frozen=True, gc=False):
         except Exception:
             return self.CODEC.encode(self, version)
 
-    def to_json(self, version: int) -> dict[str, Any]:
-        """This message as Kafka's JSON converter shows it at `version`, as Python objects."""
-        return self.CODEC.to_json(self, version)
+    def to_json(self, version: int, *, lossy: bool = False) -> dict[str, Any]:
+        """This message in Kafka's JSON form; it has unknown tags and bytes of records too, unless it is `lossy`."""
+        return self.CODEC.to_json(self, version, lossy=lossy)
 
     @classmethod
     def from_json(cls, data: dict[str, Any], version: int) -> ShareGroupMetadataKey:
@@ -168,14 +170,26 @@ class ShareGroupMetadataValue(msgspec.Struct, frozen=True, gc=False):
         except Exception:
             return self.CODEC.encode(self, version)
 
-    def to_json(self, version: int) -> dict[str, Any]:
-        """This message as Kafka's JSON converter shows it at `version`, as Python objects."""
-        return self.CODEC.to_json(self, version)
+    def to_json(self, version: int, *, lossy: bool = False) -> dict[str, Any]:
+        """This message in Kafka's JSON form; it has unknown tags and bytes of records too, unless it is `lossy`."""
+        return self.CODEC.to_json(self, version, lossy=lossy)
 
     @classmethod
     def from_json(cls, data: dict[str, Any], version: int) -> ShareGroupMetadataValue:
         """Read the JSON form at `version`. Raises JsonError for data that is not in that form."""
         return cls.CODEC.from_json(data, version)
+
+
+class ShareGroupMetadata(_KnownRecord, frozen=True, gc=False):
+    """A record of type 11, ShareGroupMetadata. The value of a tombstone is None."""
+
+    record_type: ClassVar[int] = 11
+    name: ClassVar[str] = "ShareGroupMetadata"
+    KEY_CLASS: ClassVar = ShareGroupMetadataKey
+    VALUE_CLASS: ClassVar = ShareGroupMetadataValue
+
+    key: ShareGroupMetadataKey
+    value: ShareGroupMetadataValue | None
 
 
 # What one call of `struct` reads or writes; tables by length are filled as lengths come along. Letters:

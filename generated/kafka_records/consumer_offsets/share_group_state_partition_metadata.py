@@ -31,12 +31,16 @@ from kafka_records_runtime.codec import (
     uvarint as _uvarint,
     whole_unpacker as _whole_unpacker,
 )
+from kafka_records_runtime.records import KnownRecord as _KnownRecord
 from kafka_records_runtime.uuids import ZERO_UUID, Uuid
 
 if TYPE_CHECKING:
+    from uuid import UUID as _UUID
+
     from kafka_records_runtime.schema import MessageSchema as _MessageSchema
 
 __all__ = [
+    "ShareGroupStatePartitionMetadata",
     "ShareGroupStatePartitionMetadataKey",
     "ShareGroupStatePartitionMetadataValue",
     "TopicInfo",
@@ -105,9 +109,9 @@ class ShareGroupStatePartitionMetadataKey(msgspec.Struct, frozen=True, gc=False)
         except Exception:
             return self.CODEC.encode(self, version)
 
-    def to_json(self, version: int) -> dict[str, Any]:
-        """This message as Kafka's JSON converter shows it at `version`, as Python objects."""
-        return self.CODEC.to_json(self, version)
+    def to_json(self, version: int, *, lossy: bool = False) -> dict[str, Any]:
+        """This message in Kafka's JSON form; it has unknown tags and bytes of records too, unless it is `lossy`."""
+        return self.CODEC.to_json(self, version, lossy=lossy)
 
     @classmethod
     def from_json(cls, data: dict[str, Any], version: int) -> ShareGroupStatePartitionMetadataKey:
@@ -130,6 +134,16 @@ class TopicPartitionsInfo(msgspec.Struct, frozen=True, gc=False):
     unknown_tagged_fields: tuple[tuple[int, bytes], ...] = ()
     """Tagged fields that this build has no name for, as (tag, payload) by ascending tag; they are written back."""
 
+    if TYPE_CHECKING:
+
+        def __init__(
+            self,
+            topic_id: Uuid | _UUID = ZERO_UUID,
+            topic_name: str = "",
+            partitions: tuple[int, ...] = (),
+            unknown_tagged_fields: tuple[tuple[int, bytes], ...] = (),
+        ) -> None: ...
+
 
 class TopicInfo(msgspec.Struct, frozen=True, gc=False):
     """TopicInfo of ShareGroupStatePartitionMetadataValue."""
@@ -142,6 +156,15 @@ class TopicInfo(msgspec.Struct, frozen=True, gc=False):
 
     unknown_tagged_fields: tuple[tuple[int, bytes], ...] = ()
     """Tagged fields that this build has no name for, as (tag, payload) by ascending tag; they are written back."""
+
+    if TYPE_CHECKING:
+
+        def __init__(
+            self,
+            topic_id: Uuid | _UUID = ZERO_UUID,
+            topic_name: str = "",
+            unknown_tagged_fields: tuple[tuple[int, bytes], ...] = (),
+        ) -> None: ...
 
 
 class ShareGroupStatePartitionMetadataValue(msgspec.Struct, frozen=True, gc=False):
@@ -221,14 +244,26 @@ class ShareGroupStatePartitionMetadataValue(msgspec.Struct, frozen=True, gc=Fals
         except Exception:
             return self.CODEC.encode(self, version)
 
-    def to_json(self, version: int) -> dict[str, Any]:
-        """This message as Kafka's JSON converter shows it at `version`, as Python objects."""
-        return self.CODEC.to_json(self, version)
+    def to_json(self, version: int, *, lossy: bool = False) -> dict[str, Any]:
+        """This message in Kafka's JSON form; it has unknown tags and bytes of records too, unless it is `lossy`."""
+        return self.CODEC.to_json(self, version, lossy=lossy)
 
     @classmethod
     def from_json(cls, data: dict[str, Any], version: int) -> ShareGroupStatePartitionMetadataValue:
         """Read the JSON form at `version`. Raises JsonError for data that is not in that form."""
         return cls.CODEC.from_json(data, version)
+
+
+class ShareGroupStatePartitionMetadata(_KnownRecord, frozen=True, gc=False):
+    """A record of type 15, ShareGroupStatePartitionMetadata. The value of a tombstone is None."""
+
+    record_type: ClassVar[int] = 15
+    name: ClassVar[str] = "ShareGroupStatePartitionMetadata"
+    KEY_CLASS: ClassVar = ShareGroupStatePartitionMetadataKey
+    VALUE_CLASS: ClassVar = ShareGroupStatePartitionMetadataValue
+
+    key: ShareGroupStatePartitionMetadataKey
+    value: ShareGroupStatePartitionMetadataValue | None
 
 
 # What one call of `struct` reads or writes; tables by length are filled as lengths come along. Letters:

@@ -30,12 +30,16 @@ from kafka_records_runtime.codec import (
     uvarint as _uvarint,
     whole_pair_unpacker as _whole_pair_unpacker,
 )
+from kafka_records_runtime.records import KnownRecord as _KnownRecord
 from kafka_records_runtime.uuids import ZERO_UUID, Uuid
 
 if TYPE_CHECKING:
+    from uuid import UUID as _UUID
+
     from kafka_records_runtime.schema import MessageSchema as _MessageSchema
 
 __all__ = [
+    "ShareGroupTargetAssignmentMember",
     "ShareGroupTargetAssignmentMemberKey",
     "ShareGroupTargetAssignmentMemberValue",
     "TopicPartition",
@@ -106,9 +110,9 @@ class ShareGroupTargetAssignmentMemberKey(msgspec.Struct, frozen=True, gc=False)
         except Exception:
             return self.CODEC.encode(self, version)
 
-    def to_json(self, version: int) -> dict[str, Any]:
-        """This message as Kafka's JSON converter shows it at `version`, as Python objects."""
-        return self.CODEC.to_json(self, version)
+    def to_json(self, version: int, *, lossy: bool = False) -> dict[str, Any]:
+        """This message in Kafka's JSON form; it has unknown tags and bytes of records too, unless it is `lossy`."""
+        return self.CODEC.to_json(self, version, lossy=lossy)
 
     @classmethod
     def from_json(cls, data: dict[str, Any], version: int) -> ShareGroupTargetAssignmentMemberKey:
@@ -127,6 +131,15 @@ class TopicPartition(msgspec.Struct, frozen=True, gc=False):
 
     unknown_tagged_fields: tuple[tuple[int, bytes], ...] = ()
     """Tagged fields that this build has no name for, as (tag, payload) by ascending tag; they are written back."""
+
+    if TYPE_CHECKING:
+
+        def __init__(
+            self,
+            topic_id: Uuid | _UUID = ZERO_UUID,
+            partitions: tuple[int, ...] = (),
+            unknown_tagged_fields: tuple[tuple[int, bytes], ...] = (),
+        ) -> None: ...
 
 
 class ShareGroupTargetAssignmentMemberValue(msgspec.Struct, frozen=True, gc=False):
@@ -193,14 +206,26 @@ class ShareGroupTargetAssignmentMemberValue(msgspec.Struct, frozen=True, gc=Fals
         except Exception:
             return self.CODEC.encode(self, version)
 
-    def to_json(self, version: int) -> dict[str, Any]:
-        """This message as Kafka's JSON converter shows it at `version`, as Python objects."""
-        return self.CODEC.to_json(self, version)
+    def to_json(self, version: int, *, lossy: bool = False) -> dict[str, Any]:
+        """This message in Kafka's JSON form; it has unknown tags and bytes of records too, unless it is `lossy`."""
+        return self.CODEC.to_json(self, version, lossy=lossy)
 
     @classmethod
     def from_json(cls, data: dict[str, Any], version: int) -> ShareGroupTargetAssignmentMemberValue:
         """Read the JSON form at `version`. Raises JsonError for data that is not in that form."""
         return cls.CODEC.from_json(data, version)
+
+
+class ShareGroupTargetAssignmentMember(_KnownRecord, frozen=True, gc=False):
+    """A record of type 13, ShareGroupTargetAssignmentMember. The value of a tombstone is None."""
+
+    record_type: ClassVar[int] = 13
+    name: ClassVar[str] = "ShareGroupTargetAssignmentMember"
+    KEY_CLASS: ClassVar = ShareGroupTargetAssignmentMemberKey
+    VALUE_CLASS: ClassVar = ShareGroupTargetAssignmentMemberValue
+
+    key: ShareGroupTargetAssignmentMemberKey
+    value: ShareGroupTargetAssignmentMemberValue | None
 
 
 # What one call of `struct` reads or writes; tables by length are filled as lengths come along. Letters:

@@ -23,11 +23,13 @@ from kafka_records_runtime.codec import (
     uvarint as _uvarint,
     whole_unpacker as _whole_unpacker,
 )
+from kafka_records_runtime.records import KnownRecord as _KnownRecord
 
 if TYPE_CHECKING:
     from kafka_records_runtime.schema import MessageSchema as _MessageSchema
 
 __all__ = [
+    "ShareGroupTargetAssignmentMetadata",
     "ShareGroupTargetAssignmentMetadataKey",
     "ShareGroupTargetAssignmentMetadataValue",
 ]
@@ -94,9 +96,9 @@ class ShareGroupTargetAssignmentMetadataKey(msgspec.Struct, frozen=True, gc=Fals
         except Exception:
             return self.CODEC.encode(self, version)
 
-    def to_json(self, version: int) -> dict[str, Any]:
-        """This message as Kafka's JSON converter shows it at `version`, as Python objects."""
-        return self.CODEC.to_json(self, version)
+    def to_json(self, version: int, *, lossy: bool = False) -> dict[str, Any]:
+        """This message in Kafka's JSON form; it has unknown tags and bytes of records too, unless it is `lossy`."""
+        return self.CODEC.to_json(self, version, lossy=lossy)
 
     @classmethod
     def from_json(cls, data: dict[str, Any], version: int) -> ShareGroupTargetAssignmentMetadataKey:
@@ -172,14 +174,26 @@ class ShareGroupTargetAssignmentMetadataValue(msgspec.Struct, frozen=True, gc=Fa
         except Exception:
             return self.CODEC.encode(self, version)
 
-    def to_json(self, version: int) -> dict[str, Any]:
-        """This message as Kafka's JSON converter shows it at `version`, as Python objects."""
-        return self.CODEC.to_json(self, version)
+    def to_json(self, version: int, *, lossy: bool = False) -> dict[str, Any]:
+        """This message in Kafka's JSON form; it has unknown tags and bytes of records too, unless it is `lossy`."""
+        return self.CODEC.to_json(self, version, lossy=lossy)
 
     @classmethod
     def from_json(cls, data: dict[str, Any], version: int) -> ShareGroupTargetAssignmentMetadataValue:
         """Read the JSON form at `version`. Raises JsonError for data that is not in that form."""
         return cls.CODEC.from_json(data, version)
+
+
+class ShareGroupTargetAssignmentMetadata(_KnownRecord, frozen=True, gc=False):
+    """A record of type 12, ShareGroupTargetAssignmentMetadata. The value of a tombstone is None."""
+
+    record_type: ClassVar[int] = 12
+    name: ClassVar[str] = "ShareGroupTargetAssignmentMetadata"
+    KEY_CLASS: ClassVar = ShareGroupTargetAssignmentMetadataKey
+    VALUE_CLASS: ClassVar = ShareGroupTargetAssignmentMetadataValue
+
+    key: ShareGroupTargetAssignmentMetadataKey
+    value: ShareGroupTargetAssignmentMetadataValue | None
 
 
 # What one call of `struct` reads or writes; tables by length are filled as lengths come along. Letters:

@@ -32,11 +32,13 @@ from kafka_records_runtime.codec import (
     whole_pair_unpacker as _whole_pair_unpacker,
     write_compact_numbers as _write_compact_numbers,
 )
+from kafka_records_runtime.records import KnownRecord as _KnownRecord
 
 if TYPE_CHECKING:
     from kafka_records_runtime.schema import MessageSchema as _MessageSchema
 
 __all__ = [
+    "StreamsGroupCurrentMemberAssignment",
     "StreamsGroupCurrentMemberAssignmentKey",
     "StreamsGroupCurrentMemberAssignmentValue",
     "TaskIds",
@@ -106,9 +108,9 @@ class StreamsGroupCurrentMemberAssignmentKey(msgspec.Struct, frozen=True, gc=Fal
         except Exception:
             return self.CODEC.encode(self, version)
 
-    def to_json(self, version: int) -> dict[str, Any]:
-        """This message as Kafka's JSON converter shows it at `version`, as Python objects."""
-        return self.CODEC.to_json(self, version)
+    def to_json(self, version: int, *, lossy: bool = False) -> dict[str, Any]:
+        """This message in Kafka's JSON form; it has unknown tags and bytes of records too, unless it is `lossy`."""
+        return self.CODEC.to_json(self, version, lossy=lossy)
 
     @classmethod
     def from_json(cls, data: dict[str, Any], version: int) -> StreamsGroupCurrentMemberAssignmentKey:
@@ -230,14 +232,26 @@ class StreamsGroupCurrentMemberAssignmentValue(msgspec.Struct, frozen=True, gc=F
         except Exception:
             return self.CODEC.encode(self, version)
 
-    def to_json(self, version: int) -> dict[str, Any]:
-        """This message as Kafka's JSON converter shows it at `version`, as Python objects."""
-        return self.CODEC.to_json(self, version)
+    def to_json(self, version: int, *, lossy: bool = False) -> dict[str, Any]:
+        """This message in Kafka's JSON form; it has unknown tags and bytes of records too, unless it is `lossy`."""
+        return self.CODEC.to_json(self, version, lossy=lossy)
 
     @classmethod
     def from_json(cls, data: dict[str, Any], version: int) -> StreamsGroupCurrentMemberAssignmentValue:
         """Read the JSON form at `version`. Raises JsonError for data that is not in that form."""
         return cls.CODEC.from_json(data, version)
+
+
+class StreamsGroupCurrentMemberAssignment(_KnownRecord, frozen=True, gc=False):
+    """A record of type 22, StreamsGroupCurrentMemberAssignment. The value of a tombstone is None."""
+
+    record_type: ClassVar[int] = 22
+    name: ClassVar[str] = "StreamsGroupCurrentMemberAssignment"
+    KEY_CLASS: ClassVar = StreamsGroupCurrentMemberAssignmentKey
+    VALUE_CLASS: ClassVar = StreamsGroupCurrentMemberAssignmentValue
+
+    key: StreamsGroupCurrentMemberAssignmentKey
+    value: StreamsGroupCurrentMemberAssignmentValue | None
 
 
 # What one call of `struct` reads or writes; tables by length are filled as lengths come along. Letters:

@@ -28,6 +28,7 @@ from kafka_records_runtime.codec import (
     uvarint as _uvarint,
     whole_pair_unpacker as _whole_pair_unpacker,
 )
+from kafka_records_runtime.records import KnownRecord as _KnownRecord
 
 if TYPE_CHECKING:
     from kafka_records_runtime.schema import MessageSchema as _MessageSchema
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
 __all__ = [
     "Endpoint",
     "KeyValue",
+    "StreamsGroupMemberMetadata",
     "StreamsGroupMemberMetadataKey",
     "StreamsGroupMemberMetadataValue",
 ]
@@ -102,9 +104,9 @@ class StreamsGroupMemberMetadataKey(msgspec.Struct, frozen=True, gc=False):
         except Exception:
             return self.CODEC.encode(self, version)
 
-    def to_json(self, version: int) -> dict[str, Any]:
-        """This message as Kafka's JSON converter shows it at `version`, as Python objects."""
-        return self.CODEC.to_json(self, version)
+    def to_json(self, version: int, *, lossy: bool = False) -> dict[str, Any]:
+        """This message in Kafka's JSON form; it has unknown tags and bytes of records too, unless it is `lossy`."""
+        return self.CODEC.to_json(self, version, lossy=lossy)
 
     @classmethod
     def from_json(cls, data: dict[str, Any], version: int) -> StreamsGroupMemberMetadataKey:
@@ -224,14 +226,26 @@ class StreamsGroupMemberMetadataValue(msgspec.Struct, frozen=True, gc=False):
         except Exception:
             return self.CODEC.encode(self, version)
 
-    def to_json(self, version: int) -> dict[str, Any]:
-        """This message as Kafka's JSON converter shows it at `version`, as Python objects."""
-        return self.CODEC.to_json(self, version)
+    def to_json(self, version: int, *, lossy: bool = False) -> dict[str, Any]:
+        """This message in Kafka's JSON form; it has unknown tags and bytes of records too, unless it is `lossy`."""
+        return self.CODEC.to_json(self, version, lossy=lossy)
 
     @classmethod
     def from_json(cls, data: dict[str, Any], version: int) -> StreamsGroupMemberMetadataValue:
         """Read the JSON form at `version`. Raises JsonError for data that is not in that form."""
         return cls.CODEC.from_json(data, version)
+
+
+class StreamsGroupMemberMetadata(_KnownRecord, frozen=True, gc=False):
+    """A record of type 19, StreamsGroupMemberMetadata. The value of a tombstone is None."""
+
+    record_type: ClassVar[int] = 19
+    name: ClassVar[str] = "StreamsGroupMemberMetadata"
+    KEY_CLASS: ClassVar = StreamsGroupMemberMetadataKey
+    VALUE_CLASS: ClassVar = StreamsGroupMemberMetadataValue
+
+    key: StreamsGroupMemberMetadataKey
+    value: StreamsGroupMemberMetadataValue | None
 
 
 # What one call of `struct` reads or writes; tables by length are filled as lengths come along. Letters:

@@ -28,12 +28,14 @@ from kafka_records_runtime.codec import (
     uvarint as _uvarint,
     whole_unpacker as _whole_unpacker,
 )
+from kafka_records_runtime.records import KnownRecord as _KnownRecord
 
 if TYPE_CHECKING:
     from kafka_records_runtime.schema import MessageSchema as _MessageSchema
 
 __all__ = [
     "LastAssignmentConfig",
+    "StreamsGroupMetadata",
     "StreamsGroupMetadataKey",
     "StreamsGroupMetadataValue",
 ]
@@ -97,9 +99,9 @@ class StreamsGroupMetadataKey(msgspec.Struct, frozen=True, gc=False):
         except Exception:
             return self.CODEC.encode(self, version)
 
-    def to_json(self, version: int) -> dict[str, Any]:
-        """This message as Kafka's JSON converter shows it at `version`, as Python objects."""
-        return self.CODEC.to_json(self, version)
+    def to_json(self, version: int, *, lossy: bool = False) -> dict[str, Any]:
+        """This message in Kafka's JSON form; it has unknown tags and bytes of records too, unless it is `lossy`."""
+        return self.CODEC.to_json(self, version, lossy=lossy)
 
     @classmethod
     def from_json(cls, data: dict[str, Any], version: int) -> StreamsGroupMetadataKey:
@@ -206,14 +208,26 @@ class StreamsGroupMetadataValue(msgspec.Struct, frozen=True, gc=False):
         except Exception:
             return self.CODEC.encode(self, version)
 
-    def to_json(self, version: int) -> dict[str, Any]:
-        """This message as Kafka's JSON converter shows it at `version`, as Python objects."""
-        return self.CODEC.to_json(self, version)
+    def to_json(self, version: int, *, lossy: bool = False) -> dict[str, Any]:
+        """This message in Kafka's JSON form; it has unknown tags and bytes of records too, unless it is `lossy`."""
+        return self.CODEC.to_json(self, version, lossy=lossy)
 
     @classmethod
     def from_json(cls, data: dict[str, Any], version: int) -> StreamsGroupMetadataValue:
         """Read the JSON form at `version`. Raises JsonError for data that is not in that form."""
         return cls.CODEC.from_json(data, version)
+
+
+class StreamsGroupMetadata(_KnownRecord, frozen=True, gc=False):
+    """A record of type 17, StreamsGroupMetadata. The value of a tombstone is None."""
+
+    record_type: ClassVar[int] = 17
+    name: ClassVar[str] = "StreamsGroupMetadata"
+    KEY_CLASS: ClassVar = StreamsGroupMetadataKey
+    VALUE_CLASS: ClassVar = StreamsGroupMetadataValue
+
+    key: StreamsGroupMetadataKey
+    value: StreamsGroupMetadataValue | None
 
 
 # What one call of `struct` reads or writes; tables by length are filled as lengths come along. Letters:

@@ -32,12 +32,14 @@ from kafka_records_runtime.codec import (
     whole_unpacker as _whole_unpacker,
     write_compact_strings as _write_compact_strings,
 )
+from kafka_records_runtime.records import KnownRecord as _KnownRecord
 
 if TYPE_CHECKING:
     from kafka_records_runtime.schema import MessageSchema as _MessageSchema
 
 __all__ = [
     "CopartitionGroup",
+    "StreamsGroupTopology",
     "StreamsGroupTopologyKey",
     "StreamsGroupTopologyValue",
     "Subtopology",
@@ -104,9 +106,9 @@ class StreamsGroupTopologyKey(msgspec.Struct, frozen=True, gc=False):
         except Exception:
             return self.CODEC.encode(self, version)
 
-    def to_json(self, version: int) -> dict[str, Any]:
-        """This message as Kafka's JSON converter shows it at `version`, as Python objects."""
-        return self.CODEC.to_json(self, version)
+    def to_json(self, version: int, *, lossy: bool = False) -> dict[str, Any]:
+        """This message in Kafka's JSON form; it has unknown tags and bytes of records too, unless it is `lossy`."""
+        return self.CODEC.to_json(self, version, lossy=lossy)
 
     @classmethod
     def from_json(cls, data: dict[str, Any], version: int) -> StreamsGroupTopologyKey:
@@ -257,14 +259,26 @@ class StreamsGroupTopologyValue(msgspec.Struct, frozen=True, gc=False):
         except Exception:
             return self.CODEC.encode(self, version)
 
-    def to_json(self, version: int) -> dict[str, Any]:
-        """This message as Kafka's JSON converter shows it at `version`, as Python objects."""
-        return self.CODEC.to_json(self, version)
+    def to_json(self, version: int, *, lossy: bool = False) -> dict[str, Any]:
+        """This message in Kafka's JSON form; it has unknown tags and bytes of records too, unless it is `lossy`."""
+        return self.CODEC.to_json(self, version, lossy=lossy)
 
     @classmethod
     def from_json(cls, data: dict[str, Any], version: int) -> StreamsGroupTopologyValue:
         """Read the JSON form at `version`. Raises JsonError for data that is not in that form."""
         return cls.CODEC.from_json(data, version)
+
+
+class StreamsGroupTopology(_KnownRecord, frozen=True, gc=False):
+    """A record of type 23, StreamsGroupTopology. The value of a tombstone is None."""
+
+    record_type: ClassVar[int] = 23
+    name: ClassVar[str] = "StreamsGroupTopology"
+    KEY_CLASS: ClassVar = StreamsGroupTopologyKey
+    VALUE_CLASS: ClassVar = StreamsGroupTopologyValue
+
+    key: StreamsGroupTopologyKey
+    value: StreamsGroupTopologyValue | None
 
 
 # What one call of `struct` reads or writes; tables by length are filled as lengths come along. Letters:

@@ -34,6 +34,8 @@ from kafka_records_runtime.codec import (
 from kafka_records_runtime.uuids import ZERO_UUID, Uuid
 
 if TYPE_CHECKING:
+    from uuid import UUID as _UUID
+
     from kafka_records_runtime.schema import MessageSchema as _MessageSchema
 
 __all__ = [
@@ -73,6 +75,15 @@ class TopicPartition(msgspec.Struct, frozen=True, gc=False):
     unknown_tagged_fields: tuple[tuple[int, bytes], ...] = ()
     """Tagged fields that this build has no name for, as (tag, payload) by ascending tag; they are written back."""
 
+    if TYPE_CHECKING:
+
+        def __init__(
+            self,
+            topic_id: Uuid | _UUID = ZERO_UUID,
+            partitions: tuple[int, ...] = (),
+            unknown_tagged_fields: tuple[tuple[int, bytes], ...] = (),
+        ) -> None: ...
+
 
 class Member(msgspec.Struct, frozen=True, gc=False):
     """Member of ConsumerGroupPrepareAssignmentResponse."""
@@ -101,6 +112,20 @@ class Member(msgspec.Struct, frozen=True, gc=False):
     unknown_tagged_fields: tuple[tuple[int, bytes], ...] = ()
     """Tagged fields that this build has no name for, as (tag, payload) by ascending tag; they are written back."""
 
+    if TYPE_CHECKING:
+
+        def __init__(
+            self,
+            member_id: str = "",
+            member_epoch: int = 0,
+            instance_id: str | None = None,
+            rack_id: str | None = None,
+            subscribed_topic_ids: tuple[Uuid | _UUID, ...] = (),
+            assignor: Assignor = ...,
+            topic_partitions: tuple[TopicPartition, ...] = (),
+            unknown_tagged_fields: tuple[tuple[int, bytes], ...] = (),
+        ) -> None: ...
+
 
 class TopicMetadata(msgspec.Struct, frozen=True, gc=False):
     """TopicMetadata of ConsumerGroupPrepareAssignmentResponse."""
@@ -113,6 +138,15 @@ class TopicMetadata(msgspec.Struct, frozen=True, gc=False):
 
     unknown_tagged_fields: tuple[tuple[int, bytes], ...] = ()
     """Tagged fields that this build has no name for, as (tag, payload) by ascending tag; they are written back."""
+
+    if TYPE_CHECKING:
+
+        def __init__(
+            self,
+            topic_id: Uuid | _UUID = ZERO_UUID,
+            num_partitions: int = 0,
+            unknown_tagged_fields: tuple[tuple[int, bytes], ...] = (),
+        ) -> None: ...
 
 
 class ConsumerGroupPrepareAssignmentResponse(msgspec.Struct, frozen=True, gc=False):
@@ -204,9 +238,9 @@ class ConsumerGroupPrepareAssignmentResponse(msgspec.Struct, frozen=True, gc=Fal
         except Exception:
             return self.CODEC.encode(self, version)
 
-    def to_json(self, version: int) -> dict[str, Any]:
-        """This message as Kafka's JSON converter shows it at `version`, as Python objects."""
-        return self.CODEC.to_json(self, version)
+    def to_json(self, version: int, *, lossy: bool = False) -> dict[str, Any]:
+        """This message in Kafka's JSON form; it has unknown tags and bytes of records too, unless it is `lossy`."""
+        return self.CODEC.to_json(self, version, lossy=lossy)
 
     @classmethod
     def from_json(cls, data: dict[str, Any], version: int) -> ConsumerGroupPrepareAssignmentResponse:

@@ -28,6 +28,8 @@ from kafka_records.rpc._fetch_request_writers import (
 )
 
 if TYPE_CHECKING:
+    from uuid import UUID as _UUID
+
     from kafka_records_runtime.schema import MessageSchema as _MessageSchema
 
 __all__ = [
@@ -82,6 +84,21 @@ class FetchPartition(msgspec.Struct, frozen=True, gc=False):
     unknown_tagged_fields: tuple[tuple[int, bytes], ...] = ()
     """Tagged fields that this build has no name for, as (tag, payload) by ascending tag; they are written back."""
 
+    if TYPE_CHECKING:
+
+        def __init__(
+            self,
+            partition: int = 0,
+            current_leader_epoch: int = -1,
+            fetch_offset: int = 0,
+            last_fetched_epoch: int = -1,
+            log_start_offset: int = -1,
+            partition_max_bytes: int = 0,
+            replica_directory_id: Uuid | _UUID = ZERO_UUID,
+            high_watermark: int = 9223372036854775807,
+            unknown_tagged_fields: tuple[tuple[int, bytes], ...] = (),
+        ) -> None: ...
+
 
 class FetchTopic(msgspec.Struct, frozen=True, gc=False):
     """FetchTopic of FetchRequest."""
@@ -98,6 +115,16 @@ class FetchTopic(msgspec.Struct, frozen=True, gc=False):
     unknown_tagged_fields: tuple[tuple[int, bytes], ...] = ()
     """Tagged fields that this build has no name for, as (tag, payload) by ascending tag; they are written back."""
 
+    if TYPE_CHECKING:
+
+        def __init__(
+            self,
+            topic: str = "",
+            topic_id: Uuid | _UUID = ZERO_UUID,
+            partitions: tuple[FetchPartition, ...] = (),
+            unknown_tagged_fields: tuple[tuple[int, bytes], ...] = (),
+        ) -> None: ...
+
 
 class ForgottenTopic(msgspec.Struct, frozen=True, gc=False):
     """ForgottenTopic of FetchRequest."""
@@ -113,6 +140,16 @@ class ForgottenTopic(msgspec.Struct, frozen=True, gc=False):
 
     unknown_tagged_fields: tuple[tuple[int, bytes], ...] = ()
     """Tagged fields that this build has no name for, as (tag, payload) by ascending tag; they are written back."""
+
+    if TYPE_CHECKING:
+
+        def __init__(
+            self,
+            topic: str = "",
+            topic_id: Uuid | _UUID = ZERO_UUID,
+            partitions: tuple[int, ...] = (),
+            unknown_tagged_fields: tuple[tuple[int, bytes], ...] = (),
+        ) -> None: ...
 
 
 class FetchRequest(msgspec.Struct, frozen=True, gc=False):
@@ -227,9 +264,9 @@ class FetchRequest(msgspec.Struct, frozen=True, gc=False):
         except Exception:
             return self.CODEC.encode(self, version)
 
-    def to_json(self, version: int) -> dict[str, Any]:
-        """This message as Kafka's JSON converter shows it at `version`, as Python objects."""
-        return self.CODEC.to_json(self, version)
+    def to_json(self, version: int, *, lossy: bool = False) -> dict[str, Any]:
+        """This message in Kafka's JSON form; it has unknown tags and bytes of records too, unless it is `lossy`."""
+        return self.CODEC.to_json(self, version, lossy=lossy)
 
     @classmethod
     def from_json(cls, data: dict[str, Any], version: int) -> FetchRequest:

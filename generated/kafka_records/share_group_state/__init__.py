@@ -5,23 +5,55 @@
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
-from kafka_records_runtime.framing import CodecRecordType, Record, RecordSet
+from kafka_records_runtime.record_reading import CodecRecordType as _CodecRecordType
+from kafka_records_runtime.record_sets import RecordSet as _RecordSet
+from kafka_records_runtime.records import JsonRecord as _JsonRecord, UnknownTypeRecord, UnknownVersionRecord
 
-__all__ = ["RECORD_TYPES", "decode_record", "encode_record"]
+if TYPE_CHECKING:
+    from collections.abc import Mapping as _Mapping
+    from typing import TypeAlias as _TypeAlias
+
+    from kafka_records.share_group_state.share_snapshot import (
+        ShareSnapshot,
+        ShareSnapshotKey as _ShareSnapshotKey,
+        ShareSnapshotValue as _ShareSnapshotValue,
+    )
+    from kafka_records.share_group_state.share_update import (
+        ShareUpdate,
+        ShareUpdateKey as _ShareUpdateKey,
+        ShareUpdateValue as _ShareUpdateValue,
+    )
+
+    _Key: _TypeAlias = _ShareSnapshotKey | _ShareUpdateKey
+    _Value: _TypeAlias = _ShareSnapshotValue | _ShareUpdateValue
+    Record: _TypeAlias = ShareSnapshot | ShareUpdate | UnknownVersionRecord[_Key] | UnknownTypeRecord
+
+else:
+    Record = _JsonRecord  # The union above would import every module.
+
+__all__ = [
+    "RECORD_TYPES",
+    "Record",
+    "ShareSnapshot",
+    "ShareUpdate",
+    "UnknownTypeRecord",
+    "UnknownVersionRecord",
+    "decode_record",
+    "encode_record",
+    "record_from_json",
+]
 
 _MODULE: Final = __name__
 
-RECORD_TYPES: Final = RecordSet(
+RECORD_TYPES: Final[_RecordSet[Record]] = _RecordSet(
     {
-        0: CodecRecordType(
-            "ShareSnapshot", f"{_MODULE}.share_snapshot", "ShareSnapshotKey", "ShareSnapshotValue"
-        ),
-        1: CodecRecordType("ShareUpdate", f"{_MODULE}.share_update", "ShareUpdateKey", "ShareUpdateValue"),
+        0: _CodecRecordType(f"{_MODULE}.share_snapshot", "ShareSnapshot"),
+        1: _CodecRecordType(f"{_MODULE}.share_update", "ShareUpdate"),
     },
 )
-"""The record types of this topic by number; their modules are imported when the first such record comes along."""
+"""The record types of this topic by number; their modules are imported when the first such record is decoded."""
 
 
 def decode_record(
@@ -29,18 +61,40 @@ def decode_record(
 ) -> Record:
     """Decode a record of this topic: typed key, typed value or None for a tombstone, type and value version.
 
-    A record type or value version this build does not know is no error: the `Record` holds its bytes. Bytes behind
-    the key or the value are ignored as Kafka ignores them, and counted. Raises a FramingError for a null key and
-    for a key or value too short for its type or version, a DecodeError for bytes that do not parse; its offset counts
-    from behind the int16 that the key or the value starts with.
+    The class of the record tells its type: `isinstance` and `match` narrow it. A record type or value version that
+    this build does not know raises nothing: the record is an `UnknownTypeRecord` or `UnknownVersionRecord` with its
+    bytes. The latter has an `error`, because brokers stop loading a partition at such a record.
+
+    Bytes after the key or the value are ignored as Kafka ignores them, and counted. Raises a FramingError for a null key
+    and for a key or value too short for its type or version, a DecodeError for bytes that do not parse; its offset
+    counts from the first byte after the int16 that the key or the value starts with.
     """
     return RECORD_TYPES.decode(key, value)
 
 
-def encode_record(key: Any, value: Any, value_version: int | None = None) -> tuple[bytes, bytes | None]:
+def encode_record(
+    key: _Key | bytes, value: _Value | bytes | None, value_version: int | None = None
+) -> tuple[bytes, bytes | None]:
     """The key and value bytes of a record: the reverse of `decode_record`.
 
     `key` is one of this topic's key classes, `value` its value class or None for a tombstone; `value_version` is the
-    highest one unless given. Bytes are taken as they stand. Raises an EncodeError.
+    highest one unless given. Bytes are taken as they are. Raises an EncodeError.
     """
     return RECORD_TYPES.encode(key, value, value_version)
+
+
+def record_from_json(data: _Mapping[str, Any]) -> Record:
+    """Read the form that `to_json` of a record of this topic gives. Raises JsonError for data in another form."""
+    return RECORD_TYPES.from_json(data)
+
+
+# Type checkers are told by the imports above.
+if not TYPE_CHECKING:
+
+    def __getattr__(name: str) -> Any:
+        """Import the module of the record class `name` when it is first asked for."""
+        value = globals()[name] = RECORD_TYPES.record_class(__name__, name)
+        return value
+
+    def __dir__() -> list[str]:
+        return sorted({*globals(), *__all__})

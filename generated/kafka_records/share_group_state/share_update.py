@@ -25,12 +25,16 @@ from kafka_records_runtime.codec import (
     uvarint as _uvarint,
     whole_unpacker as _whole_unpacker,
 )
+from kafka_records_runtime.records import KnownRecord as _KnownRecord
 from kafka_records_runtime.uuids import ZERO_UUID, Uuid
 
 if TYPE_CHECKING:
+    from uuid import UUID as _UUID
+
     from kafka_records_runtime.schema import MessageSchema as _MessageSchema
 
 __all__ = [
+    "ShareUpdate",
     "ShareUpdateKey",
     "ShareUpdateValue",
     "StateBatch",
@@ -63,6 +67,15 @@ class ShareUpdateKey(msgspec.Struct, frozen=True, gc=False):
 
     partition: int = 0  # Partition: int32, versions 0
     """Partition of that topic, counted from 0."""
+
+    if TYPE_CHECKING:
+
+        def __init__(
+            self,
+            group_id: str = "",
+            topic_id: Uuid | _UUID = ZERO_UUID,
+            partition: int = 0,
+        ) -> None: ...
 
     @classmethod
     def decode(cls, data: bytes | bytearray | memoryview, version: int) -> ShareUpdateKey:
@@ -101,9 +114,9 @@ class ShareUpdateKey(msgspec.Struct, frozen=True, gc=False):
         except Exception:
             return self.CODEC.encode(self, version)
 
-    def to_json(self, version: int) -> dict[str, Any]:
-        """This message as Kafka's JSON converter shows it at `version`, as Python objects."""
-        return self.CODEC.to_json(self, version)
+    def to_json(self, version: int, *, lossy: bool = False) -> dict[str, Any]:
+        """This message in Kafka's JSON form; it has unknown tags and bytes of records too, unless it is `lossy`."""
+        return self.CODEC.to_json(self, version, lossy=lossy)
 
     @classmethod
     def from_json(cls, data: dict[str, Any], version: int) -> ShareUpdateKey:
@@ -207,14 +220,26 @@ class ShareUpdateValue(msgspec.Struct, frozen=True, gc=False):
         except Exception:
             return self.CODEC.encode(self, version)
 
-    def to_json(self, version: int) -> dict[str, Any]:
-        """This message as Kafka's JSON converter shows it at `version`, as Python objects."""
-        return self.CODEC.to_json(self, version)
+    def to_json(self, version: int, *, lossy: bool = False) -> dict[str, Any]:
+        """This message in Kafka's JSON form; it has unknown tags and bytes of records too, unless it is `lossy`."""
+        return self.CODEC.to_json(self, version, lossy=lossy)
 
     @classmethod
     def from_json(cls, data: dict[str, Any], version: int) -> ShareUpdateValue:
         """Read the JSON form at `version`. Raises JsonError for data that is not in that form."""
         return cls.CODEC.from_json(data, version)
+
+
+class ShareUpdate(_KnownRecord, frozen=True, gc=False):
+    """A record of type 1, ShareUpdate. The value of a tombstone is None."""
+
+    record_type: ClassVar[int] = 1
+    name: ClassVar[str] = "ShareUpdate"
+    KEY_CLASS: ClassVar = ShareUpdateKey
+    VALUE_CLASS: ClassVar = ShareUpdateValue
+
+    key: ShareUpdateKey
+    value: ShareUpdateValue | None
 
 
 # What one call of `struct` reads or writes; tables by length are filled as lengths come along. Letters:

@@ -32,12 +32,14 @@ from kafka_records_runtime.codec import (
     uvarint as _uvarint,
     whole_unpacker as _whole_unpacker,
 )
+from kafka_records_runtime.records import KnownRecord as _KnownRecord
 
 if TYPE_CHECKING:
     from kafka_records_runtime.schema import MessageSchema as _MessageSchema
 
 __all__ = [
     "PartitionsSchema",
+    "TransactionLog",
     "TransactionLogKey",
     "TransactionLogValue",
 ]
@@ -102,9 +104,9 @@ class TransactionLogKey(msgspec.Struct, frozen=True, gc=False):
         except Exception:
             return self.CODEC.encode(self, version)
 
-    def to_json(self, version: int) -> dict[str, Any]:
-        """This message as Kafka's JSON converter shows it at `version`, as Python objects."""
-        return self.CODEC.to_json(self, version)
+    def to_json(self, version: int, *, lossy: bool = False) -> dict[str, Any]:
+        """This message in Kafka's JSON form; it has unknown tags and bytes of records too, unless it is `lossy`."""
+        return self.CODEC.to_json(self, version, lossy=lossy)
 
     @classmethod
     def from_json(cls, data: dict[str, Any], version: int) -> TransactionLogKey:
@@ -231,14 +233,26 @@ class TransactionLogValue(msgspec.Struct, frozen=True, gc=False):
         except Exception:
             return self.CODEC.encode(self, version)
 
-    def to_json(self, version: int) -> dict[str, Any]:
-        """This message as Kafka's JSON converter shows it at `version`, as Python objects."""
-        return self.CODEC.to_json(self, version)
+    def to_json(self, version: int, *, lossy: bool = False) -> dict[str, Any]:
+        """This message in Kafka's JSON form; it has unknown tags and bytes of records too, unless it is `lossy`."""
+        return self.CODEC.to_json(self, version, lossy=lossy)
 
     @classmethod
     def from_json(cls, data: dict[str, Any], version: int) -> TransactionLogValue:
         """Read the JSON form at `version`. Raises JsonError for data that is not in that form."""
         return cls.CODEC.from_json(data, version)
+
+
+class TransactionLog(_KnownRecord, frozen=True, gc=False):
+    """A record of type 0, TransactionLog. The value of a tombstone is None."""
+
+    record_type: ClassVar[int] = 0
+    name: ClassVar[str] = "TransactionLog"
+    KEY_CLASS: ClassVar = TransactionLogKey
+    VALUE_CLASS: ClassVar = TransactionLogValue
+
+    key: TransactionLogKey
+    value: TransactionLogValue | None
 
 
 # What one call of `struct` reads or writes; tables by length are filled as lengths come along. Letters:

@@ -35,7 +35,7 @@ _PARQUET: Final[Mapping[str, str]] = {
     "widened-by-spark-4": "Spark 4 and pyarrow read files with {older} as {newer}, Spark 3.5 refuses them",
     "truncated": "Spark reads files with {older} as {newer} and cuts off what does not fit (70000 is 4464); pyarrow "
     "refuses such values",
-    "as-text": "Spark and pyarrow read files with {older} as {newer}; Spark replaces bytes that are no UTF-8",
+    "as-text": "Spark and pyarrow read files with {older} as {newer}; Spark replaces bytes that are not UTF-8",
     "unreadable": "Spark refuses files with {older}: read them by the older schema",
 }
 """What becomes of files, by the kind of change."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
+from kafka_records_codegen.model.naming import module_name
 from kafka_records_codegen.model.structs import StructDefinition, leaves_first, uses
 from kafka_records_codegen.spec.attributes import MessageSpec
 
@@ -19,9 +20,19 @@ and Python reads no more than 200 inside each other."""
 MAX_FIELDS: Final = 10_000
 """Fields of all versions together, those of a struct once for each use: types, pages and wire layouts repeat it."""
 
+MAX_NAME: Final = 250
+"""Letters of the module of a message: names of files have 255 bytes on the usual file systems, and `.avsc` takes 5."""
+
 
 def check_limits(message: MessageSpec, structs: Mapping[str, StructDefinition]) -> None:
     """Report every part of a message that is too large. Call this only if no struct contains itself."""
+    letters = len(module_name(message.name))
+    if letters > MAX_NAME:
+        message.report(
+            "name",
+            f"the files of this message would be called by {letters} letters; the limit is {MAX_NAME}, because file "
+            "systems take no longer names",
+        )
     order = leaves_first(structs[message.name], structs)
     if _check_levels(message, structs, order) and not message.versions.is_open:
         _check_fields(message, structs, order)

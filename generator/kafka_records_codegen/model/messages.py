@@ -13,6 +13,7 @@ from kafka_records_codegen.model.layouts import Layouts
 from kafka_records_codegen.model.notes import Enum, RetiredType, VersionNote
 from kafka_records_codegen.spec.attributes import MessageType
 from kafka_records_codegen.spec.versions import Versions
+from kafka_records_runtime.framing import COORDINATOR, METADATA, Framing
 from kafka_records_runtime.schema import FORMAT, FieldSchema, MessageSchema, StructSchema
 
 
@@ -129,12 +130,34 @@ class Message:
 
 @dataclass(frozen=True)
 class RecordPair:
-    """A record type of a topic: a coordinator key and its value, paired by `apiKey`. `name` lacks Key and Value."""
+    """A record type of a topic: a coordinator key and its value, paired by `apiKey`, or a metadata record, which has no
+    key. `name` lacks Key and Value.
+
+    `python_name` is the class of such records, unique in its module and in the package of its folder.
+    """
 
     type: int
     name: str
-    key: Message
+    python_name: str
+    key_or_none: Message | None
     value: Message
+
+    @property
+    def key(self) -> Message:
+        """The key. Raises ValueError for a metadata record, which has none."""
+        if self.key_or_none is None:
+            raise ValueError(f"{self.name} is a metadata record, and they have no keys")
+        return self.key_or_none
+
+    @property
+    def framing(self) -> Framing:
+        """How such records begin."""
+        return METADATA if self.key_or_none is None else COORDINATOR
+
+    @property
+    def messages(self) -> tuple[Message, ...]:
+        """The key, if there is one, and the value."""
+        return (self.value,) if self.key_or_none is None else (self.key, self.value)
 
 
 @dataclass(frozen=True)
@@ -146,6 +169,11 @@ class Folder:
     records: tuple[RecordPair, ...]
     retired_types: tuple[RetiredType, ...] = ()
     enums: tuple[Enum, ...] = ()
+
+    @property
+    def framing(self) -> Framing | None:
+        """How the records of the folder begin; None if it has none."""
+        return self.records[0].framing if self.records else None
 
 
 @dataclass(frozen=True)

@@ -7,6 +7,7 @@ hold.
 from __future__ import annotations
 
 import keyword
+from collections.abc import Container
 from typing import Final
 
 from kafka_records_runtime.casing import snake_case
@@ -30,7 +31,7 @@ RESERVED_CLASSES: Final = frozenset(
         # what generated modules import
         *("Any", "ClassVar", "Final", "TYPE_CHECKING", "Uuid", "ZERO_UUID"),
         # what every generated class has
-        *("API_KEY", "CODEC", "RECORD_TYPE", "VERSIONS"),
+        *("API_KEY", "CODEC", "KEY_CLASS", "RECORD_TYPE", "VALUE_CLASS", "VERSIONS"),
         # Python's own, which an import of everything in a module would hide
         *("AttributeError", "BaseException", "Ellipsis", "Exception", "IndexError", "KeyError", "LookupError"),
         *("MemoryError", "NotImplemented", "OverflowError", "RecursionError", "RuntimeError", "TypeError"),
@@ -49,7 +50,11 @@ RESERVED_TOP_FOLDERS: Final = frozenset({"enums", "registry", "schemas", "spark"
 """Modules that every generated package has at its top."""
 
 RESERVED_MODULES: Final = frozenset(
-    {"RECORDS", "RECORD_TYPES", "RETIRED_TYPES", "decode_record", "decode_records", "encode_record"}
+    {
+        *("RECORDS", "RECORD_TYPES", "RETIRED_TYPES", "Record"),
+        *("UnknownApiKeyRecord", "UnknownTypeRecord", "UnknownVersionRecord"),
+        *("decode_record", "decode_records", "encode_record", "record_from_json"),
+    }
 )
 """What a subpackage, its schemas or its Spark functions define, and what a module of the same name would hide."""
 
@@ -78,6 +83,13 @@ def class_name(name: str) -> str:
 def is_reserved_class(name: str) -> bool:
     """Whether generated modules use `name`, which starts with an upper-case letter, themselves."""
     return name in RESERVED_CLASSES or name.startswith(RESERVED_STARTS)
+
+
+def free_name(name: str, taken: Container[str]) -> str:
+    """`name`, with as many `_` behind it as it takes to be none of the `taken` ones."""
+    while name in taken:
+        name += "_"
+    return name
 
 
 def module_name(name: str) -> str:

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
+from kafka_records_codegen.model.framings import framing_of
 from kafka_records_codegen.model.naming import RESERVED_CLASSES, record_name
 from kafka_records_codegen.model.notes import Enum, EnumValue, RetiredType, VersionNote, one_line
 from kafka_records_codegen.spec.attributes import MessageSpec
@@ -14,6 +15,7 @@ from kafka_records_codegen.spec.element import Element
 from kafka_records_codegen.spec.notes import EnumSpec, EnumValueSpec, NotesSpec
 from kafka_records_codegen.spec.versions import Versions
 from kafka_records_runtime.close_names import close_name
+from kafka_records_runtime.framing import METADATA, Framing
 from kafka_records_runtime.open_enum import OpenIntEnum
 
 _WITH_PREFIX: Final = ("data", "metadata")
@@ -41,9 +43,10 @@ def check_notes(
     are, and learns those of this one: they all stand in one module.
     """
     by_name = {spec.name: spec for spec in specs if spec.is_sound("name")}
-    _check_retired_types(notes, by_name, complete)
+    framing = framing_of(specs, notes)
+    _check_retired_types(notes, by_name, framing, complete)
     _check_version_notes(notes, by_name, complete)
-    _check_newer_as_highest(notes, by_name, complete)
+    _check_newer_as_highest(notes, by_name, framing, complete)
     for enum in notes.enums:
         if enum.is_sound("name"):
             if enum.name in enums:
@@ -76,9 +79,12 @@ def resolved_notes(notes: NotesSpec) -> Notes:
 # ---- notes about messages
 
 
-def _check_retired_types(notes: NotesSpec, specs: Mapping[str, MessageSpec], complete: bool) -> None:
-    keys = {spec.api_key: spec for spec in specs.values() if spec.type == "coordinator-key" and not spec.is_retired}
-    names = {record_name(spec.name): spec for spec in keys.values()}
+def _check_retired_types(
+    notes: NotesSpec, specs: Mapping[str, MessageSpec], framing: Framing | None, complete: bool
+) -> None:
+    numbered = "metadata" if framing == METADATA else "coordinator-key"
+    keys = {spec.api_key: spec for spec in specs.values() if spec.type == numbered and not spec.is_retired}
+    names = {spec.name if framing == METADATA else record_name(spec.name): spec for spec in keys.values()}
     if notes.retired_types and not keys and complete:
         notes.report("retiredTypes", "this folder has no records, so it has no record types either")
     taken: set[int] = set()
@@ -117,7 +123,9 @@ def _check_version_notes(notes: NotesSpec, specs: Mapping[str, MessageSpec], com
         before.append(note.versions)
 
 
-def _check_newer_as_highest(notes: NotesSpec, specs: Mapping[str, MessageSpec], complete: bool) -> None:
+def _check_newer_as_highest(
+    notes: NotesSpec, specs: Mapping[str, MessageSpec], framing: Framing | None, complete: bool
+) -> None:
     seen: set[str] = set()
     for element in notes.newer_as_highest:
         name = element.node.text
@@ -130,6 +138,8 @@ def _check_newer_as_highest(notes: NotesSpec, specs: Mapping[str, MessageSpec], 
         elif spec.is_sound("type") and spec.type not in _WITH_PREFIX:
             types = " and ".join(_WITH_PREFIX)
             _report(element, f"{name} is a {spec.type}; a version stands before messages of the types {types} only")
+        elif spec.type == "metadata" and framing == METADATA:
+            _report(element, f"{name} is a metadata record, and no reader takes a newer version of one for another")
         seen.add(name)
 
 

@@ -3,11 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from kafka_records_codegen.model.default_texts import parse_default
-from kafka_records_codegen.model.messages import Field, Message, Struct
-from kafka_records_codegen.model.naming import class_name, json_name, python_name
+from kafka_records_codegen.model.messages import Field, Message, RecordPair, Struct
+from kafka_records_codegen.model.naming import (
+    RESERVED_MODULES,
+    class_name,
+    free_name,
+    json_name,
+    python_name,
+    record_name,
+)
 from kafka_records_codegen.model.structs import StructDefinition, leaves_first
 from kafka_records_codegen.spec.attributes import FieldSpec, MessageSpec
 from kafka_records_codegen.spec.versions import Versions
@@ -31,6 +38,28 @@ def resolve_module(files: Sequence[SpecFile]) -> tuple[Message, ...]:
     """The messages that share one generated module: a record's key and value, or a single message."""
     taken = {function for file in files for function in _functions(class_name(file.spec.name))}
     return tuple(_message(file, taken) for file in files)
+
+
+def record_pairs(pairs: Iterable[tuple[Message | None, Message]], subfolders: Iterable[str]) -> tuple[RecordPair, ...]:
+    """The records of a folder by type, each with its class. A metadata record has no key.
+
+    A record may have the name of a struct in its key or value. Its class may also have the name of a subpackage, or of
+    what the package of the folder has besides. The class of the record then ends with `_`. A metadata record has the
+    name of its message, so its class begins with `Framed`.
+    """
+    taken = {*RESERVED_MODULES, *subfolders}
+    records = []
+    for key, value in sorted(pairs, key=lambda pair: pair[1].api_key or 0):
+        assert value.api_key is not None
+        name = value.name if key is None else record_name(key.name)
+        pair = RecordPair(
+            value.api_key, name, class_name(f"Framed{class_name(name)}" if key is None else name), key, value
+        )
+        structs = {struct.python_name for message in pair.messages for struct in message.structs}
+        pair = replace(pair, python_name=free_name(pair.python_name, taken | structs))
+        taken.add(pair.python_name)
+        records.append(pair)
+    return tuple(records)
 
 
 def _message(file: SpecFile, taken: set[str]) -> Message:

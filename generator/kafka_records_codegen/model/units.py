@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from kafka_records_codegen.model.messages import Folder, Message
+from kafka_records_codegen.model.messages import Folder, Message, RecordPair
 from kafka_records_codegen.model.naming import module_name
+from kafka_records_runtime.framing import METADATA
 
 
 @dataclass(frozen=True)
@@ -16,19 +17,25 @@ class Unit:
     name: str
     title: str
     messages: tuple[Message, ...]
+    record: RecordPair | None = None
 
 
 @dataclass(frozen=True)
 class Page:
     """What becomes one reference page: a record, a request with its response, or one other message.
 
-    `path` is the page's path below the folder of all pages; `record_type` is `None` for all but records.
+    `path` is the page's path below the folder of all pages; `record` is `None` for all but records.
     """
 
     path: str
     title: str
     units: tuple[Unit, ...]
-    record_type: int | None
+    record: RecordPair | None = None
+
+    @property
+    def record_type(self) -> int | None:
+        """The number of a record, None for all but records."""
+        return None if self.record is None else self.record.type
 
     @property
     def messages(self) -> tuple[Message, ...]:
@@ -44,9 +51,11 @@ def units(folder: Folder) -> Iterator[Unit]:
     """The modules of a folder, records first and by type."""
     paired = set()
     for record in folder.records:
-        paired |= {record.key.name, record.value.name}
+        paired |= {message.name for message in record.messages}
         title = f"{record.name}: records of type {record.type}."
-        yield Unit(module_name(record.name), title, (record.key, record.value))
+        if record.framing == METADATA:
+            title = f"{record.name}: metadata records of api key {record.type}."
+        yield Unit(module_name(record.name), title, record.messages, record)
     for message in folder.messages:
         if message.name not in paired:
             yield Unit(module_name(message.name), f"{message.name}.", (message,))
@@ -54,16 +63,14 @@ def units(folder: Folder) -> Iterator[Unit]:
 
 def pages(folder: Folder) -> Iterator[Page]:
     """The pages of a folder: records by type, then requests by API key, then the rest by name of the spec."""
-    types = {record.key.name: record for record in folder.records}
     everything = list(units(folder))
-    records = [unit for unit in everything if unit.messages[0].name in types]
-    for unit in records:
-        record = types[unit.messages[0].name]
-        yield Page(_path(folder, unit.name), record.name, (unit,), record.type)
+    for unit in everything:
+        if unit.record is not None:
+            yield Page(_path(folder, unit.name), unit.record.name, (unit,), unit.record)
     yield from _apis(folder, everything)
     for unit in everything:
-        if unit not in records and unit.messages[0].type not in ("request", "response"):
-            yield Page(_path(folder, unit.name), unit.messages[0].name, (unit,), None)
+        if unit.record is None and unit.messages[0].type not in ("request", "response"):
+            yield Page(_path(folder, unit.name), unit.messages[0].name, (unit,))
 
 
 def _apis(folder: Folder, everything: list[Unit]) -> Iterator[Page]:
@@ -78,10 +85,10 @@ def _apis(folder: Folder, everything: list[Unit]) -> Iterator[Page]:
         title = members[0].messages[0].name.removesuffix("Request")
         if len(members) == 2 and title and module_name(title) not in taken:
             taken.add(module_name(title))
-            yield Page(_path(folder, module_name(title)), title, tuple(members), None)
+            yield Page(_path(folder, module_name(title)), title, tuple(members))
             continue
         for unit in members:
-            yield Page(_path(folder, unit.name), unit.messages[0].name, (unit,), None)
+            yield Page(_path(folder, unit.name), unit.messages[0].name, (unit,))
 
 
 def _path(folder: Folder, name: str) -> str:

@@ -13,7 +13,7 @@ import re
 from typing import Any, Final
 
 from kafka_records_codegen.model.messages import Field, Folder, Message, Model, Struct
-from kafka_records_codegen.model.naming import class_name, record_name
+from kafka_records_codegen.model.naming import free_name
 from kafka_records_codegen.model.units import Unit, units
 from kafka_records_codegen.text.page import Package, one_line, origin
 from kafka_records_runtime.schema import EMPTY_STRUCT
@@ -74,8 +74,8 @@ class _Types:
     def __init__(self, unit: Unit) -> None:
         self._title = unit.title
         classes = {struct.python_name for message in unit.messages for struct in message.structs}
-        self._record = _free_name(class_name(record_name(unit.messages[0].name)), classes)
-        self._unknown = _free_name("UnknownTaggedField", classes | {self._record})
+        self._record = unit.record.python_name if unit.record else ""
+        self._unknown = free_name("UnknownTaggedField", classes | {self._record})
         self._written: set[str] = set()
 
     def record(self, key: Message, value: Message) -> Json:
@@ -139,12 +139,6 @@ class _Types:
             "type": {"type": "array", "items": one},
             "default": [],
         }
-
-
-def _free_name(name: str, taken: set[str]) -> str:
-    while name in taken:
-        name += "_"
-    return name
 
 
 def _purpose(message: Message, struct: Struct) -> str:

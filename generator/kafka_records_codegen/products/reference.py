@@ -12,7 +12,7 @@ import posixpath
 from typing import Any
 
 from kafka_records_codegen.model.layouts import Layout
-from kafka_records_codegen.model.messages import Field, Folder, Message, Model, Struct
+from kafka_records_codegen.model.messages import Field, Folder, Message, Model, RecordPair, Struct
 from kafka_records_codegen.model.naming import spark_names
 from kafka_records_codegen.model.notes import RetiredType, VersionNote
 from kafka_records_codegen.model.units import Page, Unit, pages
@@ -23,7 +23,7 @@ from kafka_records_codegen.spec.versions import Versions
 from kafka_records_codegen.text.mark import Mark
 from kafka_records_codegen.text.page import Package, fill
 from kafka_records_runtime.casing import upper_snake_case
-from kafka_records_runtime.framing import framed
+from kafka_records_runtime.framing import METADATA, frame_start, framed
 from kafka_records_runtime.layout import FieldLayout, struct_layouts
 from kafka_records_runtime.schema import EMPTY_STRUCT
 
@@ -70,6 +70,7 @@ def _index_folder(folder: Folder, package: Package) -> dict[str, Any]:
         "title": text(folder.path) or "Messages at the top",
         "module": code(package.module(folder.path)),
         "has_records": bool(folder.records),
+        "is_metadata": folder.framing == METADATA,
         "records": [_index_row(page) for page in found if page.record_type is not None],
         "retired": ", ".join(map(_retired, folder.retired_types)),
         "apis": [_index_row(page) for page in found if page.is_api],
@@ -118,7 +119,8 @@ class _PageView:
             "index": f"{self._up}{INDEX}",
             "folder": text(self._folder.path),
             "record_type": page.record_type,
-            "record_type_bytes": "" if page.record_type is None else framed(page.record_type, b"").hex(" "),
+            "is_metadata": page.record is not None and page.record.framing == METADATA,
+            "record_type_bytes": "" if page.record is None else _start(page.record).hex(" "),
             "api_key": page.messages[0].api_key if page.record_type is None else None,
             "is_api": page.is_api,
             "facts": self._facts(),
@@ -182,6 +184,11 @@ class _PageView:
             "layouts": [_layout(layout) for layout in message.layouts.of_body],
             "spark": spark_tree.tree(message),
         }
+
+
+def _start(record: RecordPair) -> bytes:
+    """The bytes by which the type of a record is known: those of its key or, of a metadata record, of its value."""
+    return frame_start(record.type) if record.framing == METADATA else framed(record.type, b"")
 
 
 # ---- fields by version

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final
 
 from kafka_records_codegen.model.messages import Folder, Model
 from kafka_records_codegen.model.naming import module_name
@@ -10,6 +10,15 @@ from kafka_records_codegen.model.units import units
 from kafka_records_codegen.products.lazy_packages import with_root
 from kafka_records_codegen.text.mark import Mark
 from kafka_records_codegen.text.page import Package, docstring, header, render, sources
+from kafka_records_runtime.framing import METADATA
+
+_EXPORTED: Final = frozenset(
+    {
+        *("RECORD_TYPES", "Record", "UnknownVersionRecord"),
+        *("decode_record", "encode_record", "record_from_json"),
+    }
+)
+"""What the package of a folder with records has besides their classes."""
 
 
 def generate(model: Model, package: Package) -> dict[str, str]:
@@ -41,6 +50,8 @@ def _records(model: Model, package: Package) -> list[tuple[str, str]]:
     found: dict[str, str] = {}
     for folder in model.folders:
         for record in folder.records:
+            if record.key_or_none is None:  # it is called as its message is
+                continue
             found.setdefault(record.name, package.module(folder.path, module_name(record.name)))
     return sorted(found.items())
 
@@ -64,22 +75,32 @@ def _apis(model: Model) -> list[dict[str, Any]]:
 
 
 def _folder(folder: Folder, package: Package) -> str:
+    unknown_type = "UnknownApiKeyRecord" if folder.framing == METADATA else "UnknownTypeRecord"
     return render(
         "folder.py.jinja",
         header=header(package, sources(folder) if folder.records else []),
         docstring=docstring(_about(folder, package)),
+        package=package.module(folder.path),
+        is_metadata=folder.framing == METADATA,
+        unknown_type=unknown_type,
+        exported=sorted({*_EXPORTED, unknown_type, *(record.python_name for record in folder.records)}, key=_in_order),
         retired_types=folder.retired_types,
         records=[
             {
                 "type": record.type,
-                "name": record.name,
                 "module": module_name(record.name),
-                "key_class": record.key.root.python_name,
+                "class": record.python_name,
+                "key_class": None if record.key_or_none is None else record.key.root.python_name,
                 "value_class": record.value.root.python_name,
             }
             for record in folder.records
         ],
     )
+
+
+def _in_order(name: str) -> tuple[bool, bool, str]:
+    """Sorts constants before classes, and functions last."""
+    return not name.isupper(), name[0].islower(), name
 
 
 def _about(folder: Folder, package: Package) -> str:

@@ -7,13 +7,14 @@ from __future__ import annotations
 
 from typing import Any
 
-from kafka_records_codegen.model.messages import Folder, Message, Model
+from kafka_records_codegen.model.messages import Folder, Message, Model, RecordPair
 from kafka_records_codegen.model.naming import module_name
 from kafka_records_codegen.model.units import Unit
 from kafka_records_codegen.products.lazy_packages import LazyPackages
 from kafka_records_codegen.text import literals
 from kafka_records_codegen.text.page import Package, docstring, header, render, sources
 from kafka_records_runtime.casing import upper_snake_case
+from kafka_records_runtime.framing import METADATA
 from kafka_records_runtime.schema import EMPTY_STRUCT, FieldSchema, natural_default
 
 
@@ -41,17 +42,28 @@ def _records(folder: Folder, package: Package) -> str:
         header=header(package, sources(folder)),
         docstring=docstring(f"The record types of {records}."),
         package=package.module("schemas", folder.path),
+        is_metadata=folder.framing == METADATA,
         records=[
             {
                 "type": record.type,
                 "name": record.name,
                 "module": module_name(record.name),
-                "key": upper_snake_case(record.key.name),
-                "value": upper_snake_case(record.value.name),
+                "messages": [upper_snake_case(message.name) for message in record.messages],
+                "arguments": _record_arguments(record),
             }
             for record in folder.records
         ],
         retired_types=[(retired.type, repr(retired.name), repr(retired.why)) for retired in folder.retired_types],
+    )
+
+
+def _record_arguments(record: RecordPair) -> str:
+    """What follows the name in a RecordSchema."""
+    value = upper_snake_case(record.value.name)
+    return (
+        f'None, {value}, "{METADATA}"'
+        if record.key_or_none is None
+        else f"{upper_snake_case(record.key.name)}, {value}"
     )
 
 

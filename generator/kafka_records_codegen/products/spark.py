@@ -12,11 +12,12 @@ from typing import Any, Final
 from kafka_records_codegen.model.messages import Field, Folder, Message, Model, RecordPair, Struct
 from kafka_records_codegen.model.naming import spark_names
 from kafka_records_codegen.model.units import Unit
+from kafka_records_codegen.products.jvm_schemas import NOT_STORED
 from kafka_records_codegen.products.lazy_packages import LazyPackages
 from kafka_records_codegen.products.spark_examples import example
 from kafka_records_codegen.text.page import Package, docstring, header, render, sources
 from kafka_records_runtime.casing import snake_case, upper_snake_case
-from kafka_records_runtime.framing import framed
+from kafka_records_runtime.framing import METADATA, framed, in_frame
 from kafka_records_runtime.spark_names import SPARK_TYPES
 
 SQL_TYPES: Final = {
@@ -33,9 +34,6 @@ SQL_TYPES: Final = {
 
 _HEX_DIGITS: Final = 72
 """How much of a message a line of an example holds."""
-
-_WITHOUT_PREFIX: Final = ("request", "response", "header")
-"""Types of messages that have no prefix: requests have their version in the header."""
 
 
 def generate(model: Model, package: Package) -> dict[str, str]:
@@ -62,8 +60,13 @@ def _decode_records(folder: Folder, package: Package) -> str:
         header=header(package, sources(folder)),
         docstring=docstring(f"`decode_records` for the topic of {records}."),
         **_schema_module(folder, package),
+        package=package.name,
+        folder=folder.path,
         abouts=[(message.name, list(_abouts(message, message.root))) for message in folder.messages],
         records=[record.name for record in folder.records],
+        is_metadata=folder.framing == METADATA,
+        # Folders are called as Kafka's own topics are, without the underscores before them.
+        own_topic=repr(f"__{folder.path}" if folder.path else None),
     )
 
 
@@ -76,7 +79,7 @@ def _module(folder: Folder, unit: Unit, package: Package, page: str) -> str:
         types=[_type(message) for message in unit.messages],
         imports=sorted({name for message in unit.messages for name in _type_names(message, message.root)}),
         exported=_exported(unit),
-        functions=[_function(folder, message) for message in unit.messages],
+        functions=[_function(folder, message, package) for message in unit.messages],
     )
 
 
@@ -136,9 +139,9 @@ def _abouts(message: Message, struct: Struct, path: str = "") -> Iterator[tuple[
             yield from _abouts(message, message.struct(field.base), f"{path}{field.python_name}.")
 
 
-def _function(folder: Folder, message: Message) -> dict[str, Any]:
-    record = next((each for each in folder.records if message in (each.key, each.value)), None)
-    kind = "message" if record is None else "key" if message == record.key else "value"
+def _function(folder: Folder, message: Message, package: Package) -> dict[str, Any]:
+    record = next((each for each in folder.records if message in each.messages), None)
+    kind = "message" if record is None else "key" if message == record.key_or_none else "value"
     argument = f"_schemas.{upper_snake_case(message.name)}" if record is None else f"_schemas.RECORDS[{record.type}]"
     return {
         "name": snake_case(message.name),
@@ -146,7 +149,10 @@ def _function(folder: Folder, message: Message) -> dict[str, Any]:
         "kind": kind,
         "argument": argument,
         "bytes": _bytes(kind, record),
-        "has_prefix": message.type not in _WITHOUT_PREFIX,
+        "is_metadata": record is not None and record.framing == METADATA,
+        "has_prefix": message.type not in NOT_STORED,
+        # The JVM has functions for what topics hold.
+        "package": None if message.type in NOT_STORED else repr(package.name),
         "newer_as_highest": message.newer_as_highest,
         "highest": message.versions.highest,
         "columns": list(_columns(message, message.root)),
@@ -158,6 +164,8 @@ def _bytes(kind: str, record: RecordPair | None) -> str:
     """What the binary side of a function holds, as the end of a sentence."""
     if record is None:
         return "messages"
+    if record.framing == METADATA:
+        return f"{record.name} records: frame version, api key {record.type} and version as varints, then the message"
     if kind == "key":
         return f"keys of {record.name} records: int16 type {record.type}, then the key"
     return f"values of {record.name} records (type {record.type}): int16 version, then the value"
@@ -169,8 +177,10 @@ def _example(message: Message, record: RecordPair | None) -> dict[str, Any] | No
     if made is None:
         return None
     data, version = made.data, f", {made.version}"
-    if message.type not in _WITHOUT_PREFIX:
-        number = record.type if record is not None and message == record.key else made.version
+    if record is not None and record.framing == METADATA:
+        data, version = in_frame(record.type, made.version, data), ""
+    elif message.type not in NOT_STORED:
+        number = record.type if record is not None and message == record.key_or_none else made.version
         data, version = framed(number, data), ""
     return {
         "hex": textwrap.wrap(data.hex(), _HEX_DIGITS),

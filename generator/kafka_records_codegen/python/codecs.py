@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Final, Literal
 
-from kafka_records_codegen.model.messages import Field, Folder, Message, Model, Struct
+from kafka_records_codegen.model.messages import Field, Folder, Message, Model, RecordPair, Struct
 from kafka_records_codegen.model.units import Unit, pages
 from kafka_records_codegen.python import names
 from kafka_records_codegen.python.message_functions import reading_functions, writing_functions
@@ -73,7 +73,7 @@ class _Modules:
         return f"{self._folder.path}/{module}.py".lstrip("/")
 
     def _main(self, uses: Uses, functions: list[str], parts: list[_Part]) -> str:
-        messages = self._unit.messages
+        messages, record = self._unit.messages, self._unit.record
         classes = [_class(message, struct) for message in messages for struct in message.structs]
         fields = [field.schema for message in messages for struct in message.structs for field in struct.fields]
         uuids = uses.uuids | literals.uuid_names(fields) | {"Uuid" for field in fields if field.base == "uuid"}
@@ -86,8 +86,10 @@ class _Modules:
             needs_struct=uses.needs_struct,
             runtime_names=sorted(uses.runtime | {"as_bytes"}),
             uuid_names=literals.in_import_order(uuids),
-            exported=sorted(each["name"] for each in classes),
+            needs_standard_uuid=any(each["has_uuid"] for each in classes),
+            exported=sorted([*(each["name"] for each in classes), *([record.python_name] if record else [])]),
             classes=classes,
+            record=record and _record(record),
             functions=functions,
             parts=parts,
             messages=[self._message(message) for message in messages],
@@ -144,7 +146,7 @@ def _by_version(message: Message, verb: Verb) -> list[tuple[int, str]]:
 
 def _class(message: Message, struct: Struct) -> dict[str, Any]:
     is_message = struct is message.root
-    text = message.history if is_message and message.history else f"{struct.name} of {message.name}."
+    text = (message.history or f"The message {message.name}.") if is_message else f"{struct.name} of {message.name}."
     numbered = message.type in ("coordinator-key", "coordinator-value")
     return {
         "name": struct.python_name,
@@ -158,6 +160,17 @@ def _class(message: Message, struct: Struct) -> dict[str, Any]:
         "constant": upper_snake_case(message.name),
         "is_flexible": bool(message.flexible),
         "fields": [_field(message, field) for field in struct.fields],
+        "has_uuid": any(field.base == "uuid" for field in struct.fields),
+    }
+
+
+def _record(record: RecordPair) -> dict[str, Any]:
+    return {
+        "class": record.python_name,
+        "name": record.name,
+        "type": record.type,
+        "key": None if record.key_or_none is None else record.key.root.python_name,
+        "value": record.value.root.python_name,
     }
 
 
@@ -166,6 +179,7 @@ def _field(message: Message, field: Field) -> dict[str, str]:
     return {
         "name": field.python_name,
         "annotation": names.annotation(message, field),
+        "parameter": names.parameter(message, field),
         "default": literals.literal(message, field.schema),
         "comment": f"{field.name}: {field.type}, versions {field.spec_versions}{tag}",
         "about": docstring(one_line(field.about), 4),

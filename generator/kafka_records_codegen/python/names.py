@@ -74,3 +74,9 @@ def annotation(message: Message, field: Field) -> str:
     if field.is_array:
         text = f"tuple[{text}, ...]"
     return f"{text} | None" if field.can_be_null else text
+
+
+def parameter(message: Message, field: Field) -> str:
+    """The type of what a constructor takes for the attribute: for a uuid, one of the standard library too."""
+    text = annotation(message, field)
+    return text if field.base != "uuid" else text.replace("Uuid", "Uuid | _UUID")

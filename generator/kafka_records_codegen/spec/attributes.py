@@ -13,7 +13,7 @@ from typing import Final, Literal, cast, get_args
 
 from kafka_records_codegen.spec.element import INT16, INT32, MESSAGE_NAME, MESSAGE_NAME_RULE, AttributeReader, Element
 from kafka_records_codegen.spec.json_text import Node, leading_comment, parse
-from kafka_records_codegen.spec.suggestions import camel_case, type_like
+from kafka_records_codegen.spec.suggestions import camel_case, element_of, type_like
 from kafka_records_codegen.spec.versions import Versions
 from kafka_records_codegen.spec.violations import SpecText
 from kafka_records_runtime.schema import PRIMITIVES
@@ -214,7 +214,7 @@ class _Reader(AttributeReader):
         elif base == "records" and is_array:
             self.refuse("type", "there are no arrays of records")
         elif base not in PRIMITIVES and _STRUCT_NAME.fullmatch(base) is None:
-            meant = type_like(text, structs | {camel_case(base)} if self.has("fields") else structs)
+            meant = type_like(text, structs | {camel_case(element_of(text))} if self.has("fields") else structs)
             hint = f"it is {_TYPE_RULE}" if meant is None else f"did you mean {meant}?"
             self.refuse("type", f"unknown type {text!r}; {hint}")
         return FieldType(base, is_array)

@@ -18,7 +18,10 @@ from kafka_records_codegen.spec.violations import SpecText
 NOTES: Final = "_notes.json"
 """The file of a folder that holds its notes and no message."""
 
-_NOTES: Final = ("retiredTypes", "versionNotes", "newerAsHighest", "enums")
+FRAMINGS: Final = ("coordinator", "metadata", "none")
+"""How the records of a folder begin. With `none` its messages are no records of a topic."""
+
+_NOTES: Final = ("framing", "retiredTypes", "versionNotes", "newerAsHighest", "enums")
 _ENUM_NAME: Final = re.compile(r"[A-Z][A-Za-z0-9]*")
 _VALUE_NAME: Final = re.compile(r"[A-Z][A-Z0-9_]*")
 
@@ -61,8 +64,9 @@ class EnumSpec(Element):
 
 @dataclass(frozen=True)
 class NotesSpec(Element):
-    """The notes of a folder as the file has them."""
+    """The notes of a folder as the file has them. `framing` is None if the file has none."""
 
+    framing: str | None
     retired_types: tuple[RetiredTypeSpec, ...]
     version_notes: tuple[VersionNoteSpec, ...]
     newer_as_highest: tuple[Element, ...]
@@ -79,6 +83,7 @@ def read_notes(source: SpecText) -> NotesSpec | None:
         return None
     reader = AttributeReader(source, node, "", _NOTES, "a file of notes")
     return NotesSpec(
+        framing=reader.choice("framing", FRAMINGS),
         retired_types=reader.children("retiredTypes", _read_retired_type),
         version_notes=reader.children("versionNotes", _read_version_note),
         newer_as_highest=reader.texts("newerAsHighest"),

@@ -22,12 +22,17 @@ _BETWEEN_WORDS: Final = re.compile(r"[_\-. ]+")
 
 def type_like(text: str, structs: Collection[str] = ()) -> str | None:
     """The type that `text` means, which is no type or an undefined struct. `structs` are the defined ones."""
-    array = _ARRAY.fullmatch(text)
-    base = text if array is None else array["before"] or array["behind"] or array["around"] or ""
-    meant = _base_like(base.strip(), structs)
-    if meant is None or array is None:
+    base = element_of(text)
+    meant = _base_like(base, structs)
+    if meant is None or base == text.strip():
         return meant
     return None if meant == "records" else f"[]{meant}"
+
+
+def element_of(text: str) -> str:
+    """What is left of `text` without the brackets of an array, wherever they stand: `Item` of `Item[]`."""
+    array = _ARRAY.fullmatch(text)
+    return (text if array is None else array["before"] or array["behind"] or array["around"] or "").strip()
 
 
 def _base_like(base: str, structs: Collection[str]) -> str | None:

@@ -10,7 +10,7 @@ them). docs/columns-inside.md shows how it works inside.
 
 from kafka_records_engine.columns._arrow_types import ARROW_TYPES, UNKNOWN_TAGS_TYPE, arrow_type, record_arrow_type
 from kafka_records_engine.columns._assembly import Columns
-from kafka_records_engine.columns._decoding import decode_behind_int16, decode_column
+from kafka_records_engine.columns._decoding import decode_behind_int16, decode_column, decode_framed
 from kafka_records_engine.columns._record_columns import RecordColumns, decode_record_columns
 from kafka_records_engine.columns.arrow_arrays import TooMuchForOneArray
 from kafka_records_engine.columns.type_mapping import UnsupportedType
@@ -25,6 +25,7 @@ __all__ = [
     "arrow_type",
     "decode_behind_int16",
     "decode_column",
+    "decode_framed",
     "decode_record_columns",
     "record_arrow_type",
 ]

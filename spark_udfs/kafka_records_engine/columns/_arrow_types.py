@@ -71,5 +71,9 @@ def arrow_type(message: MessageSchema, unknown_tags: bool = False) -> pa.StructT
 
 
 def record_arrow_type(record: RecordSchema, unknown_tags: bool = False) -> pa.StructType:
-    """The column of a record: `struct<key: …, value: …>`; either is null where there is none or it is unreadable."""
-    return pa.struct([("key", arrow_type(record.key, unknown_tags)), ("value", arrow_type(record.value, unknown_tags))])
+    """The column of a record: `struct<key: …, value: …>`; either is null where there is none or it is unreadable.
+
+    A metadata record has no key: `struct<value: …>`.
+    """
+    messages = {"key": record.key_or_none, "value": record.value}
+    return pa.struct([(name, arrow_type(each, unknown_tags)) for name, each in messages.items() if each is not None])

@@ -18,6 +18,7 @@ from kafka_records_engine.columns.walker_values import ToPlain, holds_unknown_ta
 from kafka_records_engine.numpy_types import FLAGS, INT64, INTEGERS
 from kafka_records_runtime import walker
 from kafka_records_runtime.errors import DecodeError, FramingError, UnsupportedVersion
+from kafka_records_runtime.framing import bytes_behind
 from kafka_records_runtime.layout import versions_of
 from kafka_records_runtime.schema import MessageSchema
 
@@ -63,6 +64,23 @@ def decode_rows(
     for version, chosen in split(rows, versions):
         out.add(piece, chosen, version, skip)
     return out.columns()
+
+
+def refuse_bytes_behind(message: MessageSchema, piece: ColumnPiece, rows: INT64, versions: INT64, out: Columns) -> None:
+    """Make errors of the rows that have bytes behind their messages. `piece` begins with the messages; `versions` has
+    one for each of the `rows` that were decoded."""
+    longer = out.bytes_left[rows] != 0
+    if not longer.any():
+        return
+    places = np.arange(len(piece))
+    for row, version in zip(rows[longer].tolist(), versions[longer].tolist(), strict=True):
+        left = int(out.bytes_left[row])
+        used = int(piece.ends[row] - piece.starts[row]) - left
+        out.errors[row] = bytes_behind(message, version, used, left)
+        places[row] = -1
+    out.bytes_left = np.zeros(len(piece), np.int64)
+    out.has_unknown_tags = out.has_unknown_tags & (places >= 0)
+    out.values = at(out.values, places)
 
 
 def split(rows: INT64, numbers: INTEGERS) -> Iterator[tuple[int, INT64]]:

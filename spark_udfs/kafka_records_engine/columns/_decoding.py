@@ -9,10 +9,17 @@ import numpy as np
 import pyarrow as pa
 
 from kafka_records_engine.columns._arrow_types import arrow_type
-from kafka_records_engine.columns._assembly import Columns, decode_rows
+from kafka_records_engine.columns._assembly import Columns, decode_rows, refuse_bytes_behind
 from kafka_records_engine.columns._pieces import ColumnPiece, pieces
 from kafka_records_engine.columns.arrow_arrays import flags, joined
-from kafka_records_engine.columns.framing_in_columns import PREFIX_BYTES, prefixes
+from kafka_records_engine.columns.framing_in_columns import (
+    PREFIX_BYTES,
+    FrameNumbers,
+    api_keys,
+    behind,
+    frame_versions,
+    prefixes,
+)
 from kafka_records_engine.numpy_types import INT16, INT64, INTEGERS
 from kafka_records_runtime.errors import FramingError
 from kafka_records_runtime.framing import unframed_value
@@ -130,6 +137,24 @@ def _decode_behind_int16(
     for row in short.tolist():
         columns.errors[row] = too_short(int(piece.ends[row] - piece.starts[row]))
     return columns
+
+
+def decode_framed(message: MessageSchema, data: Any, api_key: int, *, unknown_tags: bool = False) -> Iterator[Columns]:
+    """Decode the values of metadata records of one type; values of other types are null, and no error.
+
+    `data` is as in `decode_column`; one Columns comes for each of its chunks, and several for a chunk of more than
+    2 GiB.
+    """
+    for piece in pieces(data):
+        found = api_keys(piece, piece.present())
+        errors = found.errors
+        own = found.numbers == api_key
+        found = frame_versions(piece, FrameNumbers(found.rows[own], found.numbers[own], found.ends[own]))
+        bodies = behind(piece, found)
+        columns = decode_rows(message, bodies, found.rows, found.numbers, 0, unknown_tags)
+        refuse_bytes_behind(message, bodies, found.rows, found.numbers, columns)
+        columns.errors |= errors | found.errors
+        yield columns
 
 
 def _joined(found: list[Columns], kind: pa.StructType) -> Columns:

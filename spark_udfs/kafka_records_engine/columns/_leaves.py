@@ -148,7 +148,7 @@ def raw_bytes(elements: ElementSet, slices: Slices, valid: FLAGS | None) -> pa.A
 
 
 def texts(elements: ElementSet, slices: Slices, valid: FLAGS | None) -> pa.Array:
-    """String array of the slices of elements; elements whose bytes are no UTF-8 die."""
+    """String array of the slices of elements; elements whose bytes are not UTF-8 die."""
     offsets, content = _copied(elements, slices)
     if content.size and np.frombuffer(content, np.uint8).max() >= 0x80:
         wrong = _not_utf8(pa.Array.from_buffers(pa.binary(), len(elements), [None, offsets, content]))
@@ -162,7 +162,7 @@ _FEW: Final = 8
 
 
 def _not_utf8(raw: pa.Array, first: int = 0) -> list[int]:
-    """The elements of a binary array that are no UTF-8. What Arrow refuses is halved until few are left."""
+    """The elements of a binary array that are not UTF-8. What Arrow refuses is halved until few are left."""
     try:
         raw.cast(pa.string())
     except pa.ArrowInvalid:

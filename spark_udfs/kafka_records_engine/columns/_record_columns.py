@@ -1,8 +1,7 @@
-"""Records of a coordinator topic as columns: keys and values of many rows, of whatever types they are.
+"""Records of a topic as columns: keys and values of many rows, of whatever types they are.
 
-A key is an int16 record type and the key at version 0, a value an int16 version and the value at that version. The
-rules are those of `kafka_records_runtime.framing.read_record`, with one difference that tables need: a record whose
-value cannot be decoded still gives its key.
+The rules are those of `kafka_records_runtime.record_reading.read_record`, with one difference that tables need: a
+record whose value cannot be decoded still gives its key.
 """
 
 from __future__ import annotations
@@ -16,14 +15,29 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from kafka_records_engine.columns._arrow_types import record_arrow_type
-from kafka_records_engine.columns._assembly import Columns, decode_rows, split
+from kafka_records_engine.columns._assembly import Columns, decode_rows, refuse_bytes_behind, split
 from kafka_records_engine.columns._pieces import ColumnPiece, numbered, pieces
 from kafka_records_engine.columns.arrow_arrays import joined as concatenated
 from kafka_records_engine.columns.arrow_arrays import structs, validity, without_inner_nulls
-from kafka_records_engine.columns.framing_in_columns import PREFIX_BYTES, prefixes
+from kafka_records_engine.columns.framing_in_columns import (
+    PREFIX_BYTES,
+    FrameNumbers,
+    api_keys,
+    behind,
+    frame_versions,
+    prefixes,
+)
 from kafka_records_engine.numpy_types import FLAGS, INT16, INT64
 from kafka_records_runtime.errors import DecodeError, FramingError
-from kafka_records_runtime.framing import KEY_VERSION, unframed_key, unframed_value
+from kafka_records_runtime.framing import (
+    KEY_VERSION,
+    METADATA,
+    framing_of,
+    start_frame,
+    unframed_key,
+    unframed_value,
+    unknown_api_key,
+)
 from kafka_records_runtime.schema import RecordSchema
 
 
@@ -33,7 +47,8 @@ class RecordColumns:
 
     `record_type` counts only where `has_type` is true, `value_version` only where `has_version` is. `is_known` says
     that the type has a schema. `records` has a column `struct<key, value>` for each type with a schema that any row
-    has; it is null in rows of other types and of keys that cannot be decoded. `key_left` and `value_left` count the
+    has; it is null in rows of other types and of keys that cannot be decoded. (Metadata records have `struct<value>`,
+    which is null where the value cannot be decoded.) `key_left` and `value_left` count the
     bytes behind key and value. The other attributes are as in `Columns`.
     """
 
@@ -65,7 +80,8 @@ def decode_record_columns(
     schemas
         The records by type: `RECORDS` of a generated `schemas.<folder>` module.
     keys, values
-        Arrays of the same length, of any layout that `decode_column` takes. A null value is a tombstone.
+        Arrays of the same length, of any layout that `decode_column` takes. A null value is a tombstone; in metadata
+        framing every key is null, and no value.
     is_record
         Flags, in anything that numpy takes for an array: which rows are records. The others, such as control records,
         are not looked at and say nothing in any column. By default all rows are records.
@@ -103,7 +119,8 @@ def decode_record_columns(
             ),
             unknown_tags,
         )
-    return _RecordReading(schemas, key_piece, value_piece, unknown_tags).run(looked_at)
+    kind = _MetadataReading if framing_of(schemas) == METADATA else _RecordReading
+    return kind(schemas, key_piece, value_piece, unknown_tags).run(looked_at)
 
 
 def _whole(column: pa.Array) -> ColumnPiece | None:
@@ -174,7 +191,7 @@ class _RecordReading:
         self._note(values)
         out.value_bytes_left = values.bytes_left if is_all else out.value_bytes_left + values.bytes_left
         kind = record_arrow_type(schema, self._unknown_tags)
-        out.records[schema.type] = _pairs(kind, keys.values, values.values, rows)
+        out.records[schema.type] = _structs(kind, [keys.values, values.values], rows)
 
     def _note(self, columns: Columns) -> None:
         out = self._out
@@ -182,6 +199,56 @@ class _RecordReading:
         for row, names in columns.leniencies.items():
             out.leniencies[row] = out.leniencies.get(row, []) + names
         out.has_unknown_tags |= columns.has_unknown_tags
+
+
+class _MetadataReading(_RecordReading):
+    """The records of metadata framing."""
+
+    def run(self, looked_at: FLAGS) -> RecordColumns:
+        out = self._out
+        rows = np.flatnonzero(looked_at)
+        is_odd = np.ones(len(looked_at), np.bool_) if self._keys.valid is None else self._keys.valid.copy()
+        if self._values.valid is not None:
+            is_odd |= ~self._values.valid
+        for row in rows[is_odd[rows]].tolist():
+            self._refuse(row)
+        found = api_keys(self._values, rows[~is_odd[rows]])
+        out.errors |= found.errors
+        rows, types = found.rows, found.numbers
+        _put(out.record_type, rows, types)
+        _put(out.has_type, rows, True)
+        known = np.isin(types, list(self._schemas))
+        for row in rows[~known].tolist():
+            out.errors[row] = unknown_api_key(self._values.row(row))
+        found = frame_versions(self._values, FrameNumbers(rows[known], types[known], found.ends[known]))
+        out.errors |= found.errors
+        _put(out.is_known, rows[known], True)
+        _put(out.value_version, found.rows, found.numbers)
+        _put(out.has_version, found.rows, True)
+        bodies = behind(self._values, found)
+        of_rows = out.record_type[found.rows]
+        for number, chosen in split(found.rows, of_rows):
+            self._messages(self._schemas[number], bodies, chosen, found.numbers[of_rows == number])
+        return out
+
+    def _refuse(self, row: int) -> None:
+        """Note why a record with a key, or without a value, cannot be read."""
+        valid = self._keys.valid
+        key = self._keys.row(row) if valid is None or valid[row] else None
+        try:
+            start_frame(key, None)
+        except FramingError as error:
+            self._out.errors[row] = error
+
+    def _messages(self, schema: RecordSchema, bodies: ColumnPiece, rows: INT64, versions: INT64) -> None:
+        out = self._out
+        values = decode_rows(schema.value, bodies, rows, versions, 0, self._unknown_tags)
+        refuse_bytes_behind(schema.value, bodies, rows, versions, values)
+        self._note(values)
+        if values.errors:
+            rows = rows[~np.isin(rows, list(values.errors))]
+        kind = record_arrow_type(schema, self._unknown_tags)
+        out.records[schema.type] = _structs(kind, [values.values], rows)
 
 
 def _put(vector: NDArray[Any], rows: INT64, values: Any) -> None:
@@ -192,14 +259,14 @@ def _put(vector: NDArray[Any], rows: INT64, values: Any) -> None:
         vector[rows] = values
 
 
-def _pairs(kind: pa.StructType, keys: pa.StructArray, values: pa.StructArray, rows: INT64) -> pa.StructArray:
-    """`struct<key, value>` in `rows`, null in all others."""
-    count = len(keys)
+def _structs(kind: pa.StructType, messages: list[pa.StructArray], rows: INT64) -> pa.StructArray:
+    """A struct of key and value in `rows`, null in all others."""
+    count = len(messages[0])
     if len(rows) == count:
-        return structs(kind, [keys, values], count)
+        return structs(kind, messages, count)
     valid = np.zeros(count, np.bool_)
     valid[rows] = True
-    return pa.Array.from_buffers(kind, count, [validity(valid)], children=[keys, values])
+    return pa.Array.from_buffers(kind, count, [validity(valid)], children=messages)
 
 
 def _joined(

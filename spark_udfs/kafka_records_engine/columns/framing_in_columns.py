@@ -1,8 +1,10 @@
-"""Framing (`kafka_records_runtime.framing`) for many rows at a time: the int16 that each key or value starts with."""
+"""Framing (`kafka_records_runtime.framing`) for many rows at a time: the int16 that each key or value starts with, and
+the frames of metadata records."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field, replace
 from functools import reduce
 from typing import Final
 
@@ -10,10 +12,21 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from kafka_records_engine.columns._cursor import RowBlock
+from kafka_records_engine.columns._cursor import Cursor, RowBlock
 from kafka_records_engine.columns._pieces import ColumnPiece, pieces
+from kafka_records_engine.columns.arrow_arrays import flags
 from kafka_records_engine.numpy_types import FLAGS, INT16, INT64
-from kafka_records_runtime.framing import PREFIX, message_start
+from kafka_records_runtime.errors import FramingError
+from kafka_records_runtime.framing import (
+    FRAME_VERSION,
+    METADATA,
+    MOST_IN_FRAME,
+    PREFIX,
+    Framing,
+    end_frame,
+    message_start,
+    start_frame,
+)
 
 PREFIX_BYTES: Final = PREFIX.size
 """The bytes before each message."""
@@ -66,6 +79,84 @@ def messages(column: pa.Array) -> pa.Array:
     # Without an end, Arrow 26 refuses some columns: "Negative buffer resize".
     longest = pc.max(pc.binary_length(column)).as_py() or 0
     return pc.binary_slice(column, PREFIX_BYTES, max(longest, PREFIX_BYTES))
+
+
+# -- the frames of metadata records ------------------------------------------------------------------------------------
+
+
+@dataclass
+class FrameNumbers:
+    """A number out of the frames of some rows: of `rows`, in order, `numbers` and where the next byte is (`ends`).
+
+    `errors` says of the other rows that were asked for why they have none.
+    """
+
+    rows: INT64
+    numbers: INT64
+    ends: INT64
+    errors: dict[int, FramingError] = field(default_factory=dict)
+
+
+def api_keys(piece: ColumnPiece, rows: INT64) -> FrameNumbers:
+    """The api keys of some values, none of which is null."""
+    starts, ends = piece.of(rows)
+    cursor = Cursor(RowBlock(piece.buffer, piece.data, len(rows)), starts, ends)
+    is_known = cursor.uvarints() == FRAME_VERSION
+    return _numbers(cursor, rows, is_known, lambda row: start_frame(None, piece.row(row)))
+
+
+def frame_versions(piece: ColumnPiece, found: FrameNumbers) -> FrameNumbers:
+    """The versions that follow the api keys in `found`."""
+    rows = found.rows
+    cursor = Cursor(RowBlock(piece.buffer, piece.data, len(rows)), found.ends, piece.ends[rows])
+    starts = dict(zip(rows.tolist(), (found.ends - piece.starts[rows]).tolist(), strict=True))
+    return _numbers(cursor, rows, np.ones(len(rows), np.bool_), lambda row: end_frame(piece.row(row), starts[row]))
+
+
+def _numbers(cursor: Cursor, rows: INT64, is_good: FLAGS, read: Callable[[int], tuple[int, int]]) -> FrameNumbers:
+    """The next number of each row; `read` says what is wrong with a row without one."""
+    numbers = cursor.uvarints()
+    is_good = is_good & ~cursor.block.failed & (numbers <= MOST_IN_FRAME)
+    if is_good.all():
+        return FrameNumbers(rows, numbers, cursor.pos)
+    errors = {}
+    for row in rows[~is_good].tolist():
+        try:
+            read(row)
+        except FramingError as error:
+            errors[row] = error
+    return FrameNumbers(rows[is_good], numbers[is_good], cursor.pos[is_good], errors)
+
+
+def behind(piece: ColumnPiece, found: FrameNumbers) -> ColumnPiece:
+    """The piece with the rows in `found` beginning behind their numbers."""
+    starts = piece.starts.copy()
+    starts[found.rows] = found.ends
+    return replace(piece, starts=starts)
+
+
+def type_column(framing: Framing, keys: pa.Array, values: pa.Array) -> tuple[INT16, FLAGS]:
+    """The record type of each row, and which rows have one. The others have 0."""
+    if framing != METADATA:
+        return prefix_column(keys)
+    types = frame_numbers(keys, values)[0]
+    return types.fill_null(0).to_numpy(), flags(types.is_valid())
+
+
+def frame_numbers(keys: pa.Array, values: pa.Array) -> tuple[pa.Array, pa.Array]:
+    """The api key and the version of each row, null for those that cannot be read and where there is a key."""
+    count = len(keys)
+    numbers, lacks = np.zeros((2, count), np.int16), np.ones((2, count), np.bool_)
+    first = 0
+    for piece in pieces(values):
+        types = api_keys(piece, piece.present())
+        for place, found in enumerate((types, frame_versions(piece, types))):
+            numbers[place, first + found.rows] = found.numbers
+            lacks[place, first + found.rows] = False
+        first += len(piece)
+    lacks |= flags(keys.is_valid())
+    types_array, versions = (pa.array(numbers[place], mask=lacks[place]) for place in (0, 1))
+    return types_array, versions
 
 
 def begins_with(keys: pa.Array, texts: Iterable[bytes]) -> pa.BooleanArray:

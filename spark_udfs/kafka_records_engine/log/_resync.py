@@ -68,6 +68,21 @@ def zeros_end(file: Readable, position: int) -> int:
     return position
 
 
+def zeros_start(file: Readable) -> int:
+    """Where the zeros start that a file ends with; the length of the file if it ends with another byte."""
+    end = length_of(file)
+    size = _FIRST_WINDOW
+    while end:
+        position = max(end - size, 0)
+        file.seek(position)
+        block = file.read(end - position).rstrip(b"\0")
+        if block:
+            return position + len(block)
+        end = position
+        size = min(2 * size, _LARGEST_WINDOW)
+    return 0
+
+
 class FoundBatch(NamedTuple):
     """A whole entry with a right CRC."""
 

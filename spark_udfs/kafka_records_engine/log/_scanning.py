@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from kafka_records_engine.findings import Finding, OnFinding, in_file
 from kafka_records_engine.log._faults import refused
 from kafka_records_engine.log._resync import SMALLEST, TO_MAGIC, BatchSearch, length_of, wrong_offset, zeros_end
-from kafka_records_engine.log._suspects import HasSize, Stands, Suspects
+from kafka_records_engine.log._suspects import HasSize, IsCut, Stands, Suspects
 from kafka_records_engine.log.batches import ENTRY_HEAD, SMALLEST_SIZES, read_head
 from kafka_records_engine.log.crc import crc32, crc32c
 from kafka_records_engine.log.opened import Readable, SegmentFile
@@ -106,7 +106,7 @@ class _Cutter:
         self._is_last = is_last
         self._on_finding = on_finding
         self._search = BatchSearch(file, base_offset)
-        self._suspects = Suspects(file, base_offset, self._search)
+        self._suspects = Suspects(file, base_offset, self._search, is_last)
         self._follows_right = True
         """Whether the entry before the next one has a right CRC."""
         self._reach = _EVERYTHING
@@ -165,6 +165,8 @@ class _Cutter:
                 continue
             if isinstance(verdict, HasSize):
                 finding, resume = self._wrong_size(position + start, verdict.size), position + start + verdict.size
+            elif isinstance(verdict, IsCut):
+                finding, resume = self._cut_short(position + start, verdict.end), length_of(self._file)
             else:
                 head = self._head(position + start)
                 finding, resume = self._skipped(position + start, head, verdict.what, verdict.found), verdict.found
@@ -217,44 +219,56 @@ class _Cutter:
         if not head.strip(b"\0") and zeros_end(self._file, position) >= length:
             self._only_zeros(position, left)
             return None
-        torn = trouble is None
-        trouble = wrong_offset(head[:8], self._base_offset) or trouble
-        what = trouble or _torn(head, left)
-        found = self._search.next_batch(position + 1) if trouble else self._suspects.behind_torn(position)
+        wrong = wrong_offset(head[:8], self._base_offset)
+        what = wrong or trouble or _torn(head, left)
+        found = self._suspects.next_behind(position)
         if found is not None:
             self._on_finding(self._skipped(position, head, what, found.position))
             return found.position
+        is_start = position == 0 and (wrong or trouble) is not None
         size = (
-            self._suspects.true_size(position) if len(head) > ENTRY_HEAD and (trouble is None or not position) else None
+            self._suspects.true_size(position)
+            if len(head) > ENTRY_HEAD and (not (wrong or trouble) or not position)
+            else None
         )
         if size is not None:
             self._on_finding(self._wrong_size(position, size))
             return position + size
+        cut = None if is_start else self._suspects.cut_at(position)
+        if cut is not None:
+            self._on_finding(self._cut_short(position, cut))
+            return None
         if self._search.is_used_up:
             what += ", and so many places look like a batch that the search for the next one was given up"
-        unread = f"{plural(left, 'byte')} not read"
-        offset = self._offset(head)
-        if position == 0 and trouble is not None:
+        elif not (wrong or trouble) and self._is_last:
+            what += ", and these are not the beginning of a batch"
+        if is_start:
+            unread = f"{plural(left, 'byte')} not read"
             self._on_finding(in_file(self._path, 0, None, f"not a log segment: {what}", unread, bytes=left))
-        elif self._is_last and torn and trouble is None:
-            consequence = f"an append that was cut short, {unread}"
-            self._on_finding(in_file(self._path, position, offset, what, consequence, "note", bytes=left))
         else:
             consequence = f"{plural(left, 'byte')} to the end of the file not read, an unknown number of records"
-            self._on_finding(in_file(self._path, position, offset, what, consequence, bytes=left))
+            self._on_finding(in_file(self._path, position, self._offset(head), what, consequence, bytes=left))
         return None
 
+    def _cut_short(self, position: int, end: int) -> Finding:
+        """The note about an append at `position` that was cut short at byte `end`."""
+        left = length_of(self._file) - position
+        head = self._head(position)[: end - position]
+        what = _torn(head, end - position)
+        if end < position + left:
+            what += " and then nothing but zeros"
+        consequence = f"an append that was cut short, {plural(left, 'byte')} not read"
+        return in_file(self._path, position, self._offset(head), what, consequence, "note", bytes=left)
+
     def _only_zeros(self, position: int, left: int) -> None:
-        if position or self._is_last:
-            what, consequence = (
-                "nothing but zeros from here on",
-                f"pre-allocated, {plural(left, 'byte')} without records",
-            )
+        if self._is_last:
+            what = "nothing but zeros from here on"
+            consequence = f"pre-allocated, {plural(left, 'byte')} without records"
             self._on_finding(in_file(self._path, position, None, what, consequence, "note", bytes=left))
             return
-        what = "nothing but zeros in a file that is not the last of its log"
+        what = "nothing but zeros from here on, in a file that is not the last of its log"
         consequence = f"{plural(left, 'byte')} not read, an unknown number of records"
-        self._on_finding(in_file(self._path, 0, None, what, consequence, bytes=left))
+        self._on_finding(in_file(self._path, position, None, what, consequence, bytes=left))
 
     def _head(self, position: int) -> bytes:
         self._file.seek(position)

@@ -13,7 +13,15 @@ from dataclasses import dataclass
 from struct import Struct
 from typing import Final
 
-from kafka_records_engine.log._resync import BatchSearch, FoundBatch, length_of, offset_bounds, wrong_offset
+from kafka_records_engine.log._entry_content import EntryContent
+from kafka_records_engine.log._resync import (
+    BatchSearch,
+    FoundBatch,
+    length_of,
+    offset_bounds,
+    wrong_offset,
+    zeros_start,
+)
 from kafka_records_engine.log.batches import ENTRY_HEAD, RECORDS_AT, SMALLEST_SIZES, read_head, records_end
 from kafka_records_engine.log.opened import Readable
 
@@ -23,8 +31,11 @@ _BITS: Final = 31
 """Bits of a size that may be flipped: all but the sign."""
 _MOST_HOPS: Final = 100
 """The content of a record does not look like N entries in a row."""
+_INSIDE: Final = "what looks like another batch stands inside it"
 _MOST_ZEROS: Final = 4
 """At most N zeros may end compressed records."""
+_ZEROS_OF_BATCHES: Final = 16
+"""Complete batches end with fewer zeros than this: an empty list, a version, a count of headers."""
 _MOST_LOOKED_THROUGH: Final = 64 * 1024 * 1024
 """The search for the end of the last batch looks at the last N bytes of a file."""
 
@@ -51,17 +62,28 @@ class HasSize:
     size: int
 
 
-Verdict = Stands | Swallows | HasSize
+@dataclass(frozen=True, slots=True)
+class IsCut:
+    """The entry is an append to a pre-allocated file that was cut short: from byte `end` on the file has only zeros."""
+
+    end: int
+
+
+Verdict = Stands | Swallows | HasSize | IsCut
 
 
 class Suspects:
     """Judges the entries of one file; the caller asks in the order of the file."""
 
-    def __init__(self, file: Readable, base_offset: int | None, search: BatchSearch) -> None:
+    def __init__(self, file: Readable, base_offset: int | None, search: BatchSearch, is_last: bool) -> None:
+        """`is_last`: the log ends with this file, so its last append may be cut short."""
         self._file = file
         self._base_offset = base_offset
         self._low, self._high = offset_bounds(base_offset)
         self._search = search
+        self._is_last = is_last
+        self._contents: EntryContent | None = None
+        self._zeros: int | None = None
         self._followed = 0
         """Entries follow one another up to this byte, whether their CRCs are right or wrong."""
         self._sound: tuple[int, bool] = -1, False
@@ -78,17 +100,28 @@ class Suspects:
         stops = self._stops(end, found) or end
         if found is None:
             size = self.true_size(start) if follows_right and stops < length_of(self._file) else None
+            if size is not None:
+                return HasSize(size)
+            cut = self._cut_before(start, end)
+            if cut is not None:
+                return IsCut(cut)
             self._followed = stops
-            return Stands() if size is None else HasSize(size)
+            return Stands()
         if stops == found.position:
             self._followed = stops
             return Stands()
         if not self._search.is_batch(start, found.position - start):
-            if found.position >= end and (follows_right or self._offset(start) is not None):
-                self._followed = stops
-                return Stands()
-            if found.position < end and not self._is_behind(start, end, found):
-                return Stands("what looks like another batch stands inside it")
+            if found.position >= end:
+                if follows_right or self._offset(start) is not None:
+                    self._followed = stops
+                    return Stands()
+            elif self._holds(start, found):
+                inside = self._behind_content(start, found)
+                if inside is None or inside.position >= end:
+                    return Stands(_INSIDE)
+                found = inside
+            elif self._holds(start, found) is None and not self._is_behind(start, end, found):
+                return Stands(_INSIDE)
         return self._swallows(end, found)
 
     def swallows(self, start: int, end: int) -> Swallows | None:
@@ -106,16 +139,64 @@ class Suspects:
             what = f"at byte {end} of the file, where its size leads, no batch starts"
         return Swallows(found.position, f"its CRC is wrong, and {what}")
 
-    def behind_torn(self, start: int) -> FoundBatch | None:
-        """For an entry that claims more bytes than the file has: the first batch behind its head that is not the
-        content of its records."""
+    def next_behind(self, start: int) -> FoundBatch | None:
+        """For bytes at `start` that are no whole entry: the first batch behind them that is not the content of a record
+        which starts there."""
         found = self._search.next_batch(start + 1)
         if found is None or self._search.is_batch(start, found.position - start):
             return found
-        last = self._last_offset(start)
-        while found is not None and last is not None and self._offset(found.position, last + 1) is None:
+        return self._behind_content(start, found)
+
+    def _behind_content(self, start: int, found: FoundBatch | None) -> FoundBatch | None:
+        """The first batch from `found` on that is not the content of the entry at `start`, as far as that shows."""
+        while found is not None and self._holds(start, found):
             found = self._search.next_batch(found.end)
         return found
+
+    def _holds(self, start: int, found: FoundBatch) -> bool | None:
+        """Whether `found` is the content of the entry at `start`; None if that cannot be told, because more than its
+        head is damaged."""
+        if self._contents is None or self._contents.start != start:
+            self._contents = EntryContent(self._file, start, length_of(self._file), self._search.spend)
+        return self._contents.covers(found.position, found.end)
+
+    def cut_at(self, start: int) -> int | None:
+        """Where an append ends that was cut short, if the log ends with it: the bytes from `start` on are the beginning
+        of a batch, and behind them are no bytes or only zeros. None if they are damaged.
+
+        The caller has found no batch behind `start`, and no size with which the CRC is right."""
+        if not self._is_last or self._search.is_used_up:
+            return None
+        length = length_of(self._file)
+        if self._is_beginning(start, length):
+            return length
+        zeros = self._zeros_start()
+        is_possible = zeros - start < RECORDS_AT or self._contents_up_to(start, length).extent().state == "broken"
+        return zeros if zeros < length and is_possible and self._is_beginning(start, zeros) else None
+
+    def _cut_before(self, start: int, end: int) -> int | None:
+        """As `cut_at`, for an entry that claims to end at byte `end` of a file which goes on behind it."""
+        if not self._is_last or self._search.is_used_up or end >= length_of(self._file):
+            return None
+        zeros = self._zeros_start()
+        if not start < zeros < end:
+            return None
+        whole = self._contents_up_to(start, length_of(self._file)).extent()
+        if zeros - start >= RECORDS_AT and whole.state == "whole" and whole.end - zeros < _ZEROS_OF_BATCHES:
+            return None
+        return zeros if self._is_beginning(start, zeros) else None
+
+    def _is_beginning(self, start: int, end: int) -> bool:
+        fits = wrong_offset(self._read(start, min(end - start, 8)), self._base_offset) is None
+        return fits and self._contents_up_to(start, end).is_beginning()
+
+    def _contents_up_to(self, start: int, end: int) -> EntryContent:
+        return EntryContent(self._file, start, end, self._search.spend)
+
+    def _zeros_start(self) -> int:
+        if self._zeros is None:
+            self._zeros = zeros_start(self._file)
+        return self._zeros
 
     def true_size(self, start: int) -> int | None:
         """The size that makes the CRC of the entry at `start` right; None if none of the likely ones does.
@@ -168,7 +249,10 @@ class Suspects:
 
     def _is_behind(self, start: int, end: int, found: FoundBatch) -> bool:
         """Whether the batch `found`, inside of an entry of which more than the size is damaged, is not the content of
-        its records: its offset is above theirs, and below that of the batch to which the size leads."""
+        its records: the size leads to no batch, or its offset is above theirs, and below that of the batch to which the
+        size leads."""
+        if end < length_of(self._file) and not self._size_at(end):
+            return True
         last = self._last_offset(start)
         if last is None:
             return True

@@ -27,9 +27,10 @@ MAX_DECOMPRESSED: Final = 256 * 1024 * 1024
 (`message.max.bytes`), so only a decompression bomb reaches this."""
 
 _PIECE: Final = 64 * 1024
-_XERIAL_HEAD: Final = bytes.fromhex("82534e4150505900")
-_XERIAL_HEAD_SIZE: Final = 16
-_SNAPPY_MOST_GAIN: Final = 22
+_FIRST_STEP: Final = 256
+XERIAL_HEAD: Final = bytes.fromhex("82534e4150505900")
+XERIAL_HEAD_SIZE: Final = 16
+SNAPPY_MOST_GAIN: Final = 22
 """A snappy copy element turns three bytes into at most 64."""
 
 
@@ -97,22 +98,27 @@ def _gzip(data: bytes) -> Iterator[bytes]:
     """Members one after another, as Java's GZIPInputStream reads them; bytes behind the last one are left alone."""
     if not data:
         raise _BrokenError("the gzip data is empty")
+    view = memoryview(data)
+    at = 0
     while True:
         member = zlib.decompressobj(wbits=31)
-        while not member.eof:
+        # zlib copies what it does not use, so it is given little at a time: a member may be empty.
+        step = _FIRST_STEP
+        is_done = False
+        while not is_done:
+            given = view[at : at + step]
             try:
-                piece = member.decompress(data, _PIECE)
+                piece = member.decompress(given, _PIECE)
             except zlib.error as error:
                 raise _BrokenError(f"the gzip data is broken: {str(error).removeprefix('Error -3 while ')}") from error
-            data = member.unconsumed_tail
+            is_done = member.eof
+            at += len(given) - len(member.unused_data if is_done else member.unconsumed_tail)
+            step = max(step // 2, _FIRST_STEP) if member.unconsumed_tail else min(2 * step, _PIECE)
             if piece:
                 yield piece
-            elif not data:
-                break
-        if not member.eof:
-            raise _BrokenError("the gzip data ends too early")
-        data = member.unused_data
-        if data[:2] != b"\x1f\x8b":
+            elif not given and not is_done:
+                raise _BrokenError("the gzip data ends too early")
+        if bytes(view[at : at + 2]) != b"\x1f\x8b":
             return
 
 
@@ -121,13 +127,13 @@ def _gzip(data: bytes) -> Iterator[bytes]:
 
 def _snappy(data: bytes, limit: int) -> Iterator[bytes]:
     """Blocks behind the 16-byte head of snappy-java, or, without that head, one bare block."""
-    if data[:8] != _XERIAL_HEAD:
+    if data[:8] != XERIAL_HEAD:
         yield _snappy_block(data, limit)
         return
-    position = _XERIAL_HEAD_SIZE
+    position = XERIAL_HEAD_SIZE
     while position < len(data):
-        if data[position : position + 8] == _XERIAL_HEAD:  # streams may follow one another
-            position += _XERIAL_HEAD_SIZE
+        if data[position : position + 8] == XERIAL_HEAD:  # streams may follow one another
+            position += XERIAL_HEAD_SIZE
             continue
         if position + 4 > len(data):
             raise _BrokenError("the snappy data ends inside the length of a block")
@@ -148,7 +154,7 @@ def _snappy_block(block: bytes, limit: int) -> bytes:
         shift += 7
         if block[at] < 0x80:
             break
-    if size > len(block) * _SNAPPY_MOST_GAIN:
+    if size > len(block) * SNAPPY_MOST_GAIN:
         raise _BrokenError(f"{len(block)} bytes of snappy data cannot hold the {size} bytes they claim")
     if size > limit:
         raise _BrokenError(f"it decompresses to more than {limit} bytes")

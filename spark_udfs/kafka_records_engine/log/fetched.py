@@ -16,7 +16,9 @@ import numpy as np
 from kafka_records_engine.findings import Finding, OnFinding
 from kafka_records_engine.log._blocks import BlockReader
 from kafka_records_engine.log._heads import Heads
+from kafka_records_engine.log._resync import BatchSearch
 from kafka_records_engine.log._scanning import PAD, Chunk, entries_of, nonsense_at, right_crcs
+from kafka_records_engine.log._suspects import Suspects
 from kafka_records_engine.log._transaction_index import Holes, OnHole
 from kafka_records_engine.log._vetting import Vetted
 from kafka_records_engine.log.opened import LogFile, OpenLog, SegmentFile
@@ -62,7 +64,7 @@ class RecordSets:
         self._holes = Holes(on_hole)
         self._told: dict[tuple[int | None, int], int] = {}
         """Recent findings by their batch, with the record set they came from."""
-        self._number = self._news = 0
+        self._number = self._news = self._repeats = 0
 
     def add_hole(self, after: int) -> None:
         """Say that records behind this offset were not read."""
@@ -72,7 +74,7 @@ class RecordSets:
     def take(self, data: bytes, place: str, position: int, log_end: int) -> Taken:
         """The content of a record set that was fetched at the offset `position` of a log that ends at `log_end`."""
         self._number += 1
-        self._news = 0
+        self._news = self._repeats = 0
         taken = self._sound(data, place, position, log_end)
         return self._careful(data, place, position, log_end) if taken is None else taken
 
@@ -108,7 +110,8 @@ class RecordSets:
         chunk = Chunk(whole, 0, entries[:count], sizes[:count], right[:count], {})
         vetted = Vetted(chunk, heads, np.arange(count), {})
         self._holes.look_at(vetted)
-        return Taken(int(lasts[count - 1]) + 1, self._rows([vetted], place))
+        rest = len(data) - end if count == len(entries) else 0
+        return Taken(int(lasts[count - 1]) + 1, self._rows([vetted], place), rest=rest)
 
     def _rows(self, chunks: list[Vetted], place: str) -> Iterator[Any]:
         reader = BlockReader(place, None, self._tell)
@@ -119,13 +122,10 @@ class RecordSets:
     # -- something is odd ----------------------------------------------------------------------------------------------
 
     def _careful(self, data: bytes, place: str, position: int, log_end: int) -> Taken:
-        whole = data + bytes(PAD)
-        _, end = entries_of(whole, 0, len(data))
-        if nonsense_at(whole, end, len(data)) is None:
-            # The broker sends a batch again that the limit of bytes cut off.
-            data = data[:end]
+        kept = _without_cut(data)
+        data, rest = kept, len(data) - len(kept)
         if not data:
-            return Taken(None, iter(()), is_cut=True)
+            return Taken(None, iter(()), is_cut=True, rest=rest)
         held = SegmentFile(place, None, cast(LogFile, _Held(data)), size=len(data))
         log = OpenLog(self._topic, self._partition, (held,), is_part=True, end=log_end)
         chunks: list[Vetted] = []
@@ -134,12 +134,15 @@ class RecordSets:
             chunks.append(_from(vetted, position))
             if len(chunks[-1].usable):
                 behind = int(vetted.heads.last_offset[chunks[-1].usable].max()) + 1
-        return Taken(behind, self._rows(chunks, place), is_cut=behind is None and not self._news)
+        return Taken(
+            behind, self._rows(chunks, place), is_cut=behind is None and not self._news + self._repeats, rest=rest
+        )
 
     def _tell(self, found: Finding) -> None:
         """Report a finding, unless it was reported for an earlier record set with the same batch."""
         what = found.base_offset, found.bytes
         if self._told.get(what, self._number) != self._number:
+            self._repeats += 1
             return
         self._told[what] = self._number
         self._news += 1
@@ -150,14 +153,33 @@ class RecordSets:
 
 class Taken:
     """The content of a record set. `rows` gives record batches; `behind` is the offset to go on from, None if no batch
-    could be used. `is_cut`: none could be used because the fetch asked for too few bytes."""
+    could be used. `is_cut`: none could be used because the fetch asked for too few bytes. `rest` is the number of bytes
+    after the last whole batch: the start of another one."""
 
-    __slots__ = ("behind", "is_cut", "rows")
+    __slots__ = ("behind", "is_cut", "rest", "rows")
 
-    def __init__(self, behind: int | None, rows: Iterator[Any], *, is_cut: bool = False) -> None:
+    def __init__(self, behind: int | None, rows: Iterator[Any], *, is_cut: bool = False, rest: int = 0) -> None:
+        self.rest = rest
         self.behind = behind
         self.rows = rows
         self.is_cut = is_cut
+
+
+def _without_cut(data: bytes) -> bytes:
+    """A record set without the batch at its end that the limit of bytes cut off; the broker sends it again.
+
+    A batch that claims more bytes than there are is damaged, and not cut off, if sound batches follow it, or if nothing
+    precedes it and its bytes are not the beginning of a batch.
+    """
+    whole, held = data + bytes(PAD), BytesIO(data)
+    suspects = Suspects(held, None, BatchSearch(held, None), is_last=True)
+    _, end = entries_of(whole, 0, len(data))
+    while end < len(data) and nonsense_at(whole, end, len(data)) is None:
+        found = suspects.next_behind(end)
+        if found is None:
+            return data if not end and suspects.cut_at(end) is None else data[:end]
+        _, end = entries_of(whole, found.position, len(data))
+    return data
 
 
 def _from(vetted: Vetted, position: int) -> Vetted:

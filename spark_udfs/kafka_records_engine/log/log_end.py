@@ -70,7 +70,7 @@ def _last_entry(segment: SegmentFile, file: LogFile, position: int) -> _Entry | 
         if trouble is None and at:
             position += at
             continue
-        found = _behind_trouble(segment, file, position + at, trouble)
+        found = _behind_trouble(segment, file, position + at)
         if found is None:
             break
         position = found
@@ -80,18 +80,13 @@ def _last_entry(segment: SegmentFile, file: LogFile, position: int) -> _Entry | 
     return _Entry(*last, read_head(file.read(min(last[1], _HEAD)), 0, last[0]).last_offset + 1)
 
 
-def _behind_trouble(segment: SegmentFile, file: LogFile, position: int, trouble: str | None) -> int | None:
+def _behind_trouble(segment: SegmentFile, file: LogFile, position: int) -> int | None:
     """Where the next batch starts behind a place at which none can; None at the end of the file."""
     length = length_of(file)
     if position >= length or zeros_end(file, position) >= length:
         return None
     search = BatchSearch(file, segment.base_offset)
-    file.seek(position)
-    is_torn = nonsense_at(head := file.read(_TO_MAGIC), 0, len(head)) is None
-    if is_torn:
-        found = Suspects(file, segment.base_offset, search).behind_torn(position)
-    else:
-        found = search.next_batch(position + 1)
+    found = Suspects(file, segment.base_offset, search, is_last=True).next_behind(position)
     return None if found is None else found.position
 
 

@@ -13,7 +13,16 @@ from kafka_records_engine.log._scanning import Chunk
 from kafka_records_engine.log._transaction_index import TRANSACTIONS
 from kafka_records_engine.numpy_types import FLAGS, INT64
 
-__all__ = ["CONTROLS", "PLACE_FIELDS", "RAW_SCHEMA", "TIMESTAMP_TYPES", "TRANSACTIONS", "RowColumns", "rebatched"]
+__all__ = [
+    "CONTROLS",
+    "PLACE_FIELDS",
+    "RAW_SCHEMA",
+    "TIMESTAMP_TYPES",
+    "TRANSACTIONS",
+    "RowColumns",
+    "raw_column",
+    "rebatched",
+]
 
 RAW_SCHEMA: Final = pa.schema(
     [
@@ -43,6 +52,11 @@ _MOST_PENDING: Final = 16 * 1024 * 1024
 
 _FEW_ROWS: Final = 4096
 """Batches of fewer rows are small."""
+
+
+def raw_column(rows: Any, name: str) -> Any:
+    """A column of raw rows; null where these rows have none."""
+    return rows.column(name) if name in rows.schema.names else pa.nulls(rows.num_rows, RAW_SCHEMA.field(name).type)
 
 
 def rebatched(batches: Iterable[Any], rows: int | None) -> Iterator[Any]:

@@ -128,6 +128,11 @@ class RowsPartition:
         return True
 
     @property
+    def tells_transactions(self) -> bool:
+        """Whether there is a column that says which records are of transactions."""
+        return bool({"transaction", "producer_id"} & set(self.rows.column_names))
+
+    @property
     def end(self) -> int | None:
         """The offset behind the last row; None where there is none."""
         return int(self.rows["offset"][-1].as_py()) + 1 if self.rows.num_rows else None

@@ -1,6 +1,6 @@
-"""One log partition on brokers: raw record batches by Fetch, as they stand in the log.
+"""One log partition on brokers: raw record batches by Fetch, as they are in the log.
 
-Batches go through the reader that reads files, so control records, producers and transactions are seen, which clients
+Batches go through the reader that reads files. So control records, producers and transactions are there, which clients
 hide.
 """
 
@@ -12,27 +12,46 @@ from typing import Any, Final
 
 import pyarrow as pa
 
-from kafka_records_engine.findings import DAMAGED_LOG, DELETED_MEANWHILE, UNREACHABLE_LOG, UNREAD_LOG, Finding, Severity
+from kafka_records_engine.findings import (
+    DAMAGED_LOG,
+    DELETED_MEANWHILE,
+    MISSING_RIGHT,
+    UNREACHABLE_LOG,
+    UNREAD_LOG,
+    Finding,
+    Severity,
+)
 from kafka_records_engine.log.discovery import LogSourceError
 from kafka_records_engine.log.fetched import RecordSets
 from kafka_records_engine.log.raw_rows import RAW_SCHEMA
 from kafka_records_engine.sources._brokers.cluster import (
     Address,
     Cluster,
-    GivenUp,
     NotAllowed,
-    Patience,
     Topic,
     TopicMissing,
     named,
 )
-from kafka_records_engine.sources._brokers.failures import ConnectionLost, Refused
+from kafka_records_engine.sources._brokers.failures import (
+    ConnectionLost,
+    PartitionUnavailable,
+    Refused,
+    TopicUnavailable,
+)
 from kafka_records_engine.sources._brokers.fetching import EndMoved, Fetched, Fetcher, StartMoved, Unreadable
+from kafka_records_engine.sources._brokers.patience import GivenUp, Patience
+from kafka_records_engine.sources._brokers.session import Session
 from kafka_records_engine.sources.client_config import ClientConfig
+from kafka_records_engine.sources.missing_rights import MissingRight
 from kafka_records_engine.sources.protocol import Context
 
 _BYTES_PER_OFFSET: Final = 100
 """What a record takes in the topics of coordinators, roughly: brokers tell sizes to administrators only."""
+_ANY_BROKER: Final = "any broker"
+"""In the place of a leader while no broker answers Metadata."""
+_TRIES_TO_CUT: Final = 3
+"""How often a broker is asked again that sends a part of a batch, and has no more."""
+_CUT_OFF: Final = "cut off: the broker has no more than {} bytes of it"
 _QUIET: Final = 5
 """How often a leader has to say that nothing follows, with pauses between, until it is asked which records it knows."""
 
@@ -54,7 +73,11 @@ class BrokerPartition:
     leader: int = field(default=-1, compare=False)
     """The broker that led it when it was found; -1 if none did."""
     trouble: str | None = None
-    """Why nobody told where it starts and ends, which are 0 then."""
+    """Why it is unknown where it starts and ends, which are 0 then."""
+    found_ms: int | None = field(default=None, compare=False)
+    """When the broker was asked where it ends, in milliseconds since 1970."""
+    session: Session = field(default_factory=Session, compare=False, repr=False)
+    """What is shared with the other partitions: the time limit, and how each broker behaves."""
 
     @property
     def size(self) -> int:
@@ -68,8 +91,8 @@ class BrokerPartition:
 
     @property
     def high_watermark(self) -> int | None:
-        """Where the log ended when it was found, by the word of the broker. A snapshot takes it for the end of the log
-        at that moment; no export has one, for nobody can tell how old it is. None where no broker told it."""
+        """Where the log ended when it was found, as the broker answered; None if it is unknown. A snapshot takes it for
+        the end of the log at that moment. Exports have none, since their age is unknown."""
         return self.end if self.trouble is None else None
 
     def cuts(self, size: int) -> list[int]:
@@ -80,11 +103,13 @@ class BrokerPartition:
     def batches(
         self, context: Context, columns: Collection[str], start: int | None = None, end: int | None = None
     ) -> Iterator[Any]:
-        """See `protocol.LogPartition.batches`. Raises LogSourceError where a right or the topic is missing.
+        """See `protocol.LogPartition.batches`. Raises LogSourceError if the topic is missing, or the broker refuses.
 
-        What cannot be fetched for as long as the configuration has patience is a finding, with the offsets.
+        Offsets that were not read before `default.api.timeout.ms` was over, or for which a right is missing by now, are
+        a finding.
         """
         context.counts.partitions += 1
+        context.counts.note_moment("records", self.found_ms)
         if self.trouble is not None:
             place = f"{named(self.bootstrap)} {self.topic}-{self.partition}"
             lost = "nothing of it is read"
@@ -116,14 +141,15 @@ class _Reading:
             log.topic, log.partition, [*names, "offset"] if self._added else names, self._damaged, context.add_hole
         )
         self._position = log.start
-        self._quiet = 0
+        self._quiet = self._cuts = self._rest = 0
+        self._damaged_at: int | None = None
         self._ahead = self._skip = 0
 
     def batches(self) -> Iterator[Any]:
         log, context = self._log, self._context
         if log.start >= log.end:
             return
-        cluster = Cluster(log.bootstrap, log.config)
+        cluster = Cluster(log.bootstrap, log.config, log.session)
         fetcher: Fetcher | None = None
         try:
             topic = self._found(cluster)
@@ -132,8 +158,12 @@ class _Reading:
             while self._position < log.end:
                 yield from self._taken(fetcher, fetcher.answer())
                 context.progress((self._position - log.start) * _BYTES_PER_OFFSET)
-        except (NotAllowed, TopicMissing) as failed:
-            raise LogSourceError(named(log.bootstrap), str(failed)) from None
+        except NotAllowed as failed:
+            # It was there when the log was found: the rows up to here are worth having.
+            right = MissingRight(named(log.bootstrap), failed.who, failed.operation, failed.topic)
+            self._unread(self._position, log.end, right.detail, reason=MISSING_RIGHT)
+        except TopicMissing as missing:
+            raise LogSourceError(named(log.bootstrap), str(missing)) from None
         except Refused as failed:
             raise LogSourceError(failed.address, failed.detail) from None
         except GivenUp as given_up:
@@ -145,11 +175,16 @@ class _Reading:
                 fetcher.close()
 
     def _found(self, cluster: Cluster) -> Topic:
-        patience = Patience(self._log.config)
+        log = self._log
+        patience = Patience(log.config, log.session, f"{log.topic}-{log.partition}", target=_ANY_BROKER)
         while True:
+            patience.begin()
+            cluster.until = patience.until
             try:
                 topic = cluster.topic(self._log.topic)
             except ConnectionLost as lost:
+                # A wrong answer about this topic says nothing of others.
+                patience.target = log.topic if isinstance(lost, TopicUnavailable) else _ANY_BROKER
                 patience.wait(str(lost))
                 continue
             if topic.topic_id != self._log.topic_id:
@@ -175,11 +210,15 @@ class _Reading:
             self._context.counts.bytes += len(came.data)
             taken = self._sets.take(came.data, self._place(came.address), self._position, came.high_watermark)
             before = self._position
+            # A broker that had room for more sends the start of a batch only where it cannot read on.
+            self._rest = taken.rest if fetcher.had_room else 0
             if taken.behind is not None:
-                self._position, self._ahead, self._skip = taken.behind, 0, 0
+                self._position, self._ahead, self._skip, self._cuts = taken.behind, 0, 0, 0
                 fetcher.moved()
-            elif not (taken.is_cut and fetcher.larger()):
+            elif not taken.is_cut:
                 self._look_ahead()
+            elif not fetcher.larger():
+                self._cut_off(fetcher, came)
             if self._position < log.end:
                 fetcher.ask(self._position + self._ahead)
             for rows in taken.rows:
@@ -190,14 +229,27 @@ class _Reading:
         if self._position < log.end:
             fetcher.ask(self._position + self._ahead)
 
+    def _cut_off(self, fetcher: Fetcher, came: Fetched) -> None:
+        """The broker sends a part of a batch, and no more when it is asked for more."""
+        what = _CUT_OFF.format(len(came.data))
+        self._cuts += 1
+        if self._cuts < _TRIES_TO_CUT:
+            fetcher.wait(f"{came.address}: batch at offset {came.position}: {what}")
+            return
+        if not self._ahead:
+            consequence = "the records from there on are not read, up to the next batch that can be read"
+            self._find("damage", DAMAGED_LOG, what, consequence, came.address, base_offset=self._position)
+            self._sets.add_hole(self._position - 1)
+        self._look_ahead()
+
     def _look_ahead(self) -> None:
-        """Nothing that was sent could be used, which is told: what is further on may be sound."""
+        """Nothing in the answer could be used, and a finding says so: what is further on may be sound."""
         self._ahead = 2 * self._ahead or 1
         if self._position + self._ahead >= self._log.end:
             self._position = self._log.end
 
     def _kept(self, rows: Any, position: int) -> Any:
-        """Only the rows that were asked for: a batch is sent whole, and one may hold offsets before and behind."""
+        """Only the rows that were asked for: a batch is sent whole, and one may hold offsets before and after."""
         offsets = rows.column("offset").to_numpy()
         if len(offsets) and (offsets[0] < position or offsets[-1] >= self._log.end):
             rows = rows.filter(pa.array((offsets >= position) & (offsets < self._log.end)))
@@ -217,42 +269,51 @@ class _Reading:
             return
         silence = f"{came.address}: no record is sent from offset {self._position} on"
         if came.is_throttled:
-            fetcher.wait(f"{silence}, as the broker asks for a pause")
+            fetcher.wait(f"{silence}, as the broker asks for a pause", broker_failed=True)
             return
         self._quiet += 1
         if self._quiet < _QUIET:
             fetcher.wait(f"{silence}, and the log went up to {log.end}")
             return
-        there = fetcher.record_named()
+        try:
+            there = fetcher.record_named()
+        except ConnectionLost as lost:
+            is_broker = not isinstance(lost, PartitionUnavailable)
+            fetcher.wait(f"{silence}, and which records it has is unknown: {lost.detail}", broker_failed=is_broker)
+            return
         if there is not None:
             fetcher.wait(f"{silence}, although there is one at offset {there}")
             return
-        what = f"the leader has no record at {_spoken(self._position, log.end)}"
-        self._find("note", UNREAD_LOG, what, "a cleaner may have taken all of them away", came.address)
+        if self._rest:
+            self._unread(self._position, log.end, _CUT_OFF.format(self._rest), came.address)
+        elif self._damaged_at != self._position:
+            what = f"the leader has no record at {_range_text(self._position, log.end)}"
+            self._find("note", UNREAD_LOG, what, "a cleaner may have taken all of them away", came.address)
         self._position = log.end
 
     def _start_moved(self, came: StartMoved) -> None:
-        first, behind = self._position, min(came.log_start, self._log.end)
-        what = f"{_offsets(first, behind)} deleted while the log was read: it starts at {came.log_start} now"
+        first, end = self._position, min(came.log_start, self._log.end)
+        what = f"{_range_with_verb(first, end)} deleted while the log was read: it starts at {came.log_start} now"
         self._find("note", DELETED_MEANWHILE, what, "the answer does not have them", came.address)
         self._sets.add_hole(first - 1)
         if first == self._log_start:
-            self._context.log_start = behind
-        self._position, self._ahead = behind, 0
+            self._context.log_start = end
+        self._position, self._ahead = end, 0
 
     def _skipped(self, address: str, what: str) -> None:
         self._skip = 2 * self._skip or 1
-        behind = min(self._position + self._skip, self._log.end)
-        self._unread(self._position, behind, f"the broker cannot read its own log: {what}", address)
-        self._position, self._ahead = behind, 0
+        end = min(self._position + self._skip, self._log.end)
+        self._unread(self._position, end, what, address)
+        self._position, self._ahead = end, 0
 
-    def _unread(self, first: int, behind: int, why: str, address: str | None = None, reason: str = DAMAGED_LOG) -> None:
-        consequence = f"{_offsets(first, behind)} not read"
+    def _unread(self, first: int, end: int, why: str, address: str | None = None, reason: str = DAMAGED_LOG) -> None:
+        consequence = f"{_range_with_verb(first, end)} not read"
         self._find("damage", reason, why, consequence, address, base_offset=first)
         self._sets.add_hole(first - 1)
 
     def _damaged(self, found: Finding) -> None:
-        # Which byte of an answer it is would tell nobody anything.
+        self._damaged_at = found.base_offset
+        # The byte in an answer of a broker means nothing to a reader.
         self._context.report(replace(found, topic=self._log.topic, partition=self._log.partition, position=None))
 
     def _find(
@@ -274,9 +335,9 @@ class _Reading:
         return f"{address} {self._log.topic}-{self._log.partition}"
 
 
-def _spoken(first: int, behind: int) -> str:
-    return f"offset {first}" if behind - first == 1 else f"offsets {first} to {behind - 1}"
+def _range_text(first: int, end: int) -> str:
+    return f"offset {first}" if end - first == 1 else f"offsets {first} to {end - 1}"
 
 
-def _offsets(first: int, behind: int) -> str:
-    return f"{_spoken(first, behind)} {'is' if behind - first == 1 else 'are'}"
+def _range_with_verb(first: int, end: int) -> str:
+    return f"{_range_text(first, end)} {'is' if end - first == 1 else 'are'}"

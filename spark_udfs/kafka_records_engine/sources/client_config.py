@@ -6,11 +6,10 @@ import ssl
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from os import PathLike, fspath
-from pathlib import Path
 from typing import Final, Self
 
 from kafka_records_engine.log.discovery import LogSourceError
-from kafka_records_engine.sources._brokers.properties import read_jaas, read_properties
+from kafka_records_engine.sources._brokers.properties import read_file, read_jaas, read_properties
 from kafka_records_engine.sources._brokers.sasl import MECHANISMS, PLAIN
 from kafka_records_runtime.close_names import close_name
 
@@ -174,9 +173,11 @@ class ClientConfig:
         """
         place = fspath(path)
         try:
-            data = Path(place).read_bytes()
+            data = read_file(place)
         except OSError as error:
             raise LogSourceError(place, f"cannot be read: {error.strerror or error}") from None
+        except ValueError as error:
+            raise LogSourceError(place, f"cannot be read: {error}") from None
         try:
             return cls.of({**read_properties(data), **(over or {})})
         except ValueError as error:

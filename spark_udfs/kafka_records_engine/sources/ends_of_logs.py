@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from typing import Any, Final
 
 import pyarrow as pa
 
-from kafka_records_engine.sources.protocol import Context, LogEnds, Source
+from kafka_records_engine.findings import DAMAGED_LOG, Finding
+from kafka_records_engine.sources.protocol import Context, LogEnds, LogStarts, Source
 
 LOG_ENDS_SCHEMA: Final = pa.schema(
     [
@@ -25,7 +27,30 @@ LOG_ENDS_SCHEMA: Final = pa.schema(
 """The members of `LogEnds`."""
 
 
-def log_ends(source: Source, topics: Sequence[str], context: Context) -> Iterator[LogEnds]:
+def log_starts(source: Source, topics: Sequence[str] | None) -> LogStarts | None:
+    """The log starts of some topics, or all, to be asked for before records are read; None where the source has none
+    that could move meanwhile. Raises LogSourceError."""
+    ask: Callable[[Sequence[str] | None], LogStarts] | None = getattr(source, "log_starts", None)
+    return None if ask is None else ask(topics)
+
+
+def log_ends(
+    source: Source, topics: Sequence[str], context: Context, starts: LogStarts | None = None
+) -> Iterator[LogEnds]:
+    """The ends of all logs of some topics, with the log starts of an earlier moment where `starts` has them."""
+    if starts is None:
+        yield from _log_ends(source, topics, context)
+        return
+    context.counts.note_moment("log_starts", starts.asked_ms)
+    for ends in _log_ends(source, topics, context):
+        trouble = starts.trouble.get((ends.topic, ends.partition))
+        if trouble is not None and ends.log_start_offset is not None:
+            what, consequence = f"{trouble}, when log starts were asked for", "the log start is null"
+            context.report(Finding("damage", DAMAGED_LOG, what, consequence, ends.topic, ends.partition))
+        yield replace(ends, log_start_offset=starts.of(ends))
+
+
+def _log_ends(source: Source, topics: Sequence[str], context: Context) -> Iterator[LogEnds]:
     """The ends of all logs of some topics. A source that cannot tell (`protocol.Source`) gives what its log partitions
     know: `end`, the offset behind the last record. Raises LogSourceError; findings go to the context."""
     told: Callable[[Sequence[str], Context], Iterator[LogEnds]] | None = getattr(source, "log_ends", None)

@@ -13,9 +13,10 @@ from math import inf
 from typing import Any, Final, NamedTuple
 
 from kafka_records_engine.log.discovery import LogSourceError
-from kafka_records_engine.sources._brokers.cluster import PASSING, Address, Cluster, GivenUp, Patience, named
+from kafka_records_engine.sources._brokers.cluster import PASSING, Address, Cluster, Topic, named
 from kafka_records_engine.sources._brokers.connection import Connection
 from kafka_records_engine.sources._brokers.failures import BrokerFailure, ConnectionLost, Refused
+from kafka_records_engine.sources._brokers.patience import GivenUp, Patience
 from kafka_records_engine.sources._brokers.requests_sent import (
     DELETE_GROUPS,
     FIND_COORDINATOR,
@@ -24,7 +25,10 @@ from kafka_records_engine.sources._brokers.requests_sent import (
     OFFSET_DELETE,
     OFFSET_FETCH,
 )
+from kafka_records_engine.sources._brokers.session import Session
+from kafka_records_engine.sources.group_subscriptions import GroupSubscriptions, describe, request_of
 from kafka_records_engine.sources.live import Config, addresses_of, config_of
+from kafka_records_engine.sources.time_limit import Timeout, limit_of
 from kafka_records_runtime.error_codes import ErrorCode
 from kafka_records_runtime.uuids import Uuid
 
@@ -83,6 +87,11 @@ class ListedGroup(NamedTuple):
     kind: str
     """classic, consumer, share or streams; empty from brokers before Kafka 3.8."""
 
+    @property
+    def has_members(self) -> bool:
+        """Whether somebody is in the group now."""
+        return self.state not in ("Empty", "")
+
 
 class DescribedTopic(NamedTuple):
     """A topic that is there."""
@@ -96,11 +105,18 @@ class GroupRequests:
     """Asks the coordinators of a cluster, whichever they are now. For `bootstrap` and `config` see `live.LiveBrokers`.
 
     Methods raise LogSourceError where no broker answers, a password is wrong, a broker is older than Kafka 3.0, or
-    nothing has moved for `default.api.timeout.ms`; where none has answered yet, five seconds.
+    nothing has moved for `default.api.timeout.ms`; where none has answered yet, five seconds; and where the time is
+    over.
     """
 
-    def __init__(self, bootstrap: str | Sequence[str], config: Config | None = None) -> None:
-        self._cluster = Cluster(addresses_of(bootstrap), config_of(config))
+    def __init__(
+        self,
+        bootstrap: str | Sequence[str],
+        config: Config | None = None,
+        *,
+        timeout: Timeout | None = None,
+    ) -> None:
+        self._cluster = Cluster(addresses_of(bootstrap), config_of(config), Session(limit_of(timeout)))
         self._coordinators: dict[str, Address] = {}
 
     @property
@@ -131,8 +147,15 @@ class GroupRequests:
 
     def topics(self, names: Collection[str]) -> dict[str, DescribedTopic]:
         """Those of some topics that are there and may be described."""
-        found = self._again(lambda: self._cluster.described(sorted(names)))
+        found = self._again(partial(self._described, sorted(names)))
         return {each.name: DescribedTopic(str(Uuid(each.topic_id)), frozenset(each.leaders)) for each in found}
+
+    def _described(self, names: Sequence[str]) -> list[Topic]:
+        found = self._cluster.described(names)
+        for each in found:
+            if each.fault is not None:
+                raise ConnectionLost(self.name, each.fault)
+        return found
 
     def fetch(self, wanted: Mapping[str, Collection[TopicPartition] | None]) -> dict[str, FetchedOffsets]:
         """The stable offsets of some partitions of each group, of all for None.
@@ -144,28 +167,38 @@ class GroupRequests:
         found: dict[str, FetchedOffsets] = self._answers(wanted, ask, self._cluster.asked, _nothing_but)
         return found
 
+    def subscriptions(self, kinds: Mapping[str, str]) -> dict[str, GroupSubscriptions]:
+        """What the members of some groups subscribe to. `kinds` has their kinds (`ListedGroup.kind`) by their ids."""
+        found: dict[str, GroupSubscriptions] = {}
+        by_request: dict[str, list[str]] = {}
+        for group, kind in kinds.items():
+            by_request.setdefault(request_of(kind), []).append(group)
+        for name, groups in by_request.items():
+            found |= self._answers(groups, partial(describe, name=name), self._cluster.asked, _unknown_subscriptions)
+        return found
+
     # -- changing ------------------------------------------------------------------------------------------------------
 
     def delete_offsets(self, group: str, places: Collection[TopicPartition]) -> dict[TopicPartition, str | None]:
         """Delete offsets; the name of the error of each partition, None where nothing is left. Raises AnswerLost."""
-        codes: dict[TopicPartition, str | None] = self._told(
+        codes: dict[TopicPartition, str | None] = self._ask_coordinator(
             group, partial(_delete_offsets, places=places), partial(dict.fromkeys, places)
         )
         return codes
 
     def delete_group(self, group: str) -> str | None:
         """Delete a group; the name of the error, None where it is deleted. Raises AnswerLost."""
-        code: str | None = self._told(group, _delete_group, str)
+        code: str | None = self._ask_coordinator(group, _delete_group, str)
         return code
 
     def commit(self, group: str, offsets: Mapping[TopicPartition, CommittedOffset]) -> dict[TopicPartition, str | None]:
         """Commit offsets as somebody who is no member; the name of the error of each partition. Raises AnswerLost."""
-        codes: dict[TopicPartition, str | None] = self._told(
+        codes: dict[TopicPartition, str | None] = self._ask_coordinator(
             group, partial(_commit, offsets=offsets), partial(dict.fromkeys, offsets)
         )
         return codes
 
-    def _told(self, group: str, ask: _Ask, refused: Callable[[str], Any]) -> Any:
+    def _ask_coordinator(self, group: str, ask: _Ask, refused: Callable[[str], Any]) -> Any:
         return self._answers([group], ask, self._asked_once, refused)[group]
 
     def _asked_once(self, address: Address, ask: Callable[[Connection], dict[str, Any]]) -> dict[str, Any]:
@@ -187,14 +220,17 @@ class GroupRequests:
         """What the coordinator of each group answers. Who has a code that passes is asked again. Where nobody names the
         coordinator, it is what `refused` makes of the error's name."""
         done: dict[str, Any] = {}
-        left, patience = list(groups), Patience(self._cluster.config)
+        left, patience = list(groups), self._patience()
         while left:
-            why = ""
+            why = f"no coordinator says anything about group {left[0]}"
             try:
+                self._begin(patience)
                 by_address, errors = self._located(left)
                 done |= {group: refused(code.name) for group, code in errors.items()}
                 for address, ids in by_address.items():
                     for group, (code, result) in asked(address, partial(ask, groups=ids)).items():
+                        if group not in ids:
+                            continue  # nobody asked for it
                         if code in _PASSING:
                             why = f"group {group}: {ErrorCode(code).name}"
                             self._coordinators.pop(group, None)
@@ -238,18 +274,29 @@ class GroupRequests:
 
     def _again(self, ask: Callable[[], Any]) -> Any:
         """What `ask` returns, once brokers answer."""
-        patience = Patience(self._cluster.config)
+        patience = self._patience()
         while True:
             try:
+                self._begin(patience)
                 return ask()
             except ConnectionLost as lost:
                 self._wait(patience, str(lost))
             except BrokerFailure as failed:
                 raise LogSourceError(failed.address, failed.detail) from None
 
+    def _patience(self) -> Patience:
+        return Patience(self._cluster.config, self._cluster.session)
+
+    def _begin(self, patience: Patience) -> None:
+        try:
+            patience.begin()
+        except GivenUp as over:
+            raise LogSourceError(self.name, str(over)) from None
+        self._cluster.until = patience.until
+
     def _wait(self, patience: Patience, why: str) -> None:
         try:
-            patience.wait(why, inf if self._cluster.has_answered else _UNTIL_A_FIRST_ANSWER)
+            patience.wait(why, at_most=inf if self._cluster.session.has_answered else _UNTIL_A_FIRST_ANSWER)
         except GivenUp as given_up:
             # Of a single broker the reason begins with the same address.
             raise LogSourceError(self.name, str(given_up).removeprefix(f"{self.name}: ")) from None
@@ -275,6 +322,10 @@ def _find(connection: Connection, groups: list[str]) -> tuple[dict[str, Address]
         elif code not in _PASSING:
             errors[each["key"]] = code
     return found, errors
+
+
+def _unknown_subscriptions(error: str) -> GroupSubscriptions:
+    return GroupSubscriptions(why_unknown=f"the coordinator answers {error}")
 
 
 def _nothing_but(error: str) -> FetchedOffsets:

@@ -18,6 +18,8 @@ class KnownTopics:
     """By the ids of the topics, as Kafka writes them (22 characters)."""
     partition_counts: Mapping[str, int] = field(default_factory=dict)
     """How many partitions the topics have in their cluster, by their names."""
+    asked_ms: int | None = field(default=None, compare=False)
+    """When brokers were asked, in milliseconds since 1970; None for what is stored."""
 
 
 def known_topics(source: Source) -> KnownTopics:

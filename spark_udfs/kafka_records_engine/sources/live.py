@@ -1,26 +1,30 @@
-"""Live brokers as a source: raw record batches by Fetch, as they stand in the log.
+"""Live brokers as a source: raw record batches by Fetch, as they are in the log.
 
-No group is joined, nothing is written, no topic is created. Batches go through the reader that reads files, so control
-records, producers and transactions are seen, which clients hide.
+No group is joined, nothing is written, no topic is created. Batches go through the reader that reads files. So control
+records, producers and transactions are there, which clients hide.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from os import PathLike
 from typing import Any, Final
 
 from kafka_records_engine import arguments
-from kafka_records_engine.findings import DAMAGED_LOG, Finding
+from kafka_records_engine.findings import DAMAGED_LOG, UNREACHABLE_LOG, Finding
 from kafka_records_engine.log.discovery import LogSourceError
-from kafka_records_engine.sources._brokers.cluster import Address, Cluster, NotAllowed, TopicMissing, named
-from kafka_records_engine.sources._brokers.failures import BrokerFailure
-from kafka_records_engine.sources._brokers.log_bounds import AskingEnds, Bounds
+from kafka_records_engine.sources._brokers.cluster import Address, Cluster, NotAllowed, Topic, TopicMissing, named
+from kafka_records_engine.sources._brokers.failures import BrokerFailure, ConnectionLost
+from kafka_records_engine.sources._brokers.log_bounds import AskingEnds, Bounds, now_ms
+from kafka_records_engine.sources._brokers.session import Session
 from kafka_records_engine.sources.broker_logs import BrokerPartition
 from kafka_records_engine.sources.client_config import ClientConfig
 from kafka_records_engine.sources.known_topics import KnownTopics
-from kafka_records_engine.sources.protocol import Context, LogEnds
+from kafka_records_engine.sources.missing_rights import COORDINATOR_TOPICS, AbsentTopic, MissingRight
+from kafka_records_engine.sources.protocol import Context, LogEnds, LogStarts
+from kafka_records_engine.sources.time_limit import Timeout, limit_of
+from kafka_records_engine.sources.unreachable import UnreachableBrokers
 from kafka_records_runtime.uuids import Uuid
 
 _URL: Final = re.compile(r"([A-Za-z][\w+.-]*://)(?:[^/?#]*@)?([^/?#]*)")
@@ -30,29 +34,38 @@ Config = ClientConfig | Mapping[str, str] | str | PathLike[str]
 
 
 class LiveBrokers:
-    """The logs of a running cluster, up to the high watermarks that there are when `partitions` is called.
+    """The logs of a running cluster, up to the high watermarks at the moment when `partitions` is called.
 
     Parameters
     ----------
     bootstrap
-        Some brokers, `HOST:PORT[,HOST:PORT…]` or several of such texts; they tell of the others.
+        Some brokers, `HOST:PORT[,HOST:PORT…]` or several of such texts; they know the others.
     config
         How to talk to them: a ClientConfig, the path of a properties file as `--command-config` of Kafka's tools takes
         it, or a mapping of such properties. Plain text without a password by default.
+    timeout
+        Seconds or a timedelta from now on, or a `time_limit.TimeLimit` that other sources share. Brokers are not waited
+        for after that. What was not read by then is damage with partitions and offsets. Make another LiveBrokers for
+        the next answer. No limit by default.
 
     Raises
     ------
     ValueError, TypeError
-        For an address that is none, and for properties that cannot be obeyed.
+        For an invalid address, for properties that cannot be obeyed, and for a timeout of 0 or less.
     LogSourceError
         For a file that cannot be used.
     """
 
-    def __init__(self, bootstrap: str | Sequence[str], config: Config | None = None) -> None:
+    def __init__(
+        self,
+        bootstrap: str | Sequence[str],
+        config: Config | None = None,
+        *,
+        timeout: Timeout | None = None,
+    ) -> None:
         self._bootstrap = addresses_of(bootstrap)
         self._config = config_of(config)
-        self._waited_for: dict[str, frozenset[int]] = {}
-        """Partitions that were waited for in vain: asked again, they are not waited for once more."""
+        self._session = Session(limit_of(timeout))
 
     def __repr__(self) -> str:
         return f"LiveBrokers({self.name!r})"
@@ -62,44 +75,59 @@ class LiveBrokers:
         """The addresses, as one text."""
         return named(self._bootstrap)
 
+    @property
+    def is_over(self) -> bool:
+        """Whether the time limit is over: no broker is asked any more."""
+        return self._session.is_over
+
     def topics(self) -> list[str]:
-        """The names of the topics that may be described. Raises LogSourceError, also where there is none."""
-        names = sorted(self._topics())
-        if not names:
-            raise LogSourceError(self.name, "there is no topic that may be described")
-        return names
+        """The names of the topics that may be described; none on a new cluster. Raises LogSourceError."""
+        return sorted(self._topics())
 
     def known_topics(self) -> KnownTopics:
         """The same by their ids, and how many partitions they have. Raises LogSourceError."""
+        asked_ms = now_ms()
         topics = self._topics()
         names = {str(topic_id): name for name, (topic_id, _) in topics.items()}
-        return KnownTopics(names, {name: count for name, (_, count) in topics.items()})
+        return KnownTopics(names, {name: count for name, (_, count) in topics.items()}, asked_ms)
+
+    def missing_rights(self, topics: Collection[str]) -> list[MissingRight]:
+        """A right for each of some topics that may not be described. A broker does not say which of these exist. Raises
+        LogSourceError."""
+        cluster = Cluster(self._bootstrap, self._config, self._session)
+        try:
+            hidden = cluster.hidden(topics)
+        except BrokerFailure as failed:
+            raise self._error(failed) from None
+        return [MissingRight(self.name, cluster.who, "DESCRIBE", name) for name in hidden]
 
     def _topics(self) -> dict[str, tuple[Uuid, int]]:
         try:
-            return Cluster(self._bootstrap, self._config).topics()
+            return Cluster(self._bootstrap, self._config, self._session).topics()
         except BrokerFailure as failed:
             raise self._error(failed) from None
 
     def partitions(self, topic: str) -> list[BrokerPartition]:
         """The partitions of a topic, each from the start of its log to its high watermark of now.
 
-        One without a leader is waited for. If nobody tells where it ends, it has `trouble`: who reads it gets a finding
-        in the place of rows. Raises LogSourceError: no broker answers, the password is wrong, a right is missing, there
-        is no such topic, no partition has a leader.
+        One without a leader is waited for. If its end stays unknown, it has `trouble`, and reading it gives a finding
+        instead of rows. Raises LogSourceError if no broker answers, the password is wrong, there is no such topic, or
+        no partition has a leader; MissingRight if the topic may not be described or read; AbsentTopic if no coordinator
+        has made it yet.
         """
         arguments.text("topic", topic)
-        cluster = Cluster(self._bootstrap, self._config)
-        waited_for = self._waited_for.get(topic, frozenset())
+        cluster = Cluster(self._bootstrap, self._config, self._session)
         try:
-            bounds = Bounds(cluster, cluster.topic(topic), waited_for)
+            found = self._described(cluster, topic)
+            if found.may_be_read is False:
+                raise NotAllowed(cluster.who, "READ", topic)
+            bounds = Bounds(cluster, found)
         except (BrokerFailure, NotAllowed, TopicMissing) as failed:
             raise self._error(failed) from None
         trouble = bounds.trouble
         if len(trouble) == len(bounds.topic.leaders):
             which, why = min(trouble.items())
             raise LogSourceError(self.name, f"{topic}-{which}: {why}")
-        self._waited_for[topic] = frozenset(trouble)
         return [
             BrokerPartition(
                 self._bootstrap,
@@ -111,41 +139,88 @@ class LiveBrokers:
                 end=0 if partition in trouble else bounds.ends[partition],
                 leader=leader,
                 trouble=trouble.get(partition),
+                found_ms=bounds.asked_ms,
+                session=self._session,
             )
             for partition, leader in sorted(bounds.topic.leaders.items())
         ]
 
+    def _described(self, cluster: Cluster, topic: str) -> Topic:
+        try:
+            return cluster.topic(topic)
+        except TopicMissing:
+            if topic in COORDINATOR_TOPICS:
+                raise AbsentTopic(self.name, topic) from None
+            raise
+
+    def log_starts(self, topics: Sequence[str] | None) -> LogStarts:
+        """See `protocol.Source`: by Metadata and ListOffsets. Raises LogSourceError."""
+        asking = AskingEnds(Cluster(self._bootstrap, self._config, self._session), topics, starts_only=True)
+        try:
+            asking.ask()
+        except (BrokerFailure, NotAllowed) as failed:
+            raise self._error(failed) from None
+        return asking.starts()
+
     def log_ends(self, topics: Sequence[str], context: Context) -> Iterator[LogEnds]:
-        """See `protocol.Source`: by Metadata and ListOffsets. What no leader tells, also when it is asked again, is a
-        finding. Raises LogSourceError."""
-        cluster = Cluster(self._bootstrap, self._config)
+        """See `protocol.Source`: by Metadata and ListOffsets.
+
+        Whatever is still unknown after some tries is a finding. So is a lost connection if these brokers have answered
+        before, since other answers are there. Raises LogSourceError.
+        """
+        has_answered = self._session.has_answered
+        cluster = Cluster(self._bootstrap, self._config, self._session)
+        asking = AskingEnds(cluster, topics)
         try:
             if len(topics) == 1:
-                cluster.topic(topics[0])  # says what is wrong with it; of many topics one may be deleted meanwhile
-            asking = AskingEnds(cluster, topics)
+                cluster.topic(topics[0])  # raises what is wrong with it; of many topics one may be deleted meanwhile
             asking.ask()
         except (BrokerFailure, NotAllowed, TopicMissing) as failed:
-            raise self._error(failed) from None
-        for topic, partition, ends, trouble in asking.answers():
+            # What was read before is worth having.
+            if not isinstance(failed, ConnectionLost) or not (has_answered or self._session.is_over):
+                raise self._error(failed) from None
+            context.report(self._lost(failed))
+        context.counts.note_moment("log_ends", asking.asked_ms)
+        context.counts.note_moment("log_ends", now_ms())
+        rights = {each: NotAllowed(cluster.who, "DESCRIBE", each) for each in asking.hidden}
+        for topic in asking.faulty:
+            where = f"{self.name} {topic.name}"
+            context.report(
+                Finding("damage", DAMAGED_LOG, str(topic.fault), "the topic has no row", topic.name, file=where)
+            )
+        for topic, partition, ends, unknown in asking.answers():
             context.counts.partitions += 1
-            if trouble is not None:
+            if unknown is not None and unknown.not_allowed is not None:
+                rights[topic.name] = unknown.not_allowed
+            elif unknown is not None:
                 where = f"{self.name} {topic.name}-{partition}"
-                consequence = "what it does not tell is null"
-                context.report(Finding("damage", DAMAGED_LOG, trouble, consequence, topic.name, partition, file=where))
+                impact = "what is unknown is null"
+                context.report(Finding("damage", DAMAGED_LOG, unknown.why, impact, topic.name, partition, file=where))
             yield ends
+        for right in rights.values():
+            missing = MissingRight(self.name, right.who, right.operation, right.topic)
+            context.report(missing.finding("where its logs start and end is unknown"))
+
+    def _lost(self, lost: ConnectionLost) -> Finding:
+        what = f"where logs end is unknown: {lost.detail}"
+        return Finding("damage", UNREACHABLE_LOG, what, "topics without an answer have no row", file=lost.address)
 
     def _error(self, failed: Exception) -> LogSourceError:
+        if isinstance(failed, ConnectionLost):
+            return UnreachableBrokers(failed.address, failed.detail)
         if isinstance(failed, BrokerFailure):
             return LogSourceError(failed.address, failed.detail)
+        if isinstance(failed, NotAllowed):
+            return MissingRight(self.name, failed.who, failed.operation, failed.topic)
         return LogSourceError(self.name, str(failed))
 
 
 def addresses_of(bootstrap: str | Sequence[str]) -> tuple[Address, ...]:
-    """The brokers that somebody named, see LiveBrokers. Raises ValueError, TypeError."""
+    """The brokers in `bootstrap`, see LiveBrokers. Raises ValueError, TypeError."""
     texts = arguments.texts("bootstrap", bootstrap)
     addresses = tuple(address_of(part.strip()) for text in texts for part in text.split(",") if part.strip())
     if not addresses:
-        raise ValueError("no broker: name one at least, HOST:PORT")
+        raise ValueError("no broker is given: name at least one, HOST:PORT")
     return addresses
 
 
@@ -155,19 +230,19 @@ def address_of(text: str) -> Address:
     if url is not None:
         host_and_port = f", as {url[2]}" if ":" in url[2] else ""
         raise ValueError(
-            f"{url[1]}{url[2]} is a URL, and brokers have none: write HOST:PORT{host_and_port}; whether TLS is spoken "
-            "there says security.protocol in the configuration"
+            f"{url[1]}{url[2]} is a URL: write HOST:PORT{host_and_port}; security.protocol in the configuration says "
+            "whether TLS is used"
         )
     host, colon, port = text.rpartition(":")
     host = host.removeprefix("[").removesuffix("]")
     is_port = port.isascii() and port.isdigit() and len(port) <= 5 and 0 < int(port) < 65536
     if not colon or not host or not is_port or _NO_HOST.search(host):
-        raise ValueError(f"{text!r} is no broker: write HOST:PORT")
+        raise ValueError(f"invalid broker {text!r}: write HOST:PORT")
     return host, int(port)
 
 
 def config_of(given: Any) -> ClientConfig:
-    """The configuration that somebody gave. Raises ValueError, TypeError, and LogSourceError for a file."""
+    """The ClientConfig of a parameter `config`. Raises ValueError, TypeError, and LogSourceError for a file."""
     if given is None:
         return ClientConfig()
     if isinstance(given, ClientConfig):
@@ -175,7 +250,7 @@ def config_of(given: Any) -> ClientConfig:
     if isinstance(given, Mapping):
         return ClientConfig.of(given)
     if not isinstance(given, str | PathLike):
-        # What it is may hold a password.
+        # The value itself may hold a password.
         kind = type(given).__name__
-        raise TypeError(f"config is a ClientConfig, the path of a properties file, or a mapping, and no {kind}")
+        raise TypeError(f"config is a ClientConfig, the path of a properties file, or a mapping, not {kind}")
     return ClientConfig.read(given)

@@ -18,9 +18,15 @@ from kafka_records_engine.findings import Finding, Severity
 class Source(Protocol):
     """Somewhere to read from.
 
-    Tables over one topic call `partitions` only, so that an object of a user's own may do without the rest there. Two
-    more members are for sources that know more: `known_topics()` gives the `known_topics.KnownTopics`, and
-    `log_ends(topics, context)` the `LogEnds` of all log partitions of some topics, without reading records.
+    Tables over one topic call `partitions` only, so that an object of a user's own may do without the rest there. More
+    members are for sources that know more: `known_topics()` gives the `known_topics.KnownTopics`,
+    `log_ends(topics, context)` the `LogEnds` of all log partitions of some topics, without reading records,
+    `log_starts(topics)` the `LogStarts` of the same partitions (of all topics for None), and `missing_rights(topics)`
+    a `missing_rights.MissingRight` for each of some topics that exists but may not be described.
+
+    Engines ask in this order: log starts, then `partitions` (which says up to where records are read), then
+    `known_topics`, then log ends. Logs move meanwhile, and a committed offset is then never below a start or beyond an
+    end that was asked for at another moment.
     """
 
     @property
@@ -56,6 +62,25 @@ class LogEnds:
     """A folder, or the address of the broker that leads the partition."""
 
 
+@dataclass(frozen=True, slots=True)
+class LogStarts:
+    """Where logs started at one moment, which is before records are read that name offsets of these logs."""
+
+    offsets: Mapping[tuple[str, int], tuple[str | None, int]]
+    """By topic and partition: the id of the topic, None where the source does not tell it, and the log start."""
+    trouble: Mapping[tuple[str, int], str] = field(default_factory=dict)
+    """Why a partition that is there is not among them."""
+    asked_ms: int | None = None
+    """When brokers were asked, in milliseconds since 1970; None for files."""
+
+    def of(self, ends: LogEnds) -> int | None:
+        """The log start of the log whose ends are known by now; None where it was not there yet: a new partition, or
+        another topic of this name."""
+        topic_id, offset = self.offsets.get((ends.topic, ends.partition), (None, None))
+        is_other = None not in (topic_id, ends.topic_id) and topic_id != ends.topic_id
+        return None if is_other else offset
+
+
 class LogPartition(Protocol):
     """One partition of a log: all records of a group, of a transactional id, of a share partition are in one.
 
@@ -63,7 +88,8 @@ class LogPartition(Protocol):
     is measured by it. `in_memory` says that pickling copies the rows, so that a second process saves no time.
 
     A log partition that has other rows with `Context.history` than without says so by one more member, `has_history`:
-    tables that want the one and tables that want the other cannot share a reading of it.
+    tables that want the one and tables that want the other cannot share a reading of it. One whose `tells_transactions`
+    is False has neither `transaction` nor `producer_id` of any record: tables may be refused before it is read.
     """
 
     @property
@@ -130,6 +156,10 @@ class Counts:
     None where no table asked for the times of records, or none has one."""
     last_timestamp_ms: int | None = None
     """The latest time of a record that was read, likewise."""
+    moments: dict[str, tuple[int, int]] = field(default_factory=dict)
+    """When brokers were asked, the first time and the last, in milliseconds since 1970: for `log_starts`; for the ends
+    of the logs whose `records` are read; for `topics`, their ids and numbers of partitions; for `log_ends`. Empty for
+    what is stored."""
 
     def add(self, other: Counts) -> None:
         """Add what another task counted."""
@@ -137,6 +167,7 @@ class Counts:
             setattr(self, name, getattr(self, name) + getattr(other, name))
         self.leniencies.update(other.leniencies)
         self.note_times(other.first_timestamp_ms, other.last_timestamp_ms)
+        self.note_moments(other.moments)
 
     def widen(self, other: Counts) -> None:
         """Take each number of `other` that is larger: both were counted where the same was read."""
@@ -144,6 +175,18 @@ class Counts:
             setattr(self, name, max(getattr(self, name), getattr(other, name)))
         self.leniencies |= other.leniencies
         self.note_times(other.first_timestamp_ms, other.last_timestamp_ms)
+        self.note_moments(other.moments)
+
+    def note_moments(self, moments: Mapping[str, tuple[int, int]]) -> None:
+        """Take in when brokers were asked for more."""
+        for name, (first, last) in moments.items():
+            known_first, known_last = self.moments.get(name, (first, last))
+            self.moments[name] = min(first, known_first), max(last, known_last)
+
+    def note_moment(self, name: str, at_ms: int | None) -> None:
+        """The same for one moment, if it is known."""
+        if at_ms is not None:
+            self.note_moments({name: (at_ms, at_ms)})
 
     def note_times(self, first: int | None, last: int | None) -> None:
         """Take the time of another first record if it is earlier, and that of a last one if it is later."""
@@ -174,6 +217,11 @@ def _no_progress(done: int) -> None:
     """For readers whose progress nobody shows."""
 
 
+def _no_rights(topics: Collection[str]) -> Sequence[Any]:
+    """For sources that hide nothing."""
+    return ()
+
+
 @dataclass(slots=True)
 class Context:
     """What the reader of one log partition has to know, and where its findings and counts go.
@@ -195,6 +243,9 @@ class Context:
     """Names of topics by their ids, as Kafka writes them, as far as the source knows them and a table wants them."""
     partition_counts: Mapping[str, int] = field(default_factory=dict)
     """How many partitions topics have, by their names, as far as the source knows them and a table wants them."""
+    missing_rights: Callable[[Collection[str]], Sequence[Any]] = _no_rights
+    """Of a view: a `missing_rights.MissingRight` for each of some topics that the source may not describe. It is asked
+    when the inputs are read."""
     progress: Callable[[int], None] = _no_progress
     """Called with the bytes of the partition that were read so far."""
     findings: list[Finding] = field(default_factory=list)

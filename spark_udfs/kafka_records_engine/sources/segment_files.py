@@ -21,7 +21,7 @@ from kafka_records_engine.log.ranges import OffsetRange
 from kafka_records_engine.log.raw_rows import gathered
 from kafka_records_engine.log.topic_ids import topic_id, topic_names
 from kafka_records_engine.sources.known_topics import KnownTopics
-from kafka_records_engine.sources.protocol import Context, LogEnds
+from kafka_records_engine.sources.protocol import Context, LogEnds, LogStarts
 from kafka_records_runtime.printable import printable
 
 Paths = str | PathLike[str] | Sequence[str | PathLike[str]]
@@ -68,6 +68,17 @@ class Segments:
         """The log partitions of `topic`. Raises LogSourceError when there is none."""
         return [SegmentPartition(log) for log in self._found(topic)]
 
+    def log_starts(self, topics: Sequence[str] | None) -> LogStarts:
+        """See `protocol.Source`: by the names of files and the checkpoint of the broker, which may be writing here."""
+        offsets = {}
+        for log in self._found():
+            if topics is None or log.topic in topics:
+                with reader.open_log(log) as opened:
+                    start = _start_of(opened)
+                if start is not None:
+                    offsets[log.topic, log.partition] = topic_id(log.place), start
+        return LogStarts(offsets)
+
     def log_ends(self, topics: Sequence[str], context: Context) -> Iterator[LogEnds]:
         """See `protocol.Source`: by the heads of the last batches and the files of the broker beside the folders. The
         last stable offset stands in no file."""
@@ -112,17 +123,14 @@ class _HighWatermarks:
 
 def _ends_of(log: reader.FoundLog, marks: _HighWatermarks, context: Context) -> LogEnds:
     context.counts.partitions += 1
-    start = end = None
+    end = None
     with reader.open_log(log) as opened:
+        start = _start_of(opened)
         for finding in opened.findings:
             if finding.severity == "damage":
                 context.report(replace(finding, topic=log.topic, partition=log.partition))
-        if opened.segments:
-            first, last = opened.segments[0], opened.segments[-1]
-            if not opened.is_part:
-                start = max(opened.log_start, first.base_offset or 0)
-            if not opened.ends_early:
-                end = _end_of(log, last, context)
+        if opened.segments and not opened.ends_early:
+            end = _end_of(log, opened.segments[-1], context)
     offset, when = marks.of(log.topic, log.partition)
     return LogEnds(
         log.topic,
@@ -134,6 +142,12 @@ def _ends_of(log: reader.FoundLog, marks: _HighWatermarks, context: Context) -> 
         high_watermark_timestamp_ms=when,
         place=printable(str(log.place)),
     )
+
+
+def _start_of(opened: reader.OpenLog) -> int | None:
+    if not opened.segments or opened.is_part:
+        return None
+    return max(opened.log_start, opened.segments[0].base_offset or 0)
 
 
 def _end_of(log: reader.FoundLog, last: reader.SegmentFile, context: Context) -> int | None:

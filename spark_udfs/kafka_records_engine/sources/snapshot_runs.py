@@ -15,7 +15,7 @@ from os import PathLike
 from typing import Any, Final
 
 from kafka_records_engine import arguments
-from kafka_records_engine.findings import OnFinding
+from kafka_records_engine.findings import Finding, OnFinding
 from kafka_records_engine.log.discovery import LogSourceError
 from kafka_records_engine.log.paths import is_url, on_this_machine, without_secrets
 from kafka_records_engine.sources._stored.log_passes import Added, OtherLog, now_ms
@@ -30,9 +30,12 @@ from kafka_records_engine.sources._stored.stored_names import (
     make_folder,
     remove_incomplete,
 )
+from kafka_records_engine.sources.broker_threads import do_by_broker
 from kafka_records_engine.sources.given import source_of
 from kafka_records_engine.sources.known_topics import known_topics
+from kafka_records_engine.sources.missing_rights import lacking_coordinator_topics, logs_of_topics
 from kafka_records_engine.sources.protocol import LogPartition, Source
+from kafka_records_engine.sources.shared_progress import SharedProgress
 
 __all__ = ["FILE_BYTES", "Added", "OtherLog", "SnapshotBusy", "SnapshotReport", "take_snapshot"]
 
@@ -72,13 +75,15 @@ def take_snapshot(
     on_progress
         Called with the bytes that were read so far, and with those there are.
     on_finding
-        Called with each finding, as soon as it is made.
+        Called with each finding, as soon as it is made. Several brokers are read at the same time, in threads: one of
+        these calls each function, one at a time.
 
     Raises
     ------
     LogSourceError
         For a source that cannot be read, and a directory that is something else. A log partition that whoever runs
-        this may not read (NotReadable) keeps nobody from the others, and is a finding.
+        this may not read (NotReadable), and a topic that brokers hide (MissingRight), keep nobody from the others, and
+        are findings.
     SnapshotBusy
         When another process is writing to the snapshot.
     TypeError, ValueError
@@ -96,32 +101,57 @@ def take_snapshot(
         what = "snapshots are written on this machine only: name a directory here, and copy it when it is written"
         raise LogSourceError(without_secrets(named), what)
     root = os.path.abspath(named)
+    if not _is_utf_8(root):
+        what = "this path is not UTF-8, and Arrow, which writes the files, takes no other: name another directory"
+        raise LogSourceError(named, what)
     if not is_snapshot(root):
-        _logs(source, topics)  # a source that cannot be read leaves no directory behind
+        _logs(source, topics, _forget)  # a source that cannot be read leaves no directory behind
     with _locked(root):
         _begin(root)
         # Not before: a run that has ended since then may have stored more than these logs had.
         started_ms = now_ms()
-        logs = _logs(source, topics)
+        lacking: list[Finding] = []
+        logs = _logs(source, topics, lacking.append)
+        # What is stored ends where the logs end now: a topic that a record names was made before.
         names = dict(known_topics(source).names)
-        run = Run(root, getattr(source, "name", type(source).__name__), names, file_bytes, on_finding, started_ms)
-        total, done = sum(log.size for log in logs), 0
-        for log in logs:
-            run.take(log, None if on_progress is None else _moved(on_progress, done, total, log.size))
-            done += log.size
+        name, topics_read = getattr(source, "name", type(source).__name__), dict.fromkeys(log.topic for log in logs)
+        run = Run(root, name, names, file_bytes, on_finding, started_ms, topics_read)
+        for finding in lacking:
+            run.say(finding)
+        progress = SharedProgress(sum(log.size for log in logs), on_progress)
+
+        def store(task: tuple[int, LogPartition]) -> None:
+            number, log = task
+            run.take(log, lambda done: progress.moved(number, min(done, log.size)))
+            progress.moved(number, log.size)
+
+        do_by_broker([*enumerate(logs)], lambda task: task[1], store)
+        # By logs, however fast their brokers were.
+        run.report.findings.sort(key=lambda found: found.order[:2])
         _end(root, names, run.read)
     if run.forbidden and len(run.forbidden) == len(logs):
         raise run.forbidden[0]
     return run.report
 
 
-def _logs(source: Source, topics: Sequence[str] | None) -> list[LogPartition]:
-    chosen = list(source.topics() if topics is None else topics)
-    return [log for topic in chosen for log in source.partitions(topic)]
+def _is_utf_8(path: str) -> bool:
+    """Whether a path is UTF-8; bytes that are not are surrogates in it."""
+    try:
+        path.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
-def _moved(on_progress: OnBytesRead, done: int, total: int, size: int) -> Callable[[int], None]:
-    return lambda more: on_progress(done + min(more, size), total)
+def _logs(source: Source, topics: Sequence[str] | None, tell: OnFinding) -> list[LogPartition]:
+    if topics is not None:
+        return logs_of_topics(source, topics, (), tell)
+    there = source.topics()
+    return logs_of_topics(source, there, lacking_coordinator_topics(source, there), tell)
+
+
+def _forget(finding: Finding) -> None:
+    """It is told by the reading that stores."""
 
 
 # -- the directory -----------------------------------------------------------------------------------------------------
@@ -173,4 +203,7 @@ def _end(root: str, names: dict[str, str], read: dict[str, Any]) -> None:
     """Note up to where each log was read, and when: the files with records tell that only where something was new."""
     told = read_mark(root)
     known = {**told["topic_names"], **names}
-    write_mark(root, {**told, "topic_names": dict(sorted(known.items())), "read": {**told["read"], **read}})
+    write_mark(
+        root,
+        {**told, "topic_names": dict(sorted(known.items())), "read": {**told["read"], **dict(sorted(read.items()))}},
+    )

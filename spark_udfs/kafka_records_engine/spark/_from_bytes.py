@@ -9,7 +9,7 @@ from typing import Final, Protocol
 import numpy as np
 import pyarrow as pa
 
-from kafka_records_engine.columns import Columns, arrow_type, decode_behind_int16, decode_column
+from kafka_records_engine.columns import Columns, arrow_type, decode_behind_int16, decode_column, decode_framed
 from kafka_records_engine.columns.arrow_arrays import joined
 from kafka_records_engine.numpy_types import INT16, INT64, INTEGERS
 from kafka_records_runtime.framing import KEY_VERSION, newer_as_highest, unframed_key, unframed_value
@@ -113,3 +113,15 @@ class Keys:
             return rows, np.full(len(rows), KEY_VERSION)
 
         return decode_behind_int16(message, data, choose, unframed_key, unknown_tags=unknown_tags)
+
+
+@dataclass(frozen=True)
+class Framed:
+    """A metadata frame stands before each message; records of other types are null, and no error."""
+
+    api_key: int
+
+    def __call__(
+        self, message: MessageSchema, data: pa.Array, versions: pa.Array | None, unknown_tags: bool
+    ) -> Iterator[Columns]:
+        return decode_framed(message, data, self.api_key, unknown_tags=unknown_tags)

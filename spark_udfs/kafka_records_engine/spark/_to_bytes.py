@@ -16,7 +16,7 @@ from kafka_records_engine.spark._struct_columns import Convert, check_fields, wa
 from kafka_records_runtime import walker
 from kafka_records_runtime.errors import EncodeError, WrongType
 from kafka_records_runtime.failure import WriteFailure
-from kafka_records_runtime.framing import framed
+from kafka_records_runtime.framing import COORDINATOR, METADATA, Framing, framed, in_frame
 from kafka_records_runtime.layout import versions_of
 from kafka_records_runtime.schema import MessageSchema
 
@@ -25,8 +25,8 @@ from kafka_records_runtime.schema import MessageSchema
 class Encoder:
     """Encodes a batch of structs at `version` or, when that is None, each at the version in its row.
 
-    Before a message stands its `record_type`, if there is one, else with `version_prefix` its version. With
-    `fails_fast` the first value that cannot be written raises its error; else it is null.
+    Before a message stands its `record_type`, if there is one, else with `version_prefix` its version; a metadata frame
+    (`framing`) has both. With `fails_fast` the first value that cannot be written raises its error; else it is null.
     """
 
     message: MessageSchema
@@ -34,6 +34,7 @@ class Encoder:
     record_type: int | None
     version_prefix: bool
     fails_fast: bool
+    framing: Framing = COORDINATOR
 
     def __call__(self, values: pa.Array, versions: pa.Array | None = None) -> pa.BinaryArray:
         self._check(values, versions)
@@ -68,6 +69,8 @@ class Encoder:
         except WriteFailure as failure:
             raise failure.located(name, version) from None
         encoded = walker.encode(self.message, converted, version)
+        if self.framing == METADATA and self.record_type is not None:
+            return in_frame(self.record_type, version, encoded)
         if self.record_type is not None:
             return framed(self.record_type, encoded)
         return framed(version, encoded) if self.version_prefix else encoded

@@ -2,21 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
 import pyarrow as pa
 from pyspark.sql import functions as F  # noqa: N812 (the name everybody gives it)
-from pyspark.sql.types import StructField, StructType
+from pyspark.sql.types import BooleanType, StructField, StructType
 
 from kafka_records_engine import arguments
 from kafka_records_engine.columns import RecordColumns, decode_record_columns, record_arrow_type
 from kafka_records_engine.columns.arrow_arrays import Constant, bytes_of, flags, numbers, sparse
+from kafka_records_engine.columns.framing_in_columns import type_column
 from kafka_records_engine.log.raw_rows import RAW_SCHEMA as RAW_ARROW_SCHEMA
 from kafka_records_engine.numpy_types import FLAGS
-from kafka_records_engine.spark.errors import ColumnClash, UndecodableRecord, UnknownRecord
-from kafka_records_engine.spark.framing_in_jvm import has_record_type, is_unframed
+from kafka_records_engine.spark.errors import ColumnClash, UndecodableRecord, UnknownRecord, WrongTopic
+from kafka_records_engine.spark.framing_in_jvm import (
+    has_record_type,
+    is_unframed,
+    may_be_of_other_types_than,
+)
+from kafka_records_engine.spark.jvm import Engine, catalog_for, checked_engine, function_name
 from kafka_records_engine.spark.mapping import map_batches
 from kafka_records_engine.spark.modes import DROPMALFORMED, FAILFAST, PERMISSIVE, Mode, checked_mode
 from kafka_records_engine.spark.raw import RAW_COLUMNS, RAW_SCHEMA, raw_rows
@@ -24,7 +30,8 @@ from kafka_records_engine.spark.row_reader import fields_of_error
 from kafka_records_engine.spark.spark_types import record_spark_type, spark_schema
 from kafka_records_engine.spark.workers import check_workers
 from kafka_records_runtime.casing import snake_case
-from kafka_records_runtime.errors import UnsupportedVersion
+from kafka_records_runtime.errors import KafkaRecordsError, UnknownApiKey, UnsupportedVersion
+from kafka_records_runtime.framing import METADATA, framing_of
 from kafka_records_runtime.schema import RecordSchema
 
 if TYPE_CHECKING:
@@ -42,12 +49,19 @@ _ERROR: Final = pa.struct(
 )
 """Why a record could not be decoded.
 
-`reason` is the name of an error of `kafka_records_runtime.errors`, `message` its text; `path` and `byte_offset`
-(counted from behind the int16 that the key or value starts with) are null when the record is not even framed.
+`reason` is the name of an error of `kafka_records_runtime.errors`, or WrongTopic, `message` its text; `path` and
+`byte_offset` (counted from behind the int16 that the key or value starts with, or from behind the frame) are null when
+the record is not even framed. `byte_offset` of a broken frame counts from the start of the value.
 """
 
 COORDINATES: Final = tuple(name for name in RAW_COLUMNS if name not in ("key", "value"))
 """The raw columns that a decoded row keeps."""
+
+_IS_OTHER: Final = "is_of_other_topic"
+"""The column beside those of raw rows that says which rows are not to be decoded."""
+
+_IN_ONE: Final = "decoded"
+"""The struct that a function in the JVM makes of key and value."""
 
 _IN_LOG: Final = ("topic", "partition", "offset")
 
@@ -94,12 +108,12 @@ Abouts = Mapping[str, Mapping[str, str]]
 def decoded_schema(
     records: Iterable[RecordSchema],
     unknown_tags: bool = False,
-    coordinates: Collection[str] = COORDINATES,
+    coordinates: Sequence[str] = COORDINATES,
     abouts: Abouts | None = None,
 ) -> StructType:
     """The schema of `decode_records` over `records`. Raises ColumnClash when two columns would share a name."""
-    left_out = set(COORDINATES).difference(coordinates)
-    fields = [each for each in DECODED_SCHEMA.fields if each.name not in left_out]
+    own = [each for each in DECODED_SCHEMA.fields if each.name not in COORDINATES]
+    fields = [*(DECODED_SCHEMA[name] for name in coordinates), *own]
     for record in records:
         fields.append(StructField(snake_case(record.name), record_spark_type(record, unknown_tags, abouts)))
     names: set[str] = set()
@@ -126,13 +140,17 @@ def chosen_records(
 
 
 def chosen_coordinates(coordinates: Iterable[str] | None = None) -> tuple[str, ...]:
-    """The raw columns that are called `coordinates`, or all, in their order. Raises ValueError for another name."""
+    """The raw columns that are called `coordinates`, in the order of the names, or all. Raises ValueError for another
+    name, and for one that is there twice."""
     if coordinates is None:
         return COORDINATES
-    wanted = set(arguments.names("coordinates", coordinates))
-    for name in sorted(wanted.difference(COORDINATES)):
-        raise ValueError(f"no coordinate is called {name!r}; the coordinates are {', '.join(COORDINATES)}")
-    return tuple(name for name in COORDINATES if name in wanted)
+    chosen = arguments.names("coordinates", coordinates)
+    for number, name in enumerate(chosen):
+        if name not in COORDINATES:
+            raise ValueError(f"no coordinate is called {name!r}; the coordinates are {', '.join(COORDINATES)}")
+        if name in chosen[:number]:
+            raise ValueError(f"the coordinate {name} is named twice")
+    return tuple(chosen)
 
 
 def decode_records(
@@ -144,6 +162,12 @@ def decode_records(
     unknown_tags: bool = False,
     coordinates: Iterable[str] | None = None,
     abouts: Abouts | None = None,
+    *,
+    topic: str | None = None,
+    own_topic: str | None = None,
+    engine: Engine | None = None,
+    package: str | None = None,
+    folder: str = "",
 ) -> DataFrame:
     """Decode the records of one topic.
 
@@ -151,7 +175,8 @@ def decode_records(
     ----------
     df
         Raw rows (`kafka_records_engine.spark.raw.RAW_SCHEMA`) of one topic: record types are numbered per topic, so
-        rows of other topics have to be left out before.
+        rows of other topics have to be left out before. Rows that `topic` or `own_topic` tells to be of another one
+        cannot be decoded: they have the error `WrongTopic` and their bytes, and FAILFAST ends at the first.
     schemas
         The records by type: `RECORDS` of a generated `schemas.<folder>` module.
     records
@@ -170,11 +195,24 @@ def decode_records(
         `unknown_tagged_fields`, an array of `struct<tag int, data binary>`. Otherwise `has_unknown_tags` says that
         there were some, and `raw_key` and `raw_value` hold them.
     coordinates
-        Names of the raw columns to keep (COORDINATES), all by default. Every one of them crosses from the JVM to Python
-        and back, which costs more than decoding does: name those you need.
+        Names of the raw columns to keep (COORDINATES), in the order wanted; all by default. Every one of them crosses
+        from the JVM to Python and back, which costs more than decoding does: name those you need.
     abouts
         Comments for the fields of the columns, by message and path; generated functions give what the specs say. (What
         `from_message` and its like return has none: Spark takes a struct with comments for another type there.)
+
+    topic
+        The topic of the records. A row that names another one is not decoded; one that names none is.
+    own_topic
+        Kafka's own topic (`__consumer_offsets`) that has these records; for callers who give no `topic`. A row that
+        names another topic of Kafka's own (`__transaction_state`) is not decoded. Other names may be those of copies.
+    engine
+        `jvm` decodes by functions in the JVM, which rows never leave, and adds them to the session where it has none;
+        `python` decodes by Python workers. By default it is the JVM where the session has the functions
+        (`kafka_records_tables.spark.register`), and Python otherwise. Rows and errors are the same.
+    package, folder
+        The generated package whose schemas these are, and the folder of specs; generated functions give them. Without
+        them rows are decoded in Python.
 
     Returns
     -------
@@ -192,13 +230,18 @@ def decode_records(
         `as_raw_rows` makes some of them.
     WorkerPython
         At once, when local workers would run a Python without this package.
+    NoJvmFunctions
+        At once, where `engine="jvm"` cannot be had.
     UndecodableRecord
-        In a worker, under FAILFAST; its text names topic, partition, offset, field path and byte.
+        In a worker, under FAILFAST; its text names topic, partition, offset, field path and byte. In the JVM it is an
+        `IllegalArgumentException` of Java with the same text.
 
     Notes
     -----
     Read as leniently as Kafka itself reads (`CoordinatorRecordSerde`): bytes behind a message are left alone. A value
-    version this build does not know is an error, `UnsupportedVersion`; an unknown record type is not.
+    version this build does not know is an error, `UnsupportedVersion`; an unknown record type is not. In metadata
+    framing it is one, `UnknownApiKey`, and so are bytes behind a message, because Kafka refuses both. The columns of
+    such records are `struct<value>`: they have no keys.
 
     Examples
     --------
@@ -213,24 +256,92 @@ def decode_records(
     chosen = chosen_records(schemas, records)
     kept = chosen_coordinates(coordinates)
     schema = decoded_schema(chosen.values(), unknown_tags, kept, abouts)
+    if topic is not None:
+        arguments.text("topic", topic)
+    expected = topic if topic is not None else own_topic
     if known == DROPMALFORMED and observation is None:
         raise ValueError("DROPMALFORMED leaves rows out: pass an observation that counts them")
-    check_workers(df.sparkSession)
-    rows = raw_rows(df)
-    if records is not None:
-        rows = rows.where(has_record_type(chosen) | is_unframed())
+    is_other = _is_other(topic, own_topic)
+    catalog = catalog_for(df.sparkSession, package, checked_engine(engine))
+    if catalog is None:
+        check_workers(df.sparkSession)
+    rows, is_filtered = raw_rows(df), records is not None
+    if is_filtered:
+        rows = rows.where(_may_be_chosen(schemas, chosen))
+    if catalog is None:
+        decoded = _in_python(
+            rows, chosen, known, unknown_tags, kept, schema, expected, is_other, is_filtered=is_filtered
+        )
+    else:
+        options = {
+            "mode": FAILFAST if known == FAILFAST else None,
+            "unknown_tags": unknown_tags or None,
+            "comments": (abouts is not None) or None,
+            "records": None if records is None else ",".join(each.name for each in chosen.values()),
+            "topic": expected,
+        }
+        function = function_name(catalog, f"decode_{folder.replace('/', '_')}", options)
+        decoded = _in_jvm(rows, function, known, kept, is_other)
+        if is_filtered and framing_of(chosen) == METADATA:  # there is no row for a record of another type
+            decoded = decoded.where(F.col(_IN_ONE).isNotNull())
+        decoded = decoded.select(*kept, f"{_IN_ONE}.*")
+    if observation is not None:
+        decoded = decoded.observe(observation, *_counts(chosen))
+    return decoded.where(F.col("error").isNull()) if known == DROPMALFORMED else decoded
+
+
+def _is_other(topic: str | None, own_topic: str | None) -> Column:
+    """Whether a raw row is of another topic."""
+    if topic is None and own_topic is None:
+        return F.lit(False)
+    is_other = F.col("topic") != (own_topic if topic is None else topic)
+    if topic is None:
+        is_other &= F.col("topic").startswith("__")
+    return F.coalesce(is_other, F.lit(False))
+
+
+def _may_be_chosen(schemas: Mapping[int, RecordSchema], chosen: Mapping[int, RecordSchema]) -> Column:
+    """Whether a raw row has one of the types that were chosen, or none. Some metadata records of other types pass, and
+    have to be left out when they have been read."""
+    if framing_of(chosen) == METADATA:
+        return may_be_of_other_types_than(schemas.keys() - chosen.keys())
+    return has_record_type(chosen) | is_unframed()
+
+
+def _in_jvm(rows: DataFrame, function: str, mode: Mode, kept: Sequence[str], is_other: Column) -> DataFrame:
+    arguments: list[Column] = [F.col("key"), F.col("value"), F.col("control").isNotNull(), is_other]
+    if mode == FAILFAST:
+        nowhere = (F.lit(None).cast("string"), F.lit(-(2**31)), F.lit(-(2**63)))
+        arguments += [F.coalesce(F.col(name), missing) for name, missing in zip(_IN_LOG, nowhere, strict=True)]
+    return rows.select(*kept, F.call_function(function, *arguments).alias(_IN_ONE))
+
+
+def _in_python(
+    rows: DataFrame,
+    chosen: Mapping[int, RecordSchema],
+    mode: Mode,
+    unknown_tags: bool,
+    kept: Sequence[str],
+    schema: StructType,
+    expected: str | None,
+    is_other: Column,
+    *,
+    is_filtered: bool,
+) -> DataFrame:
     needed = {
         *kept,
         "key",
         "value",
-        *(_IN_LOG if known == FAILFAST else ()),
-        *(("control",) if records is None else ()),
+        *(_IN_LOG if mode == FAILFAST else ()),
+        *(() if is_filtered else ("control",)),
     }
     columns = StructType([field for field in RAW_SCHEMA if field.name in needed])
-    decoded = map_batches(rows, columns, BatchDecoder(chosen, known, unknown_tags, kept), schema)
-    if observation is not None:
-        decoded = decoded.observe(observation, *_counts(chosen))
-    return decoded.where(F.col("error").isNull()) if known == DROPMALFORMED else decoded
+    if expected is not None:
+        # A bit crosses to Python, and no name.
+        rows = rows.withColumn(_IS_OTHER, is_other)
+        columns = StructType([*columns.fields, StructField(_IS_OTHER, BooleanType())])
+    decoder = BatchDecoder(chosen, mode, unknown_tags, kept, expected, drops_others=is_filtered)
+    return map_batches(rows, columns, decoder, schema)
 
 
 COUNTS: Final = {
@@ -240,7 +351,7 @@ COUNTS: Final = {
     "control": "control records, which hold nothing to decode",
     "unknown_type": "records of a type without a column here",
     "unknown_version": "records whose value has a version that this build does not know",
-    "corrupt": "records that cannot be read for any other reason",
+    "corrupt": "records that cannot be read for any other reason, also those that are of another topic",
     "with_bytes_left": "decoded records with bytes behind key or value",
     "bytes_left": "those bytes",
     "lenient": "decoded records with leniencies",
@@ -254,6 +365,7 @@ anything is counted."""
 def _counts(schemas: Iterable[int]) -> list[Column]:
     is_record = F.col("is_tombstone").isNotNull()
     error, reason = F.col("error"), F.col("error.reason")
+    is_typeless = error.isNull() | (reason == UnknownApiKey.__name__)
     known = F.coalesce(F.col("record_type").isin(*schemas), F.lit(False))
     decoded = is_record & known & error.isNull()
     bytes_left = F.col("key_bytes_left") + F.col("value_bytes_left")
@@ -262,9 +374,9 @@ def _counts(schemas: Iterable[int]) -> list[Column]:
         "decoded": decoded,
         "tombstone": decoded & F.col("is_tombstone"),
         "control": ~is_record,
-        "unknown_type": is_record & ~known & error.isNull(),
+        "unknown_type": is_record & ~known & is_typeless,
         "unknown_version": reason == UnsupportedVersion.__name__,
-        "corrupt": reason != UnsupportedVersion.__name__,
+        "corrupt": ~reason.isin(UnsupportedVersion.__name__, UnknownApiKey.__name__),
         "with_bytes_left": decoded & (bytes_left > 0),
         "lenient": decoded & (F.size("leniencies") > 0),
         "unknown_tags": decoded & F.col("has_unknown_tags"),
@@ -283,7 +395,14 @@ class BatchDecoder:
         mode: Mode,
         unknown_tags: bool = False,
         coordinates: Sequence[str] = COORDINATES,
+        topic: str | None = None,
+        *,
+        drops_others: bool = False,
     ) -> None:
+        """`drops_others` leaves out metadata records of other types; those of a coordinator's topic are left out before
+        rows come here."""
+        self.drops_others = drops_others and framing_of(schemas) == METADATA
+        self.topic = topic
         self.schemas = schemas
         self.mode = mode
         self.unknown_tags = unknown_tags
@@ -296,20 +415,34 @@ class BatchDecoder:
             for number, schema in self.schemas.items()
         }
         for batch in batches:
-            yield pa.RecordBatch.from_arrays(self._columns(batch, absent), names=names)
+            rows = self._without_others(batch) if self.drops_others else batch
+            yield pa.RecordBatch.from_arrays(self._columns(rows, absent), names=names)
+
+    def _without_others(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        types, has_type = type_column(METADATA, batch.column("key"), batch.column("value"))
+        kept = ~has_type | np.isin(types, [*self.schemas])
+        return batch if kept.all() else batch.filter(pa.array(kept))
 
     def _columns(self, batch: pa.RecordBatch, absent: Mapping[int, Constant]) -> list[pa.Array]:
         keys, values = batch.column("key"), batch.column("value")
         is_record = np.ones(len(keys), np.bool_)
         if "control" in batch.schema.names:  # otherwise control records were left out before
             is_record = flags(batch.column("control").is_null())
-        found = decode_record_columns(self.schemas, keys, values, is_record, unknown_tags=self.unknown_tags)
-        if found.errors and self.mode == FAILFAST:
-            index = min(found.errors)
-            raise _located(batch, index, found.errors[index])
+        strange: list[int] = []
+        if _IS_OTHER in batch.schema.names:
+            strange = np.flatnonzero(flags(batch.column(_IS_OTHER))).tolist()
+        decodes = is_record.copy()
+        decodes[strange] = False
+        found = decode_record_columns(self.schemas, keys, values, decodes, unknown_tags=self.unknown_tags)
+        wrong: dict[int, KafkaRecordsError] = {**found.errors, **dict.fromkeys(strange, WrongTopic(self.topic or ""))}
+        if wrong and self.mode == FAILFAST:
+            index = min(wrong)
+            raise _located(batch, index, wrong[index])
         count = len(keys)
-        keeps_bytes = self._needs_bytes(found, is_record)
-        errors = {row: fields_of_error(error, _type_of(found, row)) for row, error in found.errors.items()}
+        keeps_bytes = self._needs_bytes(found, decodes)
+        keeps_bytes[strange] = True
+        is_record[strange] = True
+        errors = {row: fields_of_error(error, _type_of(found, row)) for row, error in wrong.items()}
         return [
             *(batch.column(name) for name in self.coordinates),
             numbers(pa.int16(), found.record_type, found.has_type),

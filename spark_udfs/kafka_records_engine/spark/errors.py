@@ -77,6 +77,20 @@ class UndecodableRecord(KafkaRecordsError, ValueError):
         return f"{self.topic}-{self.partition} offset {self.offset}: {self.detail}"
 
 
+class WrongTopic(KafkaRecordsError, ValueError):
+    """A row that names another topic than the one whose records are decoded (`expected`)."""
+
+    def __init__(self, expected: str) -> None:
+        super().__init__(expected)
+        self.expected = expected
+
+    def __str__(self) -> str:
+        return (
+            f"the row is of another topic than {self.expected}, whose records have other types: leave rows of other "
+            "topics out, or name the topic that these records came from (topic=…)"
+        )
+
+
 class WorkerPython(KafkaRecordsError, RuntimeError):
     """Workers would run an interpreter (`python`) that does not find this package."""
 
@@ -105,6 +119,17 @@ class UnsupportedSpark(KafkaRecordsError, RuntimeError):
     def __str__(self) -> str:
         remedy = "" if self.instead is None else f": {self.instead}"
         return f"{self.function} needs PySpark {self.since} or later, this is {self.version}{remedy}"
+
+
+class NoJvmFunctions(KafkaRecordsError, RuntimeError):
+    """Functions in the JVM were asked for where a session cannot have them (`why`)."""
+
+    def __init__(self, why: str) -> None:
+        super().__init__(why)
+        self.why = why
+
+    def __str__(self) -> str:
+        return f"no functions in the JVM: {self.why}; engine='python' decodes without them"
 
 
 class MissingField(EncodeError):

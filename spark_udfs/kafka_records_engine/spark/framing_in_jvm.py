@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 from pyspark.sql import functions as F  # noqa: N812 (the name everybody gives it)
 
-from kafka_records_runtime.framing import PREFIX, message_start
+from kafka_records_runtime.framing import PREFIX, frame_start, message_start
 
 if TYPE_CHECKING:
     from pyspark.sql import Column
@@ -52,6 +52,17 @@ def has_record_type(types: Iterable[int]) -> Column:
     """
     starts = [PREFIX.pack(number) for number in types]
     return F.col("control").isNull() & prefix_bytes(F.col("key")).isin(starts)
+
+
+def may_be_of_other_types_than(others: Iterable[int]) -> Column:
+    """Condition on raw rows of metadata records: all but control records and the records of the types `others`.
+
+    Of those it leaves out the ones whose api key is in the second byte, as Kafka writes those below 128. The others
+    have to be left out when they have been read.
+    """
+    starts = [start for number in others if len(start := frame_start(number)) == PREFIX_BYTES]
+    is_other = F.col("key").isNull() & prefix_bytes(F.col("value")).isin(starts)
+    return F.col("control").isNull() & ~F.coalesce(is_other, F.lit(False))
 
 
 def is_unframed() -> Column:

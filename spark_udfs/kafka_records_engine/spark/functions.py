@@ -1,13 +1,15 @@
 """Column functions, in the manner of `from_avro` and `to_avro`: the column first, the options last.
 
-They need `pyspark.sql.functions.arrow_udf`, which came with PySpark 4.1. `decode_records` does without it, and decodes
+Where the session has the functions in the JVM (`kafka_records_engine.spark.jvm`), these are calls of them. Otherwise
+they need `pyspark.sql.functions.arrow_udf`, which came with PySpark 4.1. `decode_records` does without it, and decodes
 whole topics, where a value alone does not say what it is.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextvars import ContextVar
+from dataclasses import dataclass
 from inspect import signature
 from typing import TYPE_CHECKING, Any, Final
 
@@ -17,14 +19,15 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as F  # noqa: N812 (the name everybody gives it)
 from pyspark.sql.types import BinaryType, DataType
 
-from kafka_records_engine.spark._from_bytes import Bare, Capped, Decoder, Keys, MessagePrefix, ReadAs, Versioned
+from kafka_records_engine.spark._from_bytes import Bare, Capped, Decoder, Framed, Keys, MessagePrefix, ReadAs, Versioned
 from kafka_records_engine.spark._to_bytes import Encoder
 from kafka_records_engine.spark.errors import UnsupportedSpark
 from kafka_records_engine.spark.framing_in_jvm import prefix
+from kafka_records_engine.spark.jvm import Engine, catalog_for, checked_engine, function_name
 from kafka_records_engine.spark.modes import FAILFAST, PERMISSIVE, checked_mode
 from kafka_records_engine.spark.spark_types import spark_type
 from kafka_records_engine.spark.workers import check_workers
-from kafka_records_runtime.framing import KEY_VERSION
+from kafka_records_runtime.framing import COORDINATOR, KEY_VERSION, METADATA, Framing
 from kafka_records_runtime.layout import check_version, versions_of
 from kafka_records_runtime.schema import MessageSchema, RecordSchema
 
@@ -49,6 +52,8 @@ def from_message(
     newer_as_highest: bool = False,
     unknown_tags: bool = False,
     name: str = "from_message",
+    package: str | None = None,
+    engine: Engine | None = None,
 ) -> Column:
     """Decode a binary column that holds `message`.
 
@@ -79,6 +84,11 @@ def from_message(
         flexible versions.
     name
         What errors and Spark call this function.
+    package
+        The generated package that the message belongs to, in whose catalog the JVM has a function `name`; generated
+        functions give it. Without it bytes are decoded in Python.
+    engine
+        `jvm`, `python`, or None for the JVM where the session has the functions: as `decode_records` has it.
 
     Returns
     -------
@@ -95,7 +105,7 @@ def from_message(
     UnsupportedType
         For a message that no column can hold.
     UnsupportedSpark
-        Before PySpark 4.1.
+        Before PySpark 4.1, where Python is to do the work.
 
     Notes
     -----
@@ -118,14 +128,17 @@ def from_message(
             check_version(message, number)
     if version is not None:
         if isinstance(version, int):
-            return _decoded(name, message, Bare(version), mode, unknown_tags, col)
-        return _decoded(name, message, Bare(None), mode, unknown_tags, col, _version_column(version))
+            asked = Jvm(package, engine, {"version": version})
+            return _decoded(name, message, Bare(version), mode, unknown_tags, asked, col)
+        asked = Jvm(package, engine, {})
+        return _decoded(name, message, Bare(None), mode, unknown_tags, asked, col, _version_column(version))
     prefix: MessagePrefix = Versioned()
     if parse_as is not None:
         prefix = ReadAs(parse_as)
     elif newer_as_highest:
         prefix = Capped()
-    return _decoded(name, message, prefix, mode, unknown_tags, col)
+    asked = Jvm(package, engine, {"parse_as": parse_as, "newer_as_highest": newer_as_highest})
+    return _decoded(name, message, prefix, mode, unknown_tags, asked, col)
 
 
 def from_key(
@@ -135,6 +148,8 @@ def from_key(
     *,
     unknown_tags: bool = False,
     name: str = "from_key",
+    package: str | None = None,
+    engine: Engine | None = None,
 ) -> Column:
     """Decode a binary column of record keys: int16 record type, then the key.
 
@@ -148,7 +163,7 @@ def from_key(
     >>> df.select(from_key("key", RECORDS[1]).alias("key")).collect()
     [Row(key=Row(group='g', topic='t', partition=3))]
     """
-    return _decoded(name, record.key, Keys(record.type), mode, unknown_tags, col)
+    return _decoded(name, record.key, Keys(record.type), mode, unknown_tags, Jvm(package, engine, {}), col)
 
 
 def from_value(
@@ -158,11 +173,16 @@ def from_value(
     *,
     unknown_tags: bool = False,
     name: str = "from_value",
+    package: str | None = None,
+    engine: Engine | None = None,
 ) -> Column:
     """Decode a binary column of record values of one type: int16 version, then the value.
 
     A value does not say its record type: leave out the others by their keys before (`record_type`). Null (a tombstone)
     gives null. Everything else is as in `from_message`; a version the record does not have counts as undecodable.
+
+    The value of a metadata record does say its type, in the frame before the message: values of other types give null
+    in every mode, so that the column may hold a whole topic. A value with bytes behind its message cannot be decoded.
 
     Examples
     --------
@@ -173,7 +193,8 @@ def from_value(
     >>> commits.select(from_value("value", RECORDS[1]).getField("offset").alias("offset")).collect()
     [Row(offset=42)]
     """
-    return _decoded(name, record.value, Versioned(), mode, unknown_tags, col)
+    prefix: MessagePrefix = Framed(record.type) if record.framing == METADATA else Versioned()
+    return _decoded(name, record.value, prefix, mode, unknown_tags, Jvm(package, engine, {}), col)
 
 
 def record_type(col: ColumnOrName) -> Column:
@@ -204,6 +225,8 @@ def to_message(
     *,
     version_prefix: bool = True,
     name: str = "to_message",
+    package: str | None = None,
+    engine: Engine | None = None,
 ) -> Column:
     """Encode a struct column as `message`.
 
@@ -241,7 +264,7 @@ def to_message(
         At once, for a `version` that `message` does not have; for one in a column when the query runs, as for any
         other value that cannot be written.
     UnsupportedSpark
-        Before PySpark 4.1.
+        Before PySpark 4.1, where Python is to do the work.
     MissingField, UnknownField, WrongType
         When the query runs, in every mode: the structs are not of this message.
 
@@ -253,10 +276,19 @@ def to_message(
     >>> df.select(F.hex(to_message("assignment", CONSUMER_PROTOCOL_ASSIGNMENT, 1)).alias("bytes")).collect()
     [Row(bytes='000100000000FFFFFFFF')]
     """
-    return _encoded(name, message, mode, col, version, None, version_prefix)
+    asked = Jvm(package, engine, {"version_prefix": version_prefix})
+    return _encoded(name, message, mode, col, version, None, version_prefix, asked)
 
 
-def to_key(col: ColumnOrName, record: RecordSchema, mode: str = FAILFAST, *, name: str = "to_key") -> Column:
+def to_key(
+    col: ColumnOrName,
+    record: RecordSchema,
+    mode: str = FAILFAST,
+    *,
+    name: str = "to_key",
+    package: str | None = None,
+    engine: Engine | None = None,
+) -> Column:
     """Encode a struct column as record keys: int16 record type, then the key. Everything else is as in `to_message`.
 
     Examples
@@ -267,7 +299,7 @@ def to_key(col: ColumnOrName, record: RecordSchema, mode: str = FAILFAST, *, nam
     >>> df.select(F.hex(to_key("key", RECORDS[1])).alias("key")).collect()
     [Row(key='000100016700017400000003')]
     """
-    return _encoded(name, record.key, mode, col, KEY_VERSION, record.type, False)
+    return _encoded(name, record.key, mode, col, KEY_VERSION, record.type, False, Jvm(package, engine, {}))
 
 
 def to_value(
@@ -277,8 +309,12 @@ def to_value(
     mode: str = FAILFAST,
     *,
     name: str = "to_value",
+    package: str | None = None,
+    engine: Engine | None = None,
 ) -> Column:
     """Encode a struct column as record values: int16 version, then the value. Everything else is as in `to_message`.
+
+    The value of a metadata record has a frame before the message.
 
     Examples
     --------
@@ -288,17 +324,58 @@ def to_value(
     >>> df.select(F.hex(to_value("value", RECORDS[1], 0)).alias("value")).collect()
     [Row(value='0000000000000000002A00000000000000000005')]
     """
-    return _encoded(name, record.value, mode, col, version, None, True)
+    number = record.type if record.framing == METADATA else None
+    asked = Jvm(package, engine, {})
+    return _encoded(name, record.value, mode, col, version, number, True, asked, record.framing)
 
 
 # -- what they share ------------------------------------------------------------------------------
 
 
+@dataclass(frozen=True)
+class Jvm:
+    """What of a function in the JVM is wanted: of which package, whether at all, with which options."""
+
+    package: str | None
+    engine: Engine | None
+    options: Mapping[str, object]
+
+    def call(
+        self, name: str, mode: str, usual: str, options: Mapping[str, object], cols: Sequence[ColumnOrName]
+    ) -> Any:
+        """A call of it, None where Python is to do the work."""
+        if _MADE.get() is not None:  # a Python function is being made for SQL
+            return None
+        spark = SparkSession.getActiveSession()
+        catalog = catalog_for(spark, self.package, checked_engine(self.engine))
+        if catalog is None:
+            return None
+        given = {"mode": None if mode == usual else mode, **self.options, **options}
+        return F.call_function(function_name(catalog, name, given), *map(_column, cols))
+
+    def remedies(self, *others: str) -> str | None:
+        """What to do where Python cannot run it."""
+        in_jvm = () if self.package is None or self.engine == "python" else ('pass engine="jvm"',)
+        return ", or ".join([*in_jvm, *others]) or None
+
+
 def _decoded(
-    name: str, message: MessageSchema, prefix: MessagePrefix, mode: str, unknown_tags: bool, *cols: ColumnOrName
+    name: str,
+    message: MessageSchema,
+    prefix: MessagePrefix,
+    mode: str,
+    unknown_tags: bool,
+    asked: Jvm,
+    *cols: ColumnOrName,
 ) -> Column:
-    decoder = Decoder(message, prefix, checked_mode(mode, _ALLOWED) == FAILFAST, unknown_tags)
-    return _arrow_column(name, decoder, spark_type(message, unknown_tags), cols, "use decode_records")
+    known = checked_mode(mode, _ALLOWED)
+    options = {"unknown_tags": unknown_tags or None}
+    called: Column | None = asked.call(name, known, PERMISSIVE, options, cols)
+    if called is not None:
+        return called
+    decoder = Decoder(message, prefix, known == FAILFAST, unknown_tags)
+    instead = asked.remedies("use decode_records")
+    return _arrow_column(name, decoder, spark_type(message, unknown_tags), cols, instead)
 
 
 def _encoded(
@@ -309,18 +386,26 @@ def _encoded(
     version: int | ColumnOrName | None,
     record_type: int | None,
     version_prefix: bool,
+    asked: Jvm,
+    framing: Framing = COORDINATOR,
 ) -> Column:
+    known = checked_mode(mode, _ALLOWED)
     number = max(versions_of(message), default=0) if version is None else version
     cols = [col] if isinstance(number, int) else [col, _version_column(number)]
     fixed = number if isinstance(number, int) else None
     if fixed is not None:
         check_version(message, fixed)
-    encoder = Encoder(message, fixed, record_type, version_prefix, checked_mode(mode, _ALLOWED) == FAILFAST)
-    return _arrow_column(name, encoder, BinaryType(), cols)
+    is_key = record_type is not None and framing == COORDINATOR
+    options = {} if fixed is None or is_key else {"version": fixed}
+    called: Column | None = asked.call(name, known, FAILFAST, options, cols)
+    if called is not None:
+        return called
+    encoder = Encoder(message, fixed, record_type, version_prefix, known == FAILFAST, framing)
+    return _arrow_column(name, encoder, BinaryType(), cols, asked.remedies())
 
 
 def _arrow_column(
-    name: str, function: Decoder | Encoder, returned: DataType, cols: Sequence[ColumnOrName], instead: str | None = None
+    name: str, function: Decoder | Encoder, returned: DataType, cols: Sequence[ColumnOrName], instead: str | None
 ) -> Column:
     if not hasattr(F, "arrow_udf"):
         raise UnsupportedSpark(name, pyspark.__version__, instead)

@@ -51,6 +51,17 @@ def raw_rows(df: DataFrame) -> DataFrame:
     return df.select(*RAW_COLUMNS)
 
 
+_ABSENT: Final = "kafka-records.absent"
+"""The mark, in the metadata of a column, that `as_raw_rows` made it of nothing. Spark keeps it wherever the column goes
+as it is, and drops it where the column becomes another one."""
+
+
+def absent_columns(df: DataFrame) -> set[str]:
+    """The columns of raw rows that hold only nulls, for what they were made of did not have them. Under Spark Connect
+    this would cost a round trip."""
+    return {field.name for field in df.schema.fields if _ABSENT in field.metadata}
+
+
 def as_raw_rows(df: DataFrame, topic: str | None = None, columns: Collection[str] | None = None) -> DataFrame:
     """Bring records from elsewhere into the one raw schema: a saved topic, or what Spark's Kafka source reads.
 
@@ -99,10 +110,16 @@ def as_raw_rows(df: DataFrame, topic: str | None = None, columns: Collection[str
         raise MissingColumn("topic", "name the topic the records came from")
     if isinstance(types.get("timestamp_ms"), TimestampType):
         df = df.withColumn("timestamp_ms", F.unix_millis(F.col("timestamp_ms")))
-    return df.select([_raw_column(field, names, topic).cast(field.dataType).alias(field.name) for field in RAW_SCHEMA])
+    raw: list[Column | str] = []
+    for field in RAW_SCHEMA.fields:
+        made = _raw_column(field, names, topic)
+        column = (F.lit(None) if made is None else made).cast(field.dataType)
+        raw.append(column.alias(field.name, metadata={_ABSENT: True}) if made is None else column.alias(field.name))
+    return df.select(raw)
 
 
-def _raw_column(field: StructField, names: set[str], topic: str | None) -> Column:
+def _raw_column(field: StructField, names: set[str], topic: str | None) -> Column | None:
+    """The column; None for one that nothing can be made of."""
     name = field.name
     if name == "topic" and topic is not None:
         return F.lit(topic)
@@ -112,7 +129,7 @@ def _raw_column(field: StructField, names: set[str], topic: str | None) -> Colum
         return F.unix_millis(F.col("timestamp"))
     if name == "timestamp_type" and "timestampType" in names:
         return _named_timestamp_type(F.col("timestampType"))
-    return F.lit(None)
+    return None
 
 
 def _named_timestamp_type(number: Column) -> Column:

@@ -2,8 +2,8 @@
 
 The reference that the columns are held against.
 
-Unlike `kafka_records_runtime.framing.read_record`, a record whose value cannot be read still gives its key: a table
-has to know *which* key's last record is the broken one.
+Unlike `kafka_records_runtime.record_reading.read_record`, a record whose value cannot be read still gives its key: a
+table has to know *which* key's last record is the broken one.
 """
 
 from __future__ import annotations
@@ -14,7 +14,17 @@ from typing import Any, Final
 
 from kafka_records_engine.columns.walker_values import ToPlain, holds_unknown_tags, plain_values
 from kafka_records_runtime.errors import DecodeError, FramingError, KafkaRecordsError, UnsupportedVersion
-from kafka_records_runtime.framing import SchemaRecordType, split_key, split_value
+from kafka_records_runtime.framing import (
+    METADATA,
+    SchemaRecordType,
+    bytes_behind,
+    end_frame,
+    framing_of,
+    split_key,
+    split_value,
+    start_frame,
+    unknown_api_key,
+)
 from kafka_records_runtime.schema import RecordSchema
 
 
@@ -50,10 +60,11 @@ class RowReader:
 
     def __init__(self, schemas: Mapping[int, RecordSchema], unknown_tags: bool = False) -> None:
         """`unknown_tags` keeps tagged fields that the schemas do not define."""
+        self._is_metadata: Final = framing_of(schemas) == METADATA
         self._types: Final = {
             number: _TypeReader(
                 SchemaRecordType(schema),
-                plain_values(schema.key, unknown_tags),
+                plain_values(schema.key_or_none or schema.value, unknown_tags),
                 plain_values(schema.value, unknown_tags),
             )
             for number, schema in schemas.items()
@@ -63,11 +74,12 @@ class RowReader:
         """Never raises for what stands in the bytes: `DecodedRow.error` holds it.
 
         A value version outside the range of its type is an UnsupportedVersion there, as it is for the broker, which
-        stops loading the partition; a record type without schema is no error.
+        stops loading the partition; a record type without schema is no error, unless it is an api key.
         """
         row = DecodedRow()
+        read = self._read_metadata if self._is_metadata else self._read
         try:
-            self._read(row, key, value)
+            read(row, key, value)
         except (DecodeError, FramingError) as error:
             row.error = error
         return row
@@ -85,10 +97,27 @@ class RowReader:
             return
         row.value_version, message = split_value(value)
         if row.value_version not in kind.reader.value_versions:
-            raise UnsupportedVersion(kind.reader.schema.value.name, row.value_version, kind.reader.value_versions)
+            raise UnsupportedVersion(kind.reader.value_name, row.value_version, kind.reader.value_versions)
         typed, used = kind.reader.read_value(message, row.value_version, row.leniencies)
         row.value, row.value_bytes_left = kind.plain_value(typed), len(message) - used
         row.has_unknown_tags |= holds_unknown_tags(typed)
+
+    def _read_metadata(self, row: DecodedRow, key: bytes | None, value: bytes | None) -> None:
+        row.record_type, at = start_frame(key, value)
+        assert value is not None
+        kind = self._types.get(row.record_type)
+        if kind is None:
+            raise unknown_api_key(value)
+        row.known = True
+        version, at = end_frame(value, at)
+        row.value_version = version
+        if version not in kind.reader.value_versions:
+            raise UnsupportedVersion(kind.reader.value_name, version, kind.reader.value_versions)
+        message = value[at:]
+        typed, used = kind.reader.read_value(message, version, row.leniencies)
+        if used < len(message):
+            raise bytes_behind(kind.reader.value_schema, version, used, len(message) - used)
+        row.value, row.has_unknown_tags = kind.plain_value(typed), holds_unknown_tags(typed)
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,7 +134,7 @@ def error_fields(row: DecodedRow) -> dict[str, Any] | None:
 
 def fields_of_error(error: KafkaRecordsError, record_type: int | None) -> dict[str, Any]:
     """The `error` struct for what is wrong with a record."""
-    where = isinstance(error, DecodeError)
+    where = isinstance(error, DecodeError | FramingError)
     return {
         "reason": type(error).__name__,
         "record_type": record_type,

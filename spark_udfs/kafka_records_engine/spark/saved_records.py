@@ -17,7 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql.types import LongType, StructField, StructType
 
-from kafka_records_engine.columns.framing_in_columns import prefix_column
+from kafka_records_engine.columns.framing_in_columns import type_column
 from kafka_records_engine.findings import Finding
 from kafka_records_engine.log.raw_rows import RAW_SCHEMA
 from kafka_records_engine.numpy_types import INT16
@@ -33,6 +33,7 @@ from kafka_records_engine.spark.mapping import map_batches
 from kafka_records_engine.spark.modes import FAILFAST, PERMISSIVE, Mode, checked_mode
 from kafka_records_engine.spark.segments import DamagedLog
 from kafka_records_engine.spark.workers import check_workers, is_connect
+from kafka_records_runtime.framing import framing_of
 from kafka_records_runtime.schema import RecordSchema
 
 if TYPE_CHECKING:
@@ -165,21 +166,17 @@ class RecordReader:
         names = [name for name in RAW_SCHEMA.names if name in needed]
         types = np.array([*self.schemas], np.int16)
         for rows in part.batches(names, self._tell):
-            kept = None
-            if part.topic != self.topic:
-                kept = pc.equal(rows.column("topic"), self.topic)
+            kept = pc.equal(rows.column("topic"), self.topic)
             if self.names is not None:
-                wanted = self._wanted(rows, types)
-                kept = wanted if kept is None else pc.and_(kept, wanted)
-            if kept is not None and not pc.all(kept).as_py():
+                kept = pc.and_(kept, self._wanted(rows, types))
+            if not pc.all(kept).as_py():
                 rows = rows.filter(kept)
             if rows.num_rows:
                 yield rows
 
-    @staticmethod
-    def _wanted(rows: pa.RecordBatch, types: INT16) -> pa.BooleanArray:
-        """Records of these types, and keys that hold no type; no control records."""
-        numbers, has_type = prefix_column(rows.column("key"))
+    def _wanted(self, rows: pa.RecordBatch, types: INT16) -> pa.BooleanArray:
+        """Records of these types, and those that hold no type; no control records."""
+        numbers, has_type = type_column(framing_of(self.schemas), rows.column("key"), rows.column("value"))
         return pc.and_(pa.array(np.isin(numbers, types) | ~has_type), rows.column("control").is_null())
 
     def _tell(self, finding: Finding) -> None:

@@ -92,9 +92,12 @@ def _commented(field: spark.StructField, abouts: Mapping[str, str], path: str) -
 def record_spark_type(
     record: RecordSchema, unknown_tags: bool = False, abouts: Mapping[str, Mapping[str, str]] | None = None
 ) -> spark.StructType:
-    """The column of a record: `struct<key: …, value: …>`. `abouts` has the comments of fields, by message and path."""
+    """The column of a record: `struct<key: …, value: …>`, of a metadata record `struct<value: …>`. `abouts` has the
+    comments of fields, by message and path."""
     fields = []
-    for name, message in (("key", record.key), ("value", record.value)):
+    for name, message in (("key", record.key_or_none), ("value", record.value)):
+        if message is None:
+            continue
         kind = spark_type(message, unknown_tags)
         if abouts is not None:
             kind = commented(kind, abouts.get(message.name, {}))

@@ -92,14 +92,15 @@ def _run(arguments: Sequence[str] | None, has_output: bool) -> int:
 
 def _parsed(arguments: Sequence[str] | None) -> argparse.Namespace:
     """The options; sources may stand between them, and mistakes are those of the subcommand."""
-    options, rest = _parser().parse_known_args(arguments)
+    parser = _parser()
+    options, rest = parser.parse_known_args(arguments)
     names = rest.index("--") if "--" in rest else len(rest)
     unknown = [each for each in rest[:names] if each.startswith("-")]
     sources = rest[:names] + rest[names + 1 :]
     if unknown or (sources and not hasattr(options, "sources")):
         wrong = unknown or sources
-        close = did_you_mean(unknown[0].partition("=")[0], options.parser.options, most=1) if len(unknown) == 1 else ""
-        options.parser.error(f"unrecognized arguments: {' '.join(wrong)}{close}")
+        hint = _hint(parser, options.parser, unknown[0].partition("=")[0]) if len(unknown) == 1 else ""
+        options.parser.error(f"unrecognized arguments: {' '.join(wrong)}{hint}")
     try:
         for each in sources:
             options.sources.append(path_argument(each))
@@ -108,7 +109,18 @@ def _parsed(arguments: Sequence[str] | None) -> argparse.Namespace:
     return options
 
 
-def _parser() -> argparse.ArgumentParser:
+def _hint(program: Parser, command: Parser, name: str) -> str:
+    """What to say about an option that a subcommand does not have: what to do without it, who has it, or what it may
+    be meant for."""
+    if name in command.without:
+        return f"; {command.without[name]}"
+    others = [each.prog.rpartition(" ")[2] for each in program.subcommands if name in each.options]
+    if others:
+        return f"; it is an option of {', '.join(others)}"
+    return did_you_mean(name, command.options, most=1)
+
+
+def _parser() -> Parser:
     parser = Parser(prog="kafka-records", description=_DESCRIPTION, epilog=f"{_EXAMPLES}\n{EXIT_STATUS_HELP}")
     parser.add_argument("--version", action=_Version, nargs=0, help="print the version and exit")
     commands = parser.add_subparsers(required=True, metavar="COMMAND")

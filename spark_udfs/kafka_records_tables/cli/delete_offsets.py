@@ -23,12 +23,14 @@ LIST is a file of the table deletable_offsets, as table writes it (JSON lines, C
 Rows whose is_deletable is not true are passed over. Of the others it takes the offsets of topics that a group with
 members does not subscribe to (reason not_subscribed); --also takes those of groups without members. An offset that is
 not what the list says any more, because another commit came, is left out, and so is one that an open transaction
-commits.
+commits, and one of a topic that the group subscribes to now. A group, topic or partition of --group and --topic that
+does not exist is an error.
 
 With --execute it asks once on a terminal, and takes --yes instead of the answer; without a terminal it demands --yes.
 What is deleted is written to a file before, offset by offset, and is on the disk when the deletion begins. --restore
 FILE commits it again: offset, leader epoch and metadata come back, the time of the commit does not. A group takes such
-commits only while it has no members. docs/deleting.md says what can happen.
+commits only while it has no members. --restore also takes rows of a table, as `table current_offsets --format json`
+writes them. docs/deleting.md says what can happen.
 """
 
 _EXAMPLES = """\
@@ -49,9 +51,10 @@ examples:
 
 _EXIT_STATUS_HELP = """\
 exit status:
-  0  all that was asked for is done, or would be
-  1  some of it is not, or would not be; the status of each partition says why
-  2  nothing was asked for that can be done: wrong usage, no broker, nobody to ask, or an error that ended the work
+  0    complete: all that was asked for is done, or would be
+  1    some of it is not, or would not be: the status of each partition says why; also where a name does not exist
+  2    there is no answer: wrong usage, no broker, nobody to ask, or an error that ended the work
+  130  Ctrl-C
 """
 
 
@@ -70,7 +73,7 @@ def add_parser(commands: Any) -> None:
         metavar="LIST",
         help="what to delete: a file of deletable_offsets, or -",
     )
-    add_brokers(parser, "the brokers; they tell of the others")
+    add_brokers(parser, "the brokers; they tell of the others", "nothing more is asked, and the exit status is 2")
     parser.add_argument(
         "--group", action="append", default=[], metavar="ID", help="delete offsets of this group; may be repeated"
     )
@@ -95,7 +98,12 @@ def add_parser(commands: Any) -> None:
         help="delete the groups of --group, or those that LIST calls deletable, with all that they have "
         "(DeleteGroups); share groups are left out, since nothing brings back what they have",
     )
-    parser.add_argument("--restore", type=path_argument, metavar="FILE", help="commit again what FILE says was deleted")
+    parser.add_argument(
+        "--restore",
+        type=path_argument,
+        metavar="FILE",
+        help="commit again what FILE says was deleted, or the offsets in rows of a table (JSON lines, CSV or Parquet)",
+    )
     parser.add_argument(
         "--overwrite",
         action="store_true",
@@ -132,7 +140,7 @@ def run(options: argparse.Namespace) -> int:
 
     if options.execute and not options.yes:
         check_can_ask()
-    requests = requests_to(options.bootstrap, options.command_config)
+    requests = requests_to(options.bootstrap, options.command_config, options.timeout)
     output = None if options.output is None else Path(options.output)
     if options.restore is not None:
         restoring = RestoreRun(

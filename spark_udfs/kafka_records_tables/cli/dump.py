@@ -7,7 +7,7 @@ from typing import Any
 
 from kafka_records_tables.cli.record_options import add_record_options
 from kafka_records_tables.cli.source_options import add_package, add_sources, add_topic, given_source
-from kafka_records_tables.runs.endings import EXIT_STATUS_HELP, require
+from kafka_records_tables.runs.endings import EXIT_STATUS_HELP, UsageError, require
 
 _DESCRIPTION = """\
 Print one JSON object per line and record, by topic, partition and offset. No Spark, no Java.
@@ -19,7 +19,8 @@ fields of a line:
   timestamp          milliseconds since 1970 (UTC); -1 where the message format has none
   record_type        number at the start of the key; null for transaction markers and keys without one
   key                {"type":1,"data":{...}} as Kafka's console formatters print it
-  value              {"version":4,"data":{...}}, null for a tombstone
+  value              {"version":4,"data":{...}}, null for a tombstone; of a topic with metadata framing (--package)
+                     {"type":2,"version":0,"data":{...}}, and the key is null
   producer_id        -1 for none
   is_transactional   whether the record belongs to a transaction; it may have been aborted: see the markers
   control            "commit" or "abort" for a transaction marker, which has no key and no value here; else null
@@ -30,13 +31,14 @@ fields of a line:
   raw_key, raw_value with --bytes only: all bytes in hex, as they stand in the log
   error              null, or why a key or value could not be decoded: {"part":"value","reason":"BufferUnderflow",
                      "version":3,"path":"members[2].client_host","byte_offset":212,"message":"..."}; byte_offset counts
-                     from behind the two bytes of type or version
+                     from the first byte after the record type or version, and in a broken frame from the start of the
+                     value
 
 Nothing is lost: what is not decoded has its bytes in "hex" where "data" would be, {"type":99,"hex":"0063..."} or
-{"version":9,"hex":"0009..."}. That happens to records with an error, and to record types and value versions that this
-build does not know, which are no errors. Text and lengths are read as leniently as Kafka reads them, bytes behind a key
-or value are left alone; both are counted on standard error. (For the subcommand table such a
-value version is damage, since a row made from an older record would be wrong.)
+{"version":9,"hex":"0009..."}. That happens to records with an error, and to record types that this build does not
+know, which are no errors: brokers pass over them. A value version that this build does not know is an error, as in
+tables and in Spark: brokers stop loading the partition there. Text and lengths are read as leniently as Kafka reads
+them, bytes behind a key or value are left alone; both are counted on standard error.
 
 Records below a raised log start are shown, and so are those of aborted and open transactions. Control characters,
 escape sequences and marks that turn the direction of text are \\uXXXX on a terminal; in a file or a pipe the JSON holds
@@ -81,11 +83,17 @@ def add_parser(commands: Any) -> None:
         "--follow", action="store_true", help="then wait for more, and print it as it is appended, until Ctrl-C"
     )
     add_record_options(parser)
+    parser.without = {
+        "--format": "dump prints JSON lines and nothing else: leave it out",
+        "--output": "dump writes to standard output: redirect it with > FILE",
+    }
     parser.set_defaults(run=run, parser=parser)
 
 
 def run(options: argparse.Namespace) -> int:
     """Dump, and return the exit status."""
+    if options.follow and options.timeout is not None:
+        raise UsageError("--follow ends with Ctrl-C, and --timeout before: leave one of them out")
     require("dump", "tables", "numpy", "pyarrow", "google_crc32c")
     from kafka_records_tables.runs.catalog import catalog_of
     from kafka_records_tables.runs.dump_run import DumpRun

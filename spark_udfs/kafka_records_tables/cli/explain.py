@@ -35,9 +35,10 @@ examples:
 
 _STATUS = """\
 exit status:
-  0  explained to the end
-  1  the bytes break off or do not parse; everything up to there is shown
-  2  wrong usage
+  0    complete: explained to the end
+  1    something is missing: the bytes break off or do not parse; everything up to there is shown
+  2    no answer: wrong usage, or an input that is no hex and no line of dump
+  130  Ctrl-C
 """
 
 

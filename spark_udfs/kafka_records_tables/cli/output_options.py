@@ -20,8 +20,9 @@ formats:
            held in memory to find the widths
   json     one object per line, written as rows come in
   csv      RFC 4180 with a header; null is an empty field, the empty text is "". Values are written as they are, and a
-           spreadsheet takes one that begins with = + - or @ for a formula and runs it: anybody who may commit an offset
-           chooses such values (group, metadata). Import the columns as text, or read the file with a program
+           spreadsheet takes one that begins with = + - or @ for a formula and runs it, which may send what the file
+           holds elsewhere: anybody who may commit an offset chooses such values (group, metadata). --csv-safe writes an
+           apostrophe before them, for files that people open; programs, delete-offsets too, want them as they are
   parquet  a file with the types and comments of the columns, for --output
 Times are ISO 8601 in UTC, bytes are base64 (in parquet both are what they are). On a terminal, control characters,
 escape sequences and marks that turn the direction of text are escaped in every format; in a file or a pipe, json and
@@ -46,6 +47,11 @@ def add_output_options(
         help="write to this file instead of standard output",
     )
     parser.add_argument("--overwrite", action="store_true", help="replace the file of --output if there is one")
+    parser.add_argument(
+        "--csv-safe",
+        action="store_true",
+        help="with --format csv: an apostrophe before each value that a spreadsheet would run as a formula",
+    )
 
 
 def file_path(instead: str) -> Callable[[str], Path]:
@@ -63,9 +69,11 @@ def output_of(options: argparse.Namespace) -> Output:
     """The output that the options name. Raises a UsageError for options that do not go together."""
     if options.wide and options.format != "table":
         raise UsageError(f"--wide goes with --format table; {options.format} leaves nothing out")
+    if options.csv_safe and options.format != "csv":
+        raise UsageError(f"--csv-safe goes with --format csv; no program runs what {options.format} holds as a formula")
     if options.output is None:
         if options.overwrite and getattr(options, "findings", None) is None:
             raise UsageError("--overwrite goes with --output")
         if options.format == "parquet":
             raise UsageError("--format parquet needs --output: a Parquet file is no text")
-    return Output(options.format, options.output, options.wide, options.overwrite)
+    return Output(options.format, options.output, options.wide, options.overwrite, options.csv_safe)

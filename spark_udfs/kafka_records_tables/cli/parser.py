@@ -22,6 +22,8 @@ class Parser(argparse.ArgumentParser):
         settings.setdefault("formatter_class", argparse.RawDescriptionHelpFormatter)
         settings.setdefault("allow_abbrev", False)
         super().__init__(**settings)  # type: ignore[arg-type]
+        self.without: dict[str, str] = {}
+        """Options that people look for and that there are not, each with what to do in its place."""
 
     def parse_known_args(  # type: ignore[override]
         self, args: Sequence[str] | None = None, namespace: argparse.Namespace | None = None
@@ -51,6 +53,12 @@ class Parser(argparse.ArgumentParser):
             names = [str(each) for each in action.choices]
             close = did_you_mean(str(value), names) or f"; choose one of {', '.join(names)}"
             raise argparse.ArgumentError(action, f"invalid choice: {str(value)!r}{close}")
+
+    @property
+    def subcommands(self) -> list[Parser]:
+        """The parsers of the subcommands."""
+        groups = (each for each in self._actions if isinstance(each, argparse._SubParsersAction))
+        return [parser for group in groups for parser in group.choices.values()]
 
     @property
     def options(self) -> list[str]:

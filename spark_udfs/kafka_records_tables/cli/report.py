@@ -19,8 +19,8 @@ from kafka_records_tables.cli.reading_options import (
 from kafka_records_tables.cli.source_options import add_sources, given_source, path_argument
 from kafka_records_tables.near_names import near
 from kafka_records_tables.query import QueryError
-from kafka_records_tables.report.report_parts import Level
-from kafka_records_tables.runs.endings import UsageError
+from kafka_records_tables.report.report_parts import FailOn, Level
+from kafka_records_tables.runs.endings import EXIT_STATUS_HELP, UsageError
 from kafka_records_tables.table_options import value_of
 from kafka_records_tables.tables.declaration import RETENTION, Option
 from kafka_records_tables.tables.words.check_words import PARTITIONS
@@ -70,19 +70,13 @@ examples:
   kafka-records report kept --as-of 2h --output report.json
       as of two hours ago, out of what snapshot has kept, for programs
   kafka-records report --bootstrap broker-1:9092 --output now.json --no-tables --overwrite --fail-on high
-      for a job that watches: the exit status is 1 if there is something to do today
+      for a job that watches: the exit status is 3 if there is something to do today
   kafka-records report --bootstrap broker-1:9092 --diff yesterday.json
       what is new since a report of yesterday, and what is gone
+  kafka-records report --bootstrap broker-1:9092 --diff last.json --fail-on new:high --output last.json --overwrite
+      for a job that tells each thing once: the exit status is 3 if something came up since its last report
   kafka-records report --print-thresholds > thresholds.toml
       all thresholds, to be changed and given as --thresholds
-"""
-
-_EXIT_STATUS_HELP = """\
-exit status:
-  0  done
-  1  done, and there is a finding of the level of --fail-on or a worse one; or something was damaged or could not be
-     decoded, which is a finding too
-  2  no report: wrong usage, nothing to read, something missing on this machine, or an error that ended the work
 """
 
 _FORMATS: Final = ("text", "json", "html")
@@ -95,7 +89,7 @@ def add_parser(commands: Any) -> None:
         "report",
         help="say what is wrong, since when, how sure that is, and what to do",
         description=_DESCRIPTION,
-        epilog=f"{_DETAILS}\n{_EXAMPLES}\n{_EXIT_STATUS_HELP}",
+        epilog=f"{_DETAILS}\n{_EXAMPLES}\n{EXIT_STATUS_HELP}",
     )
     add_sources(parser)
     add_groups(parser, "only what is about this group", "only what is about topics")
@@ -145,9 +139,10 @@ def add_parser(commands: Any) -> None:
     )
     parser.add_argument(
         "--fail-on",
-        type=_level,
-        metavar="LEVEL",
-        help="end with status 1 if there is a finding of this level or a worse one",
+        type=_fail_on,
+        metavar="[new:]LEVEL",
+        help="end with status 3 if there is a finding of this level or a worse one; with new: only if one is new, or "
+        "has become worse, since the report of --diff",
     )
     add_engine(parser)
     parser.set_defaults(run=run, parser=parser)
@@ -178,17 +173,22 @@ def _value_of(option: Option, text: str) -> Any:
         raise argparse.ArgumentTypeError(str(error).removeprefix(f"{option.name}: ")) from None
 
 
-def _level(text: str) -> Level:
+def _fail_on(text: str) -> FailOn:
     words = {level.word: level for level in Level}
-    if text not in words:
-        raise argparse.ArgumentTypeError(f"{text!r} is no level; {near(text, words)}")
-    return words[text]
+    new, colon, word = text.rpartition(":")
+    if new != ("new" if colon else ""):
+        raise argparse.ArgumentTypeError(f"{text!r}: only new: goes before a level, as new:high")
+    if word not in words:
+        raise argparse.ArgumentTypeError(f"{word!r} is no level; {near(word, words)}")
+    return FailOn(words[word], only_new=bool(colon))
 
 
 def run(options: argparse.Namespace) -> int:
     """Write the report, and return the exit status."""
     require_engine("report", options)
     check_engine(options)
+    if options.fail_on is not None and options.fail_on.only_new and options.diff is None:
+        raise UsageError("--fail-on new:… needs --diff OLD.json, the report since which a finding is new")
     form = _format(options)
     limits = _thresholds(options)
     given = given_source(options)

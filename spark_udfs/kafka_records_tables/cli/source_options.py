@@ -8,11 +8,11 @@ from typing import Final
 
 from kafka_records_tables.runs.catalog import KAFKA
 from kafka_records_tables.runs.endings import UsageError
-from kafka_records_tables.runs.given_source import GivenSource, SavedAs
+from kafka_records_tables.runs.given_source import GivenSource, SavedAs, time_limit
 
 
 def add_sources(parser: argparse.ArgumentParser) -> None:
-    """The positional argument SOURCE…; --bootstrap and --command-config, which stand for running brokers."""
+    """The positional argument SOURCE…; --bootstrap and its like, which stand for running brokers."""
     parser.add_argument(
         "sources",
         nargs="*",
@@ -57,8 +57,12 @@ def add_sources(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def add_brokers(parser: argparse.ArgumentParser, about: str) -> None:
-    """The options --bootstrap, which is `about` something, and --command-config."""
+def add_brokers(
+    parser: argparse.ArgumentParser,
+    about: str,
+    after_the_limit: str = "what was not read by then is named, and the exit status is 1",
+) -> None:
+    """The options --bootstrap, which is `about` something, --command-config and --timeout."""
     parser.add_argument("--bootstrap", metavar="HOST:PORT[,…]", help=about)
     parser.add_argument(
         "--command-config",
@@ -66,6 +70,21 @@ def add_brokers(parser: argparse.ArgumentParser, about: str) -> None:
         metavar="FILE",
         help="properties that say how to talk to brokers, as Kafka's own tools take them: TLS, users, passwords",
     )
+    parser.add_argument(
+        "--timeout",
+        type=_timeout,
+        metavar="DURATION",
+        help=f"after so long (30s, 5m) no broker is waited for any more: {after_the_limit}; without it the brokers "
+        "have as long as they make progress",
+    )
+
+
+def _timeout(text: str) -> object:
+    """The time limit, which begins here."""
+    try:
+        return time_limit(text)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(str(error)) from None
 
 
 _RAW: Final = ("topic", "partition", "offset", "key", "value", "timestamp_ms", "transaction", "control")
@@ -99,6 +118,8 @@ def given_source(options: argparse.Namespace) -> GivenSource:
     if options.bootstrap is None:
         if options.command_config is not None:
             raise UsageError("--command-config says how to talk to the brokers of --bootstrap, which is not there")
+        if options.timeout is not None:
+            raise UsageError("--timeout limits how long the brokers of --bootstrap are waited for: give both")
         if not options.sources:
             raise UsageError("the following arguments are required: SOURCE (or --bootstrap)")
         return GivenSource(tuple(options.sources), saved=saved)
@@ -107,7 +128,7 @@ def given_source(options: argparse.Namespace) -> GivenSource:
     if saved.is_told:
         raise UsageError("--saved-column and all other --saved-… are about files: not with --bootstrap")
     config = None if options.command_config is None else Path(options.command_config)
-    return GivenSource(bootstrap=options.bootstrap, config=config)
+    return GivenSource(bootstrap=options.bootstrap, config=config, limit=options.timeout)
 
 
 def add_topic(parser: argparse.ArgumentParser, default: str = "") -> None:

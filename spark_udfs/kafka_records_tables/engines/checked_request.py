@@ -42,8 +42,8 @@ def request_of(
     """
     groups = None if group is None else arguments.texts("group", group)
     declaration = table_called(table)
-    if declaration.helper == "ends" and not (groups is None and as_of is None):
-        raise ValueError(f"{declaration.name} is about logs as they are now: it takes no group and no as_of")
+    if groups is not None and declaration.group is None and not declaration.group_inputs:
+        raise ValueError(f"{declaration.name} has no column that names a group: it takes no group")
     if as_of is not None and not is_of_records(declaration):
         raise ValueError(f"{declaration.name} is about logs as they are now: it takes no as_of")
     module = _checked_module(declaration)

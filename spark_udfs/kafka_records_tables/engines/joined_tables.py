@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -13,12 +13,15 @@ import pyarrow.compute as pc
 from kafka_records_engine.log.discovery import LogSourceError
 from kafka_records_engine.sources import Context
 from kafka_records_engine.sources.given import source_of
-from kafka_records_tables.engines.logs_to_read import logs_to_read, with_known_topics
+from kafka_records_engine.sources.missing_rights import AbsentTopic, MissingRight, missing_rights
+from kafka_records_engine.sources.unreachable import UnreachableBrokers
+from kafka_records_tables.engines.logs_to_read import logs_to_read, starts_before, with_known_topics
 from kafka_records_tables.table_options import option_values
 from kafka_records_tables.tables import input_called, inputs_of, tables_read
 
 if TYPE_CHECKING:
-    from kafka_records_engine.sources import LogPartition
+    from kafka_records_engine.findings import Finding
+    from kafka_records_engine.sources import LogPartition, Source
     from kafka_records_tables.engines.request import OnProgress, TableRequest
     from kafka_records_tables.tables import Table
 
@@ -52,28 +55,40 @@ def input_requests(request: TableRequest) -> dict[str, TableRequest]:
     }
 
 
-def asked_of_view(request: TableRequest, given: Any) -> tuple[TableRequest, dict[str, Sequence[LogPartition]]]:
-    """What to ask, with what the source `given` knows of topics where an input uses it, and what has to be read for
-    each table at the bottom of the view. Raises LogSourceError if the topic of one is not there that the view cannot do
-    without."""
-    source = source_of(given)
-    return with_known_topics(request, source), logs_there(request.table, lambda each: logs_to_read(each, source))
+@dataclass(slots=True)
+class LogsThere:
+    """What has to be read for each table at the bottom of a view, or for a table."""
+
+    logs: dict[str, Sequence[LogPartition]] = field(default_factory=dict)
+    """By the names of the tables; none of a table whose topic is missing and that the view may lack."""
+    lacking: list[Finding] = field(default_factory=list)
+    """Why some have nothing to read: a right is missing, or no coordinator has made the topic yet."""
 
 
-def logs_there(view: Table, logs_of: Callable[[Table], Sequence[LogPartition]]) -> dict[str, Sequence[LogPartition]]:
-    """What has to be read for each table at the bottom of a view, none for those it may lack whose topic the source
-    does not have, so that `logs_of` raises LogSourceError. Raises it for others, and where there is nothing to read."""
-    logs, missing = {}, []
-    for each in tables_read(view):
+def logs_there(table: Table, logs_of: Callable[[Table], Sequence[LogPartition]]) -> LogsThere:
+    """What has to be read for a table, or a view; `logs_of` gives it for one table, or raises LogSourceError.
+
+    A topic that no coordinator has made yet has no logs, which is a note. Raises LogSourceError where the topic of a
+    table is missing that the view cannot do without, and where that of all is.
+    """
+    there = LogsThere()
+    missing: list[LogSourceError] = []
+    for each in tables_read(table):
         try:
-            logs[each.name] = logs_of(each)
+            there.logs[each.name] = logs_of(each)
+        except AbsentTopic as error:
+            there.logs[each.name] = ()
+            there.lacking.append(error.finding())
         except LogSourceError as error:
-            if each.name not in view.may_lack:
+            if each.name not in table.may_lack:
                 raise
             missing.append(error)
-    if not logs:
+            if isinstance(error, MissingRight):
+                there.lacking.append(error.finding())
+    if not there.logs:
         raise missing[0]
-    return logs
+    there.lacking = list(dict.fromkeys(there.lacking))
+    return there
 
 
 def read_view(
@@ -82,9 +97,11 @@ def read_view(
     read: ReadInput,
     context: Context,
     on_progress: OnProgress | None = None,
+    *,
+    source: Source | None = None,
 ) -> Iterator[pa.RecordBatch]:
     """The rows of a view. Its inputs are read by `read`, one after the other in their order, and held in memory. What
-    views find goes to `context`."""
+    views find goes to `context`. `source` is asked for rights that are missing."""
     sizes = {name: sum(log.size for log in of_input) for name, of_input in logs.items()}
     before = 0
 
@@ -93,7 +110,7 @@ def read_view(
         name = asked.table.name
         if asked.table.inputs:
             inputs = input_requests(asked)
-            yield from joined(asked, {each: list(rows_of(inputs[each])) for each in inputs}, context)
+            yield from joined(asked, {each: list(rows_of(inputs[each])) for each in inputs}, context, source)
             return
         if name not in logs:
             return
@@ -115,18 +132,47 @@ def read_here(request: TableRequest, given: Any, kind: type[Context]) -> Iterato
         for log in logs:
             yield from asked.answer(log, asked.context(log.topic, log.partition, kind))
 
-    yield from read_view(*asked_of_view(request, given), read, kind())
+    source = source_of(given)
+    starts = starts_before([request.table], source)
+    found: dict[str, Sequence[LogPartition]] = {}
+
+    def logs_of(table: Table) -> Sequence[LogPartition]:
+        # Two inputs that read one topic read it up to the same end.
+        if table.topic not in found:
+            found[table.topic] = logs_to_read(table, source, None, starts, is_input=True)
+        return found[table.topic]
+
+    there = logs_there(request.table, logs_of)
+    context = kind()
+    for finding in there.lacking:
+        context.report(finding)
+    yield from read_view(with_known_topics(request, source, context.report), there.logs, read, context, source=source)
+
+
+def _rights_or_damage(source: Source, context: Context, topics: Collection[str]) -> Sequence[MissingRight]:
+    """The rights that are missing. That nobody answers any more is damage: what was read before is worth having."""
+    try:
+        return missing_rights(source, topics)
+    except UnreachableBrokers as error:
+        context.report(error.finding())
+        return ()
 
 
 def joined(
-    request: TableRequest, parts: Mapping[str, Iterable[pa.RecordBatch]], found: Context
+    request: TableRequest,
+    parts: Mapping[str, Iterable[pa.RecordBatch]],
+    found: Context,
+    source: Source | None = None,
 ) -> Iterator[pa.RecordBatch]:
-    """The rows of a view out of those of its inputs. What it reports goes to `found`."""
+    """The rows of a view out of those of its inputs. What it reports goes to `found`; `source` is asked for rights that
+    are missing."""
     view = request.table
     tables = {name: pa.Table.from_batches(part, input_called(name).schema) for name, part in parts.items()}
     context = request.context("", -1)
+    if source is not None:
+        context.missing_rights = partial(_rights_or_damage, source, context)
     for rows in view.joined(tables, context):
-        if request.groups is None or view.group is None:
+        if request.groups is None or view.group is None:  # a view without groups has asked its inputs for them
             yield rows
         else:
             groups = pa.array(request.groups, pa.string())

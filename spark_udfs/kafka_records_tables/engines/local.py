@@ -24,13 +24,16 @@ from typing import IO, TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
 
+from kafka_records_engine.sources.broker_threads import read_by_broker
+from kafka_records_engine.sources.shared_progress import SharedProgress
 from kafka_records_runtime.errors import KafkaRecordsError
 from kafka_records_tables.engines.frames import read_frame, write_frame
 from kafka_records_tables.engines.shared_reading import SharedReading
+from kafka_records_tables.engines.spread_tasks import spread_by
 
 if TYPE_CHECKING:
     from kafka_records_engine.sources import LogPartition
-    from kafka_records_tables.engines.log_tasks import LogTask, RunReports
+    from kafka_records_tables.engines.log_tasks import LogTask, RunReports, TaskReport
     from kafka_records_tables.engines.request import OnProgress
 
 SMALL: Final = 64 * 1024 * 1024
@@ -99,10 +102,10 @@ def run(
     Exception
         Whatever a table raises, from whichever process.
     """
-    ordered = sorted(tasks, key=lambda task: (-task.log.size, task.log.topic, task.log.partition))
+    ordered = spread_by(tasks, lambda task: task.log)
     total = sum(task.log.size for task in ordered)
     count = _processes(processes, [task.log for task in ordered], total)
-    watched = _Watched(total, on_progress)
+    watched = SharedProgress(total, on_progress)
     if count < 2:
         return _here(ordered, reports, watched)
     return _Workers(ordered, reports, watched, count).rows()
@@ -120,33 +123,27 @@ def _cores() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-class _Watched:
-    """Adds up the progress of all log partitions."""
-
-    def __init__(self, total: int, on_progress: OnProgress | None) -> None:
-        self._total = total
-        self._on_progress = on_progress
-        self._done: dict[int, int] = {}
-
-    def moved(self, number: int, done: int) -> None:
-        """`done` bytes of the log partition with that number were read."""
-        if self._on_progress is not None:
-            self._done[number] = done
-            self._on_progress(min(sum(self._done.values()), self._total), self._total)
-
-
-def _here(tasks: Sequence[LogTask], reports: RunReports, watched: _Watched) -> Iterator[tuple[int, pa.RecordBatch]]:
-    for number, task in enumerate(tasks):
+def _here(
+    tasks: Sequence[LogTask], reports: RunReports, watched: SharedProgress
+) -> Iterator[tuple[int, pa.RecordBatch]]:
+    def read(numbered: tuple[int, LogTask]) -> Iterator[tuple[int, pa.RecordBatch] | TaskReport]:
+        number, task = numbered
         reading = SharedReading(task, partial(watched.moved, number))
         yield from reading.rows()
-        reports.add(reading.report())
+        yield reading.report()
         watched.moved(number, task.log.size)
+
+    for content in read_by_broker([*enumerate(tasks)], lambda each: each[1].log, read):
+        if isinstance(content, tuple):
+            yield content
+        else:
+            reports.add(content)
 
 
 class _Workers:
     """Some processes, each of which takes one log partition after another. A thread for each reads what it sends."""
 
-    def __init__(self, tasks: Sequence[LogTask], reports: RunReports, watched: _Watched, count: int) -> None:
+    def __init__(self, tasks: Sequence[LogTask], reports: RunReports, watched: SharedProgress, count: int) -> None:
         self._tasks = tasks
         self._left = deque(range(len(tasks)))
         self._reports = reports

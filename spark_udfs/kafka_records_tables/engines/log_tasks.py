@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -56,26 +56,34 @@ class RunReport:
 
 
 class RunReports:
-    """The reports of all tables of a run; `given` are some by the numbers of their requests, to be added to."""
+    """The reports of all tables of a run."""
 
-    def __init__(self, given: Mapping[int, RunReport] | None = None) -> None:
-        self.of_tables: defaultdict[int, RunReport] = defaultdict(RunReport, given or {})
-        """By the numbers of their requests."""
-        self._logs: dict[tuple[str, int], tuple[dict[Finding, None], Counts]] = {}
+    def __init__(self) -> None:
+        self._logs: defaultdict[tuple[str, int], list[TaskReport]] = defaultdict(list)
 
     def add(self, report: TaskReport) -> None:
         """Add what was found in one log partition."""
-        for number, findings, counts in report.of_tables:
-            self.of_tables[number].add(findings, counts)
-        # Tables that want different readings have one each.
-        found, read = self._logs.setdefault((report.topic, report.partition), ({}, Counts()))
-        found.update(dict.fromkeys(report.reading))
-        read.widen(report.counts)
+        self._logs[report.topic, report.partition].append(report)
+
+    def of(self, numbers: Collection[int]) -> RunReport:
+        """What the tables of these requests found. What several of them found in the same log partition, or read of
+        it, counts once."""
+        return _once_per_log(
+            [(found, counts) for each in reports for number, found, counts in each.of_tables if number in numbers]
+            for reports in self._logs.values()
+        )
 
     @property
     def reading(self) -> RunReport:
-        """What was found while reading, and what was read, once."""
-        whole = RunReport()
-        for findings, counts in self._logs.values():
-            whole.add(list(findings), counts)
-        return whole
+        """What was found while reading, and what was read, once: tables that want different readings have one each."""
+        return _once_per_log([(each.reading, each.counts) for each in reports] for reports in self._logs.values())
+
+
+def _once_per_log(logs: Iterable[Sequence[tuple[Sequence[Finding], Counts]]]) -> RunReport:
+    whole = RunReport()
+    for of_log in logs:
+        read = Counts()
+        for _, counts in of_log:
+            read.widen(counts)
+        whole.add(list(dict.fromkeys(found for findings, _ in of_log for found in findings)), read)
+    return whole

@@ -2,55 +2,87 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Final
 
 from kafka_records_engine import arguments
 from kafka_records_engine.log.discovery import LogSourceError
+from kafka_records_engine.sources.ends_of_logs import log_starts
 from kafka_records_engine.sources.given import source_of
 from kafka_records_engine.sources.known_topics import KnownTopics, known_topics
+from kafka_records_engine.sources.missing_rights import MissingRight, lacking_coordinator_topics
+from kafka_records_engine.sources.unreachable import UnreachableBrokers
 from kafka_records_tables.tables import tables_read
 
 if TYPE_CHECKING:
+    from kafka_records_engine.findings import Finding
     from kafka_records_engine.sources import Context, LogPartition, Source
+    from kafka_records_engine.sources.protocol import LogStarts
     from kafka_records_tables.engines.request import TableRequest
     from kafka_records_tables.tables import Table
 
 _ROWS: Final = 4096
 
 
-def logs_to_read(table: Table, given: Any, topic: str | None = None) -> Sequence[LogPartition]:
+def logs_to_read(
+    table: Table, given: Any, topic: str | None = None, starts: LogStarts | None = None, *, is_input: bool = False
+) -> Sequence[LogPartition]:
     """The log partitions that a table over the source `given` is made of.
 
-    `topic` is the topic of files or rows that do not name one; a table of every topic is about this one then. Raises
-    LogSourceError where there is none.
+    `topic` is the topic of files or rows that do not name one; a table of every topic is about this one then, with the
+    log starts of an earlier moment; `is_input` says that only a view asks for it. Raises LogSourceError where there is
+    none.
     """
     if topic is not None:
         arguments.text("topic", topic)
     if table.topic:
         return source_of(given, topic or table.topic).partitions(table.topic)
     source = source_of(given, topic)
-    return [AllLogs(source, tuple(source.topics()) if topic is None else (topic,))]
+    return [AllLogs(source, None if topic is None else (topic,), starts, is_input)]
+
+
+def starts_before(tables: Iterable[Table], source: Source) -> LogStarts | None:
+    """Where all logs start, asked for before anything else; None where no table needs that, or the source has none
+    that could move."""
+    needed = any(read.helper == "ends" for table in tables for read in tables_read(table))
+    return log_starts(source, None) if needed else None
 
 
 def asked_of_logs(
-    request: TableRequest, given: Any, topic: str | None = None
+    request: TableRequest,
+    given: Any,
+    topic: str | None = None,
+    report: Callable[[Finding], object] | None = None,
 ) -> tuple[TableRequest, Sequence[LogPartition]]:
     """What to ask, with what the source `given` knows of topics where the table uses it, and the log partitions to
-    ask. Raises as `logs_to_read` does."""
+    ask. `report` gets a finding where brokers stop answering about topics. Raises as `logs_to_read` does."""
     table = request.table
     source = source_of(given, topic or table.topic) if table.topic else given
-    return with_known_topics(request, source), logs_to_read(table, source, topic)
+    # What is read ends where the logs end now. A topic that a record names was made before, so topics are asked for
+    # afterwards.
+    logs = logs_to_read(table, source, topic)
+    return with_known_topics(request, source, report), logs
 
 
-def with_known_topics(request: TableRequest, source: Source) -> TableRequest:
+def with_known_topics(
+    request: TableRequest, source: Source, report: Callable[[Finding], object] | None = None
+) -> TableRequest:
     """The request, with what the source knows of topics where a table that is read uses it."""
     if not uses_topics(request):
         return request
-    known = topics_known_to(source)
-    return replace(request, topic_names=known.names, partition_counts=known.partition_counts)
+    return with_topics(request, topics_known_to(source, report))
+
+
+def with_topics(request: TableRequest, known: KnownTopics) -> TableRequest:
+    """The request, with what is known of topics."""
+    return replace(
+        request,
+        topic_names=known.names,
+        partition_counts=known.partition_counts,
+        topics_asked_ms=known.asked_ms,
+    )
 
 
 def uses_topics(request: TableRequest) -> bool:
@@ -58,12 +90,14 @@ def uses_topics(request: TableRequest) -> bool:
     return any(each.uses_topics for each in tables_read(request.table))
 
 
-def topics_known_to(source: Source) -> KnownTopics:
+def topics_known_to(source: Source, report: Callable[[Finding], object] | None = None) -> KnownTopics:
     """What the source knows of topics. That is an extra: what is wrong with a source is told to who reads its
-    records."""
+    records. `report` gets the finding about brokers that do not answer any more."""
     try:
         return known_topics(source)
-    except LogSourceError:
+    except LogSourceError as error:
+        if report is not None and isinstance(error, UnreachableBrokers):
+            report(error.finding())
         return KnownTopics()
 
 
@@ -72,7 +106,12 @@ class AllLogs:
     """All logs of some topics. Its rows say where they begin and end (`sources.ends_of_logs.LOG_ENDS_SCHEMA`)."""
 
     source: Source
-    topics: tuple[str, ...]
+    topics: tuple[str, ...] | None
+    """None for those that are there when ends are asked for."""
+    starts: LogStarts | None = None
+    """Where they started before records were read."""
+    is_input: bool = False
+    """Whether only a view asks, which knows by itself which topics it needs."""
     partition: int = -1
     size: int = 0
     in_memory: bool = True
@@ -89,6 +128,22 @@ class AllLogs:
         """A row per log partition. Findings go to the context."""
         from kafka_records_engine.sources.ends_of_logs import as_rows, log_ends
 
-        found = log_ends(self.source, self.topics, context)
-        while rows := list(islice(found, _ROWS)):
-            yield as_rows(rows)
+        try:
+            topics = tuple(self.source.topics()) if self.topics is None else self.topics
+        except UnreachableBrokers as error:
+            if not self.is_input and not getattr(self.source, "is_over", False):
+                raise
+            context.report(error.finding())  # what was read before is worth having
+            return
+        if self.topics is None and not self.is_input:
+            for lacking in lacking_coordinator_topics(self.source, topics):
+                if isinstance(lacking, MissingRight):
+                    context.report(lacking.finding())
+        found = log_ends(self.source, topics, context, self.starts)
+        try:
+            while rows := list(islice(found, _ROWS)):
+                yield as_rows(rows)
+        except (UnreachableBrokers, MissingRight) as error:
+            if not self.is_input:
+                raise
+            context.report(error.finding())  # the rows of the other inputs are worth having

@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Any, Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from kafka_records_engine.findings import DELETED_MEANWHILE, UNREACHABLE_LOG, Finding
+from kafka_records_engine.findings import DELETED_MEANWHILE, MISSING_RIGHT, UNREACHABLE_LOG, Finding
 from kafka_records_engine.log.discovery import LogSourceError
-from kafka_records_engine.log.raw_rows import RAW_SCHEMA, rebatched
+from kafka_records_engine.log.raw_rows import RAW_SCHEMA, raw_column, rebatched
 from kafka_records_engine.log.reading import BATCH_ROWS
 from kafka_records_engine.sources import Context
 from kafka_records_tables.engines.log_ranges import LogRange
@@ -45,7 +45,7 @@ class RawContext(Context):
 
     def add_finding(self, finding: Finding) -> None:
         """Tell what was found. Raises DataLost, DamageFound, and LogSourceError for what another try may read."""
-        if finding.reason == UNREACHABLE_LOG:
+        if finding.reason in (UNREACHABLE_LOG, MISSING_RIGHT):
             raise LogSourceError(finding.file or self.topic, f"{finding.what} ({finding.consequence})")
         if finding.reason == DELETED_MEANWHILE and self.fails_on_data_loss:
             raise DataLost(str(finding))
@@ -65,12 +65,13 @@ def raw_rows_of(log: LogPartition, context: Context) -> Iterator[pa.RecordBatch]
     """The rows of a log partition with the columns of RAW_SCHEMA, each with the outcome of its transaction.
 
     `open` is what has no marker in what is read, `unknown` what a hole in it (`Context.holes`) may hide the marker of.
-    A row whose source does not tell of transactions stays as it is.
+    A row whose source does not tell of transactions stays as it is. A column that the source lacks is null.
     """
     end = log.end if isinstance(log, LogRange) else None
     settling = Settling(context, tombstones_at_once=False, last_of_key=False)
     for batch in log.batches(context, RAW_SCHEMA.names):
-        rows = batch.select(RAW_SCHEMA.names)
+        columns = [raw_column(batch, name) for name in RAW_SCHEMA.names]
+        rows = pa.RecordBatch.from_arrays(columns, schema=RAW_SCHEMA)
         waits = pc.fill_null(pc.is_in(rows.column("transaction"), value_set=_WAITS), False)
         ends = pc.is_valid(rows.column("control"))
         if not pc.any(waits).as_py() and not (settling.waits and pc.any(ends).as_py()):

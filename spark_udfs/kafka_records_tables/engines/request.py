@@ -30,6 +30,8 @@ class TableRequest:
     """The values of all options of the table, by name (`table_options.option_values`)."""
     topic_names: Mapping[str, str] = field(default_factory=dict)
     partition_counts: Mapping[str, int] = field(default_factory=dict)
+    topics_asked_ms: int | None = None
+    """When brokers were asked for the two; None for what is stored."""
 
     @property
     def table(self) -> Table:
@@ -44,6 +46,7 @@ class TableRequest:
         context.options = dict(self.options)
         context.topic_names = self.topic_names
         context.partition_counts = self.partition_counts
+        context.counts.note_moment("topics", self.topics_asked_ms)
         return context
 
     @property

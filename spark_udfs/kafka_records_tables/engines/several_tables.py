@@ -13,12 +13,22 @@ import pyarrow as pa
 from kafka_records_engine.log.discovery import LogSourceError
 from kafka_records_engine.sources import Context, Counts
 from kafka_records_engine.sources.given import source_of
+from kafka_records_engine.sources.missing_rights import MissingRight
+from kafka_records_engine.sources.unreachable import UnreachableBrokers
+from kafka_records_tables.engines.asked_brokers import moments_asked
 from kafka_records_tables.engines.asked_moment import moment_notes
-from kafka_records_tables.engines.joined_tables import input_requests, logs_there, read_view
+from kafka_records_tables.engines.joined_tables import LogsThere, input_requests, logs_there, read_view
 from kafka_records_tables.engines.log_tasks import LogTask, RunReport, RunReports
-from kafka_records_tables.engines.logs_to_read import logs_to_read, topics_known_to, uses_topics
+from kafka_records_tables.engines.logs_to_read import (
+    logs_to_read,
+    starts_before,
+    topics_known_to,
+    uses_topics,
+    with_topics,
+)
 
 if TYPE_CHECKING:
+    from kafka_records_engine.findings import Finding
     from kafka_records_engine.sources import LogPartition
     from kafka_records_engine.sources.known_topics import KnownTopics
     from kafka_records_tables.engines.request import OnProgress, TableRequest
@@ -39,22 +49,29 @@ class SeveralTables:
         topics = {request.table.topic for request in requests}
         self._topic = topic
         self._source = source_of(given, topic or (topics.pop() or None if len(topics) == 1 else None))
+        # Before anything else is asked: records that are read later name no offset below these starts that was not
+        # below them before.
+        self._starts = starts_before([request.table for request in requests], self._source)
+        self._only_views_ask = all(request.table.helper != "ends" for request in requests)
         self._logs: dict[str, Sequence[LogPartition] | LogSourceError] = {}
         self._read: list[tuple[TableRequest, Sequence[LogPartition]]] = []
-        self._answers: dict[str, tuple[TableRequest, dict[str, Sequence[LogPartition]]]] = {}
+        self._answers: dict[str, tuple[TableRequest, LogsThere]] = {}
+        self._lacking: dict[Finding, None] = {}
         self._rows: defaultdict[int, list[pa.RecordBatch]] = defaultdict(list)
         self._reports = RunReports()
         self._ends = RunReports()
         self.missing: dict[str, str] = {}
         """Why there is nothing to read for a table, by its name."""
-        self._plan([self._with_known_topics(request) for request in requests])
+        self._plan(requests)
 
     @property
     def reading(self) -> RunReport:
         """What was found while reading, and what was read, once. A look at where logs end is counted where nothing else
         was read."""
         whole, ends = self._reports.reading, self._ends.reading
-        whole.add(ends.findings, Counts() if whole.counts.partitions else ends.counts)
+        only_moments = Counts(moments=ends.counts.moments)
+        whole.add(ends.findings, only_moments if whole.counts.partitions else ends.counts)
+        whole.add(list(self._lacking), Counts())
         return whole
 
     @property
@@ -73,20 +90,25 @@ class SeveralTables:
 
     def answer(self, name: str) -> tuple[list[pa.RecordBatch], RunReport]:
         """The rows of a table out of what was read, and what it would say if it were read by itself."""
-        request, logs = self._answers[name]
+        request, there = self._answers[name]
         report = RunReport()
+        report.add(there.lacking, Counts())
+        asked = {self._number(each): each for each in _at_the_bottom(request) if each.table.name in there.logs}
+        for reports in (self._reports, self._ends):
+            found = reports.of(asked)
+            report.add(found.findings, found.counts)
+        for number, each in asked.items():
+            notes = moment_notes(each, self._reports.of([number]).counts)
+            report.add([note for note in notes if note not in report.findings], Counts())
 
         def was_read(asked: TableRequest, _: Sequence[LogPartition], __: OnProgress | None) -> Iterator[pa.RecordBatch]:
-            number = self._number(asked)
-            found = (self._ends if asked.table.helper == "ends" else self._reports).of_tables[number]
-            report.add([*found.findings, *moment_notes(asked, found.counts)], found.counts)
-            return iter(self._rows[number])
+            return iter(self._rows[self._number(asked)])
 
         if not request.table.inputs:
             return list(was_read(request, (), None)), report
-        found = Context()
-        rows = list(read_view(request, logs, was_read, found))
-        report.add(found.findings, found.counts)
+        joined = Context()
+        rows = list(read_view(request, there.logs, was_read, joined, source=self._source))
+        report.add([*joined.findings, *moments_asked(report.counts, self._source.name)], joined.counts)
         return rows, report
 
     # -- what is to be read --------------------------------------------------------------------------------------------
@@ -96,17 +118,24 @@ class SeveralTables:
         for request in requests:
             table = request.table
             try:
-                logs = logs_there(table, self._logs_of) if table.inputs else {table.name: self._logs_of(table)}
+                there = logs_there(table, self._logs_of)
             except LogSourceError as error:
                 self.missing[table.name] = str(error)
                 errors.append(error)
+                if isinstance(error, MissingRight | UnreachableBrokers):
+                    self._lacking[error.finding()] = None
                 continue
-            self._answers[table.name] = request, logs
-            for each in _at_the_bottom(request):
-                if each.table.name in logs and self._number(each) == len(self._read):
-                    self._read.append((_alone(each), logs[each.table.name]))
+            self._lacking.update(dict.fromkeys(there.lacking))
+            self._answers[table.name] = request, there
         if not self._answers and errors:
             raise errors[0]
+        # What is read ends where the logs ended just now, and a topic that a record names was made before.
+        for name, (request, there) in self._answers.items():
+            asked = self._with_known_topics(request)
+            self._answers[name] = asked, there
+            for each in _at_the_bottom(asked):
+                if each.table.name in there.logs and self._number(each) == len(self._read):
+                    self._read.append((_alone(each), there.logs[each.table.name]))
 
     def _number(self, request: TableRequest) -> int:
         """The number of a request among those that are read, or of the next one."""
@@ -126,7 +155,9 @@ class SeveralTables:
     def _logs_of(self, table: Table) -> Sequence[LogPartition]:
         if table.topic not in self._logs:
             try:
-                self._logs[table.topic] = logs_to_read(table, self._source, self._topic)
+                self._logs[table.topic] = logs_to_read(
+                    table, self._source, self._topic, self._starts, is_input=self._only_views_ask
+                )
             except LogSourceError as error:
                 self._logs[table.topic] = error
         found = self._logs[table.topic]
@@ -137,11 +168,12 @@ class SeveralTables:
     def _with_known_topics(self, request: TableRequest) -> TableRequest:
         if not uses_topics(request):
             return request
-        return replace(request, topic_names=self._known.names, partition_counts=self._known.partition_counts)
+        return with_topics(request, self._known)
 
     @cached_property
     def _known(self) -> KnownTopics:
-        return topics_known_to(self._source)
+        """A time limit that is over takes the names of topics from the answer, and with them what they decide."""
+        return topics_known_to(self._source, self._lacking.setdefault)
 
 
 def _at_the_bottom(request: TableRequest) -> Iterator[TableRequest]:
@@ -155,4 +187,6 @@ def _at_the_bottom(request: TableRequest) -> Iterator[TableRequest]:
 
 def _alone(request: TableRequest) -> TableRequest:
     """The request without what only other inputs of its view use, so that equal ones can be found."""
-    return request if request.table.uses_topics else replace(request, topic_names={}, partition_counts={})
+    if request.table.uses_topics:
+        return request
+    return replace(request, topic_names={}, partition_counts={}, topics_asked_ms=None)

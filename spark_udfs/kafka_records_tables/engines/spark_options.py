@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
+from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Final
 
 from kafka_records_engine.log.paths import holds_secret, without_secrets
@@ -27,7 +28,7 @@ from kafka_records_tables.engines.spark_saved import SAVED_OPTIONS, source_at
 from kafka_records_tables.engines.spark_schema import schema_of
 from kafka_records_tables.engines.spark_tasks import LogRows
 from kafka_records_tables.near_names import near
-from kafka_records_tables.query import milliseconds
+from kafka_records_tables.query import duration, milliseconds
 from kafka_records_tables.table_options import own_options, tables_with
 from kafka_records_tables.tables import TABLES
 
@@ -43,8 +44,9 @@ OPTIONS: Final[dict[str, str]] = {
     "topic": "topic of the raw rows, or of files that do not stand in a folder of their topic",
     "bootstrap": "brokers to read instead of files: HOST:PORT, several with commas between them",
     "commandConfig": "how to talk to them: a properties file, which the driver and every worker read",
+    "timeout": "how long brokers are waited for, each time they are read: 30s, 5m; no limit by default",
     "records": "records of saved rows, decoded, with commas between their names; instead of a table or raw rows",
-    "coordinates": "columns of raw rows that decoded records keep, with commas between them; all without",
+    "coordinates": "columns of raw rows that decoded records keep, in this order, with commas between; all without",
     "group": 'only what is about this group, or about several: a JSON array, ["a", "b"]',
     "columns": "columns to return, with commas between them",
     "asOf": "the table as it was at this moment: ISO 8601, milliseconds since 1970, or 2h, 7d … ago",
@@ -71,7 +73,7 @@ _OWN: Final = {option.spark_option: option.name for option in own_options(TABLES
 _OF_TABLES: Final = ("group", "columns", "asOf", "untold", "package", *_OWN)
 _OF_RAW_ROWS: Final = ("startingOffsets", "endingOffsets", "maxOffsetsPerTrigger", "failOnDataLoss")
 _NOT_OF_RECORDS: Final = ("table", "group", "columns", "asOf", "untold", *_OWN, *_OF_RAW_ROWS, "bytesPerTask")
-_OF_BROKERS: Final = ("commandConfig",)
+_OF_BROKERS: Final = ("commandConfig", "timeout")
 _OF_STREAMS: Final = ("maxOffsetsPerTrigger", "failOnDataLoss")
 _OF_BATCHES: Final = ("endingOffsets", "bytesPerTask")
 
@@ -88,6 +90,8 @@ class Brokers:
     bootstrap: str
     command_config: str | None
     properties: Mapping[str, str] = field(repr=False)
+    timeout: timedelta | None = None
+    """How long they are waited for, from the moment at which somebody looks what there is to read."""
 
     def config(self) -> ClientConfig:
         """The configuration. Raises ValueError, and LogSourceError for a file."""
@@ -101,7 +105,7 @@ class Brokers:
         """The brokers as a source."""
         from kafka_records_engine.sources.live import LiveBrokers
 
-        return LiveBrokers(self.bootstrap, self.config())
+        return LiveBrokers(self.bootstrap, self.config(), timeout=self.timeout)
 
     def bare(self, log: Any) -> LogPartition:
         """A log partition without its configuration, for the way to a worker."""
@@ -296,10 +300,19 @@ def _place(options: Mapping[str, str], given: Mapping[str, str], properties: dic
             raise BadOption(f"the option {name} is for files: leave it out where brokers are read")
     if paths:
         raise BadOption("either files are read or brokers: leave out the path, or the option bootstrap")
-    brokers = Brokers(bootstrap, given.get("commandConfig"), properties)
+    brokers = Brokers(bootstrap, given.get("commandConfig"), properties, _timeout(given))
     # What is wrong with an address or a property is told here, and not when the query runs.
     brokers.source()
     return brokers
+
+
+def _timeout(given: Mapping[str, str]) -> timedelta | None:
+    if "timeout" not in given:
+        return None
+    try:
+        return timedelta(milliseconds=duration(given["timeout"]))
+    except ValueError as error:
+        raise BadOption(f"the option timeout: {error}") from None
 
 
 def _paths(options: Mapping[str, str]) -> tuple[str, ...]:

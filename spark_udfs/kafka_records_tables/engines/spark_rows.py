@@ -19,12 +19,12 @@ from kafka_records_engine import arguments
 from kafka_records_engine.spark.decode import chosen_records
 from kafka_records_engine.spark.framing_in_jvm import begins_with, has_record_type, is_unframed, prefix_bytes
 from kafka_records_engine.spark.mapping import map_batches
-from kafka_records_engine.spark.raw import RAW_SCHEMA, raw_rows
+from kafka_records_engine.spark.raw import RAW_SCHEMA, absent_columns, raw_rows
 from kafka_records_engine.spark.workers import check_workers, is_connect
 from kafka_records_runtime.errors import KafkaRecordsError
 from kafka_records_tables.engines.seen_offsets import IS_TOLD
 from kafka_records_tables.engines.spark_tasks import LastOfKeys
-from kafka_records_tables.tables.decoded.transactions_settled import UNKNOWN
+from kafka_records_tables.tables.decoded.transactions_settled import UNKNOWN, UntoldTransactions
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -58,7 +58,7 @@ IS_NEEDED: Final = "is_needed"
 def in_log_order(raw: DataFrame, request: TableRequest) -> tuple[DataFrame, StructType]:
     """The raw rows that a table needs, and their columns. Each partition is in one task, sorted by offset.
 
-    Raises StreamGiven, MissingColumn and WrongColumnType at once.
+    Raises StreamGiven, MissingColumn, WrongColumnType and UntoldTransactions at once.
     """
     arguments.frame("raw", raw)
     refuse_stream(raw, request.table)
@@ -77,7 +77,7 @@ def all_rows(raw: DataFrame, request: TableRequest) -> tuple[DataFrame, StructTy
 
 def needed_rows(raw: DataFrame, request: TableRequest, *, needs_all: bool) -> tuple[DataFrame, StructType]:
     """The raw rows that a table needs, in any order, and their columns. With `needs_all` every row of the topic, those
-    that are not needed without what they hold. Raises MissingColumn and WrongColumnType at once."""
+    that are not needed without what they hold. Raises MissingColumn, WrongColumnType and UntoldTransactions at once."""
     more = () if request.as_of_ms is None else ("timestamp_ms",)
     return _with_columns(raw, request, more, needs_all=needs_all)
 
@@ -90,6 +90,8 @@ def _with_columns(
     names = {*_LOG_ORDER, "key", "value", "control", *table.reads, *more}
     columns = StructType([field for field in RAW_SCHEMA.fields if field.name in names])
     rows = raw_rows(raw).where(F.col("topic") == table.topic)
+    if not is_connect(raw.sparkSession):
+        refuse_untold(request, tells_transactions=not {"transaction", "producer_id"} <= absent_columns(raw))
     for name in _LOG_ORDER:
         rows = rows.withColumn(name, _required(name, table))
     wanted = _is_wanted(request)
@@ -109,6 +111,12 @@ def _with_columns(
         if table.last_of_key:
             rows = map_batches(rows, columns, LastOfKeys(request), columns)
     return rows.select(*columns.names), columns
+
+
+def refuse_untold(request: TableRequest, *, tells_transactions: bool) -> None:
+    """Raise UntoldTransactions where the columns of a source show that the table would refuse its first record."""
+    if request.table.needs_transactions and request.untold is None and not tells_transactions:
+        raise UntoldTransactions(request.table.topic)
 
 
 def refuse_stream(df: DataFrame, table: Table) -> None:

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Final
 import pyarrow as pa
 from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStreamReader, InputPartition
 
+from kafka_records_engine.sources.missing_rights import AbsentTopic
 from kafka_records_engine.spark.modes import FAILFAST
 from kafka_records_tables.engines.log_ranges import parts_of
 from kafka_records_tables.engines.logs_to_read import AllLogs
@@ -27,7 +28,7 @@ from kafka_records_tables.engines.spread_tasks import spread
 if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
-    from kafka_records_engine.sources import LogPartition
+    from kafka_records_engine.sources import LogPartition, Source
 
 
 _ALL_INPUTS: Final = "all inputs"
@@ -48,8 +49,11 @@ class KafkaRecordsSource(DataSource):
 
     def reader(self, schema: StructType) -> DataSourceReader:
         """A reader over what there is when the query runs."""
+        wanted = asked(self.options).for_batch()
+        # What is read ends where the logs end now, and a topic that a record names was made before: topics come second.
         # Spark pickles the reader before it asks for partitions, so that names have to be there by now.
-        return _Reader(asked(self.options).for_batch().with_known_topics())
+        parts = _parts(wanted)
+        return _Reader(wanted.with_known_topics(), parts)
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802 (Spark's name)
         """A reader that goes on where the one before ended."""
@@ -59,33 +63,12 @@ class KafkaRecordsSource(DataSource):
 
 
 class _Reader(DataSourceReader):
-    def __init__(self, asked: Asked) -> None:
+    def __init__(self, asked: Asked, parts: Sequence[InputPartition]) -> None:
         self._asked = asked
+        self._parts = parts
 
     def partitions(self) -> Sequence[InputPartition]:
-        asked = self._asked
-        if asked.records is not None and isinstance(asked.place, PathsToRead):
-            return [InputPartition(task) for task in record_tasks(asked.place.source())]
-        if asked.rows is not None and asked.rows.request.table.inputs:
-            # Rows that belong together have to meet, and Spark lets no data source bring them together.
-            return [InputPartition(_ALL_INPUTS)]
-        source = asked.place.source()
-        if asked.rows is not None and asked.rows.request.table.helper == "ends":
-            # The worker makes the source anew: what it is made of may hold secrets.
-            return [InputPartition(tuple(source.topics()) if asked.topic is None else (asked.topic,))]
-        if asked.rows is not None:
-            request = asked.rows.request
-            topics: Sequence[str] = [request.table.topic]
-            # Where a moment lies only who reads from the start can tell.
-            can_be_cut = request.table.helper == "facts" and request.as_of_ms is None
-        else:
-            topics = [asked.topic] if asked.topic is not None else source.topics()
-            can_be_cut = True
-        found = {topic: source.partitions(topic) for topic in topics}
-        logs = [part for of_topic in found.values() for part in between(of_topic, asked.starting, asked.ending)]
-        if asked.bytes_per_task is not None and can_be_cut:
-            logs = [part for log in logs for part in parts_of(log, asked.bytes_per_task)]
-        return [InputPartition(asked.place.bare(log)) for log in spread(logs)]
+        return self._parts
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         asked = self._asked
@@ -96,9 +79,45 @@ class _Reader(DataSourceReader):
         if asked.rows is not None and partition.value == _ALL_INPUTS:
             return asked.rows.of_view(asked.place.source())
         if isinstance(partition.value, tuple):
-            log: LogPartition = AllLogs(asked.place.source(), partition.value)
+            log: LogPartition = AllLogs(asked.place.source(), partition.value or None)
         else:
             log = asked.place.ready(partition.value)
         if asked.rows is not None:
             return asked.rows.of(log)
         return raw_rows(log, asked.mode == FAILFAST)
+
+
+def _parts(asked: Asked) -> Sequence[InputPartition]:
+    """What each task reads."""
+    if asked.records is not None and isinstance(asked.place, PathsToRead):
+        return [InputPartition(task) for task in record_tasks(asked.place.source())]
+    if asked.rows is not None and asked.rows.request.table.inputs:
+        # Rows that belong together have to meet, and Spark lets no data source bring them together.
+        return [InputPartition(_ALL_INPUTS)]
+    source = asked.place.source()
+    if asked.rows is not None and asked.rows.request.table.helper == "ends":
+        # The worker makes the source anew: what it is made of may hold secrets.
+        return [InputPartition(() if asked.topic is None else (asked.topic,))]
+    if asked.rows is not None:
+        request = asked.rows.request
+        topics: Sequence[str] = [request.table.topic]
+        # Where a moment lies only who reads from the start can tell.
+        can_be_cut = request.table.helper == "facts" and request.as_of_ms is None
+    else:
+        topics = [asked.topic] if asked.topic is not None else source.topics()
+        can_be_cut = True
+    found = {topic: _logs(asked, source, topic) for topic in topics}
+    logs = [part for of_topic in found.values() for part in between(of_topic, asked.starting, asked.ending)]
+    if asked.bytes_per_task is not None and can_be_cut:
+        logs = [part for log in logs for part in parts_of(log, asked.bytes_per_task)]
+    return [InputPartition(asked.place.bare(log)) for log in spread(logs)]
+
+
+def _logs(asked: Asked, source: Source, topic: str) -> Sequence[LogPartition]:
+    """The logs of a topic; none where no coordinator has made it yet, which a table answers with no rows."""
+    try:
+        return source.partitions(topic)
+    except AbsentTopic:
+        if asked.rows is None:
+            raise
+        return ()

@@ -2,46 +2,69 @@
 
 from __future__ import annotations
 
+import logging
 from importlib import import_module
 from importlib.util import find_spec
 from pkgutil import iter_modules
 from typing import TYPE_CHECKING, Any, Final
 
 import pyspark
+from pyspark.errors import AnalysisException
 from pyspark.sql import functions as F  # noqa: N812 (the name everybody gives it)
 
-from kafka_records_engine.spark.errors import UnsupportedSpark
+from kafka_records_engine.spark.errors import NoJvmFunctions, UnsupportedSpark
 from kafka_records_engine.spark.framing_in_jvm import sql_of_prefix
 from kafka_records_engine.spark.functions import function_for_sql
+from kafka_records_engine.spark.jvm import Engine, add_functions, functions_in
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-_IN_THE_JVM: Final = ("record_type", "value_version")
+_IN_SQL_ALONE: Final = ("record_type", "value_version")
+
+_log: Final = logging.getLogger(__name__)
 
 _IN_SQL: Final = """\
 CREATE OR REPLACE TEMPORARY FUNCTION {name}(data BINARY) RETURNS SMALLINT
 RETURN {prefix}"""
 
 
+def is_before_4() -> bool:
+    """Whether this PySpark knows neither data sources in Python nor functions in SQL."""
+    return find_spec("pyspark.sql.datasource") is None
+
+
 def register_source(spark: SparkSession) -> None:
     """Register the data source. Raises UnsupportedSpark before PySpark 4.0."""
-    if find_spec("pyspark.sql.datasource") is None:
-        instead = "kafka_records_tables.spark.read_table gives the same rows"
+    if is_before_4():
+        instead = (
+            "kafka_records_tables.spark.read_table gives the same rows, "
+            'and register(spark, engine="jvm") makes the functions known to SQL'
+        )
         raise UnsupportedSpark("register", pyspark.__version__, instead, "4.0")
     from kafka_records_tables.engines.spark_source import KafkaRecordsSource
 
     registry: Any = spark.dataSource
-    registry.register(KafkaRecordsSource)
+    try:
+        registry.register(KafkaRecordsSource)
+    except AnalysisException as error:
+        if "DATA_SOURCE_ALREADY_EXISTS" not in str(error):
+            raise  # another session of this application has registered it, for all of them
 
 
-def register_functions(spark: SparkSession, package: str) -> tuple[str, ...]:
-    """Register the column functions of a package; returns their names."""
+def register_functions(spark: SparkSession, package: str, engine: Engine | None) -> tuple[str, ...]:
+    """Make the column functions of a package known to SQL; returns their names.
+
+    They are those of the catalog where there is a jar, and Python functions otherwise. Raises NoJvmFunctions for
+    `engine="jvm"` where they cannot be had.
+    """
     names = []
-    for name in _IN_THE_JVM:
+    for name in () if is_before_4() else _IN_SQL_ALONE:
         spark.sql(_IN_SQL.format(name=name, prefix=sql_of_prefix("data"))).collect()
         names.append(name)
-    if hasattr(F, "arrow_udf"):
+    if engine == "jvm" or (engine is None and _has_jvm(spark, package)):
+        names += functions_in(add_functions(spark, package), package)
+    elif hasattr(F, "arrow_udf"):
         modules = import_module(f"{package}.spark")
         for found in iter_modules(modules.__path__, f"{package}.spark."):
             module = import_module(found.name)
@@ -50,3 +73,12 @@ def register_functions(spark: SparkSession, package: str) -> tuple[str, ...]:
                     spark.udf.register(name, function_for_sql(name, getattr(module, name)))
                     names.append(name)
     return tuple(sorted(names))
+
+
+def _has_jvm(spark: SparkSession, package: str) -> bool:
+    try:
+        add_functions(spark, package)
+    except NoJvmFunctions as missing:
+        _log.info("functions in SQL are Python functions: %s", missing.why)
+        return False
+    return True

@@ -140,6 +140,17 @@ class LogFindings:
 
 
 @dataclass(frozen=True)
+class GivenFindings:
+    """Findings that are known already, in the columns of FINDINGS."""
+
+    found: Sequence[Finding]
+
+    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for _ in batches:
+            yield rows_of_findings(self.found)
+
+
+@dataclass(frozen=True)
 class LogFrames:
     """Rows, findings and counts of one run, in the columns of FRAMES.
 

@@ -17,12 +17,13 @@ from kafka_records_engine.spark.mapping import map_batches
 from kafka_records_engine.spark.spark_types import spark_schema
 from kafka_records_tables.engines.joined_tables import joined
 from kafka_records_tables.engines.spark_schema import schema_of
-from kafka_records_tables.engines.spark_tasks import FINDINGS, rows_of_findings
+from kafka_records_tables.engines.spark_tasks import FINDINGS, FailFast, rows_of_findings
 from kafka_records_tables.tables import inputs_of
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
+    from kafka_records_engine.sources import Source
     from kafka_records_tables.engines.request import TableRequest
     from kafka_records_tables.tables.declaration import Table
 
@@ -30,17 +31,26 @@ _INPUT: Final = "input"
 """The column with the number of the input that a row is of. Behind it stands a struct for each input."""
 
 
-def joined_frames(frames: Mapping[str, DataFrame], request: TableRequest, names: Sequence[str]) -> DataFrame:
+def joined_frames(
+    frames: Mapping[str, DataFrame],
+    request: TableRequest,
+    names: Sequence[str],
+    source: Source | None = None,
+    *,
+    is_failfast: bool = False,
+) -> DataFrame:
     """The columns `names` of a view out of the rows of its inputs, without a join by Spark: the rule is not written
-    twice."""
+    twice. `source` is asked for rights that are missing, and what the view finds then ends the query where that
+    `is_failfast`."""
     rows, given = _together(frames, request.table)
-    return map_batches(rows, given, JoinedRows(request, tuple(names)), schema_of(request.table, names))
+    function = JoinedRows(request, tuple(names), source, is_failfast)
+    return map_batches(rows, given, function, schema_of(request.table, names))
 
 
-def joined_findings(frames: Mapping[str, DataFrame], request: TableRequest) -> DataFrame:
-    """What a view that joins all rows of its inputs at once finds while it does, in the columns of FINDINGS."""
+def joined_findings(frames: Mapping[str, DataFrame], request: TableRequest, source: Source | None = None) -> DataFrame:
+    """What a view finds while it joins rows of its inputs, in the columns of FINDINGS."""
     rows, given = _together(frames, request.table)
-    return map_batches(rows, given, JoinedFindings(request), spark_schema(FINDINGS))
+    return map_batches(rows, given, JoinedFindings(request, source), spark_schema(FINDINGS))
 
 
 def _together(frames: Mapping[str, DataFrame], view: Table) -> tuple[DataFrame, StructType]:
@@ -68,11 +78,14 @@ class JoinedRows:
 
     request: TableRequest
     names: Sequence[str]
+    source: Source | None = None
+    is_failfast: bool = False
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         parts = _by_input(batches, self.request.table)
         if any(parts.values()):
-            for rows in joined(self.request, parts, Context()):
+            found = FailFast() if self.is_failfast else Context()
+            for rows in joined(self.request, parts, found, self.source):
                 yield rows.select(self.names)
 
 
@@ -81,10 +94,11 @@ class JoinedFindings:
     """Findings of a view, in the columns of FINDINGS, from the rows of its inputs."""
 
     request: TableRequest
+    source: Source | None = None
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         context = Context()
-        for _ in joined(self.request, _by_input(batches, self.request.table), context):
+        for _ in joined(self.request, _by_input(batches, self.request.table), context, self.source):
             pass
         yield rows_of_findings(context.findings)
 

@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from kafka_records_engine.findings import MISSING_RIGHT
+from kafka_records_engine.log.discovery import LogSourceError
 from kafka_records_engine.sources import Counts
 from kafka_records_engine.sources.given import source_of
 from kafka_records_tables.query import query_of, topic_columns
@@ -199,7 +201,8 @@ class _Reading:
         self.counts = Counts()
 
     def tables(self) -> dict[str, pa.Table]:
-        """The rows by the names of tables. Raises LogSourceError where no log of any of the topics is there."""
+        """The rows by the names of tables. Raises LogSourceError where no log of any of the topics is there, or may be
+        read."""
         names = [name for name in REPORTED if self._as_of_ms is None or is_of_records(TABLES[name])]
         self.missing = dict.fromkeys((name for name in REPORTED if name not in names), _OF_NOW)
         found: dict[str, Result] = {}
@@ -208,6 +211,9 @@ class _Reading:
         else:
             self._read([name for name in names if name not in _OF_ALL_GROUPS], found, group=self._groups)
             self._read([name for name in names if name in _OF_ALL_GROUPS], found)
+        rights = [each for each in self.found if each.reason == MISSING_RIGHT]
+        if rights and not any(TABLES[name].topic for name in found):
+            raise LogSourceError(self._source.name, rights[0].what)
         return {name: self._chosen(name, found[name].table) for name in REPORTED if name in found}
 
     def _read(self, names: Sequence[str], found: dict[str, Result], **asked: Any) -> None:

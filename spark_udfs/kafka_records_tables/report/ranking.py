@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from kafka_records_tables.report.sight import Sight
 
 _NAMED = 100
-"""Groups that a summary has in `group_ids`; `measured` counts all."""
+"""Groups that a summary has in `group_ids`, or topics where it is about no groups; `measured` counts all."""
 _SHOWN = 8
 """Groups that its sentence names."""
 
@@ -67,8 +67,15 @@ def _summary(sight: Sight, rule: ReportRule, level: Level, others: pa.Table) -> 
             " that stand by themselves."
         ),
         group_ids=groups,
+        topics=() if groups else _topics(others),
         rows=(rows,),
         next=(sight.see("See all of them", rows),),
         measured={"findings": others.num_rows, "groups": number},
         thresholds=sight.limits_of("report.most_of_a_kind", "report.most_notes_of_a_kind"),
     )
+
+
+def _topics(others: pa.Table) -> tuple[str, ...]:
+    if "topic" not in others.column_names:
+        return ()
+    return tuple(filter(None, others["topic"].unique().slice(0, _NAMED).to_pylist()))

@@ -81,20 +81,25 @@ def earlier_report(given: Report | Path | str) -> EarlierReport:
 
 def report_diff(report: Report, earlier: EarlierReport) -> ReportDiff:
     """What is new, gone, worse or better. A finding is the same one when it is of the same kind and about the same
-    rows, whatever their number and times."""
+    rows, whatever their number and times. Which findings of many are summed up may change from one second to the next:
+    one that is summed up in one of the reports is the same as one about its group or topic in the other, and a summary
+    is new only if it names a group or topic that no finding of its kind named before."""
     earlier.check_selection(report.request.groups, report.request.topic_filter)
     before = {_identity(finding): finding for finding in earlier.findings}
     now = {_identity(finding) for finding in report.findings}
+    others_before, others_now = _OtherForms(earlier.findings), _OtherForms(report.findings)
     new: list[int] = []
     worse: list[LevelChange] = []
     better: list[LevelChange] = []
     for at, finding in enumerate(report.findings):
-        old = before.get(_identity(finding))
+        old = before.get(_identity(finding)) or others_before.of(finding)
         if old is None:
             new.append(at)
         elif old.level != finding.level:
             (worse if finding.level > old.level else better).append(LevelChange(at, old.level))
-    gone = tuple(finding for identity, finding in before.items() if identity not in now)
+    gone = tuple(
+        finding for identity, finding in before.items() if identity not in now and others_now.of(finding) is None
+    )
     request = earlier.request
     return ReportDiff(
         request.made_timestamp_ms,
@@ -107,12 +112,48 @@ def report_diff(report: Report, earlier: EarlierReport) -> ReportDiff:
     )
 
 
+class _OtherForms:
+    """The findings of a report, to look up one that is a single finding there and summed up here, or the reverse."""
+
+    def __init__(self, findings: Iterable[ReportFinding]) -> None:
+        self._of_kinds: dict[str, list[ReportFinding]] = {}
+        for finding in findings:
+            self._of_kinds.setdefault(finding.kind, []).append(finding)
+
+    def of(self, finding: ReportFinding) -> ReportFinding | None:
+        """Of a single finding, a summary that names its groups, or its topics where findings of the kind are about
+        topics. Of a summary, the finding of the highest level among those that together name all that it names."""
+        same_kind = self._of_kinds.get(finding.kind, ())
+        if not _is_summary(finding):
+            return next((each for each in same_kind if _is_summary(each) and _is_named(finding, each)), None)
+        named = _names(finding)
+        parts = [each for each in same_kind if _names(each, finding) & named]
+        if not named or named - set().union(*(_names(each, finding) for each in parts)):
+            return None
+        return max(parts, key=lambda each: each.level)
+
+
+def _is_named(finding: ReportFinding, summary: ReportFinding) -> bool:
+    own = _names(finding, summary)
+    return bool(own) and own <= _names(summary)
+
+
+def _names(finding: ReportFinding, summary: ReportFinding | None = None) -> set[str]:
+    """The groups of a finding, or its topics where `summary` (by default the finding) names no group."""
+    by_group = bool((summary or finding).group_ids)
+    return set(finding.group_ids if by_group else finding.topics)
+
+
+def _is_summary(finding: ReportFinding) -> bool:
+    return "findings" in finding.measured
+
+
 def _identity(finding: ReportFinding) -> tuple[object, ...]:
     if not finding.rows:
         return finding.kind, tuple(each.topic for each in finding.evidence[:1])
     where = tuple(each for each in finding.rows[0].where if "timestamp" not in each.partition("=")[0])
     # What is summed up is one finding for each level.
-    of_level = finding.level if "findings" in finding.measured else None
+    of_level = finding.level if _is_summary(finding) else None
     return finding.kind, finding.rows[0].table, where, of_level
 
 

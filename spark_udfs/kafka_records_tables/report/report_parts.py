@@ -6,7 +6,7 @@ Nothing here loads numpy or pyarrow, so that a command can list kinds and levels
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import IntEnum
 from typing import TYPE_CHECKING, Any, Final, Literal
@@ -191,6 +191,27 @@ class ReportDiff:
         """What is said of findings that are not as they were, by their places."""
         changed = (*self.worse, *self.better)
         return {**dict.fromkeys(self.new, "new"), **{each.finding: f"was {each.before.word}" for each in changed}}
+
+
+@dataclass(frozen=True, slots=True)
+class FailOn:
+    """Which findings somebody watches for."""
+
+    level: Level
+    """This level and worse ones."""
+    only_new: bool = False
+    """Only what is new or has become worse since the report that this one was compared with."""
+
+    def __str__(self) -> str:
+        return f"{'new:' if self.only_new else ''}{self.level.word}"
+
+    def chosen(self, report: Report) -> list[ReportFinding]:
+        """Those of the findings of a report; one without a diff has nothing new."""
+        diff = report.diff
+        places: Iterable[int] = range(len(report.findings))
+        if self.only_new:
+            places = () if diff is None else (*diff.new, *(change.finding for change in diff.worse))
+        return [report.findings[at] for at in sorted(places) if report.findings[at].level >= self.level]
 
 
 @dataclass(frozen=True, slots=True)

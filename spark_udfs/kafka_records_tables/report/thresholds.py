@@ -36,6 +36,14 @@ _GENERAL: Final = (
         "the same for notes",
         "nothing is wrong with them, and they stand in the way of what is",
     ),
+    Threshold(
+        "group_settles_within",
+        "duration",
+        "15s",
+        "how a group is now is judged when nothing has happened to it for so long",
+        "a member hears of a new assignment with its next heartbeat, every 5 s (every 3 s in classic groups), and a "
+        "rebalance takes three of them: one member gives a partition up, another one takes it over",
+    ),
 )
 
 
@@ -135,7 +143,7 @@ def _read(path: Path) -> Mapping[str, Any]:
     except OSError as error:
         raise ThresholdsError(f"{path}: {error.strerror}") from None
     except UnicodeDecodeError:
-        raise ThresholdsError(f"{path}: is no UTF-8, as TOML is") from None
+        raise ThresholdsError(f"{path}: is not UTF-8, as TOML is") from None
     except tomllib.TOMLDecodeError as error:
         raise ThresholdsError(f"{path}: is no TOML: {error}") from None
 

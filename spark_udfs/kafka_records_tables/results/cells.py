@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Iterable
+from json import dumps
 from typing import Any, Final
 
 import numpy as np
@@ -29,6 +30,9 @@ CUT: Final = "…"
 
 _UNUSUAL: Final = r"[^\x20-\x7e]"
 
+_TO_QUOTE: Final = f'^$|^ | $|^{NULL}$|^"'
+"""Texts that nobody could see, or that could be taken for null or for a text in quotes."""
+
 _PIECE: Final = re.compile(r"[^\s_./:,;=-]*(?:[\s_./:,;=-]+|$)")
 """What stays on one line as long as possible: up to the next blank or mark."""
 
@@ -42,13 +46,24 @@ def holds_numbers(kind: pa.DataType) -> bool:
     return bool(pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind))
 
 
+def holds_texts(kind: pa.DataType) -> bool:
+    """Whether cells of the type are texts of their own, and not what another value looks like."""
+    kind = kind.value_type if pa.types.is_dictionary(kind) else kind
+    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind))
+
+
+def _quoted(text: str) -> str:
+    return dumps(text, ensure_ascii=False)
+
+
 def can_be_cut(kind: pa.DataType) -> bool:
     """Whether a part of the text tells something: not so for numbers and times."""
     return not (holds_numbers(kind) or pa.types.is_temporal(kind) or pa.types.is_boolean(kind))
 
 
 def cell_texts(column: pa.Array) -> pa.LargeStringArray:
-    """Values as printable text; a map of numbers is `name: 1, other: 2`, other structures are JSON."""
+    """Values as printable text; a map of numbers is `name: 1, other: 2`, other structures are JSON. A text stands in
+    quotes, as in JSON, where it is empty, begins or ends with a blank, begins with a quote, or is `null`."""
     kind = column.type
     if pa.types.is_map(kind) and pa.types.is_integer(kind.item_type):
         lists = map_lists(column)
@@ -56,17 +71,23 @@ def cell_texts(column: pa.Array) -> pa.LargeStringArray:
         texts = joined_items(lists, joined([plain_texts(names), ": ", json_texts(numbers)]), ", ")
     else:
         texts = plain_texts(column)
+        if holds_texts(kind):
+            texts = replaced(texts, pc.match_substring_regex(texts, _TO_QUOTE), _quoted)
     texts = texts.fill_null(NULL)
     return replaced(texts, pc.match_substring_regex(texts, _UNUSUAL), printable)
 
 
-def widest(texts: pa.LargeStringArray) -> int:
-    """The number of terminal cells that the widest of the texts takes."""
+def widest(texts: pa.LargeStringArray, most: int | None = None) -> int:
+    """The number of terminal cells that the widest of the texts takes; with `most`, of those that take no more."""
     if not len(texts):
         return 0
     is_ascii = pc.string_is_ascii(texts)
-    plain = pc.max(pc.binary_length(texts.filter(is_ascii))).as_py() or 0
-    return max([plain, *map(width_of, texts.filter(pc.invert(is_ascii)).to_pylist())])
+    lengths = pc.binary_length(texts.filter(is_ascii))
+    others = [width_of(text) for text in texts.filter(pc.invert(is_ascii)).to_pylist()]
+    if most is not None:
+        lengths = lengths.filter(pc.less_equal(lengths, most))
+        others = [width for width in others if width <= most]
+    return max([pc.max(lengths).as_py() or 0, *others])
 
 
 def width_of(text: str) -> int:
@@ -80,20 +101,21 @@ def _cells(character: str) -> int:
     return 0 if unicodedata.category(character) in ("Mn", "Me") else 1
 
 
-def fitted(texts: pa.LargeStringArray, width: int, is_number: bool) -> pa.LargeStringArray:
-    """The texts at exactly `width` cells each, cut or padded."""
+def fitted(texts: pa.LargeStringArray, width: int, is_number: bool, cuts: bool = True) -> pa.LargeStringArray:
+    """The texts at exactly `width` cells each, cut or padded; without `cuts` long ones stay as they are."""
     is_ascii = pc.string_is_ascii(texts)
     is_long = pc.greater(pc.binary_length(texts), width)
     made = texts
-    if pc.any(is_long).as_py():
+    if cuts and pc.any(is_long).as_py():
         made = pc.if_else(is_long, joined([pc.utf8_slice_codeunits(texts, 0, max(width - 1, 0)), CUT]), texts)
     pad = pc.utf8_lpad if is_number else pc.utf8_rpad
     made = pad(made, width, " ")
-    return replaced(made, pc.invert(is_ascii), lambda text: _fitted(text, width, is_number), texts)
+    return replaced(made, pc.invert(is_ascii), lambda text: _fitted(text, width, is_number, cuts), texts)
 
 
-def _fitted(text: str, width: int, is_number: bool) -> str:
-    return padded(text if width_of(text) <= width else cut(text, width - 1) + CUT, width, is_number)
+def _fitted(text: str, width: int, is_number: bool, cuts: bool) -> str:
+    is_whole = not cuts or width_of(text) <= width
+    return padded(text if is_whole else cut(text, width - 1) + CUT, width, is_number)
 
 
 def padded(text: str, width: int, is_number: bool) -> str:

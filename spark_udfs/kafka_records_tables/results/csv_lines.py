@@ -11,28 +11,41 @@ import pyarrow.compute as pc
 
 from kafka_records_runtime.printable import printable
 from kafka_records_tables.results.cell_texts import TEXT, joined, plain_texts, small_slices, write_lines
+from kafka_records_tables.results.cells import can_be_cut
 
 _LINE_END: Final = "\r\n"
 _TO_QUOTE: Final = r'[",\r\n]|^[\s\pZ]|[\s\pZ]$|^$'
+_FORMULA: Final = r'(^|[;\t\r\n])([\s\pZ"]*)([=+\-@＝＋－＠])'
+"""Where a spreadsheet begins a formula: at the start of a cell, after blanks. It ends cells at semicolons or tabs too
+if its locale says so, or whoever opens the file, and then quotes do not help."""
 
 
-def write_csv(batches: Iterable[pa.RecordBatch], schema: pa.Schema, out: TextIO) -> None:
+def write_csv(batches: Iterable[pa.RecordBatch], schema: pa.Schema, out: TextIO, *, is_safe: bool = False) -> None:
     """Write the header and then the rows as they come in.
 
     Null is an empty field, the empty text two quotes. Times are ISO 8601 in UTC, bytes base64, lists, structs and maps
-    JSON. On a terminal, what is not printable is escaped.
+    JSON. On a terminal, what is not printable is escaped. With `is_safe` an apostrophe is before each = + - or @ with
+    which a spreadsheet would begin a formula, in all columns but those of numbers, times and truth values.
     """
     rows = iter(batches)
     # What refuses to give rows does so before the first one, and a header alone would be an answer.
     first = list(islice(rows, 1))
     _write([_quoted(pa.array([name], TEXT)) for name in schema.names], out, _LINE_END)
-    write_rows(chain(first, rows), out, _LINE_END)
+    write_rows(chain(first, rows), out, _LINE_END, is_safe=is_safe)
 
 
-def write_rows(batches: Iterable[pa.RecordBatch], out: TextIO, line_end: str) -> None:
+def write_rows(batches: Iterable[pa.RecordBatch], out: TextIO, line_end: str, *, is_safe: bool = False) -> None:
     """Write the rows alone, each with `line_end` behind it."""
     for batch in small_slices(batches):
-        _write([_quoted(plain_texts(column)).fill_null("") for column in batch.columns], out, line_end)
+        columns = ((_harmless if is_safe else plain_texts)(column) for column in batch.columns)
+        _write([_quoted(texts).fill_null("") for texts in columns], out, line_end)
+
+
+def _harmless(column: pa.Array) -> pa.LargeStringArray:
+    texts = plain_texts(column)
+    if not can_be_cut(column.type):
+        return texts
+    return pc.replace_substring_regex(texts, _FORMULA, r"\1\2'\3")
 
 
 def _quoted(texts: pa.LargeStringArray) -> pa.LargeStringArray:

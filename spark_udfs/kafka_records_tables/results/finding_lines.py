@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import fields, replace
@@ -17,10 +18,18 @@ if TYPE_CHECKING:
 MOST: Final = 50
 """Findings of one kind that are lines of their own."""
 
+_WITH_DIGITS: Final = re.compile(r"""(?<!\w)(?:'[^']*'|"[^"]*")(?!\w)|(?P<value>[\w.:+-]*\d[\w.:+-]*)""")
+"""What may differ in the words of several notes: numbers, moments. Names in quotes are words, whatever is in them."""
+_MOST_VALUES: Final = 4
+"""Values of several notes that are all named; of more, the least and the greatest."""
+_MOST_RUNS: Final = 8
+"""Runs of partitions of a topic that are named."""
+
 
 def finding_lines(findings: Iterable[Finding], way_to_all: str, most: int = MOST) -> Iterator[str]:
-    """One line per finding, in their order, notes with `note: ` in front; what a line holds is not escaped. What is
-    said of several log partitions of a topic in the same words is one line.
+    """One line per finding, in their order, notes with `note: ` in front; what a line holds is not escaped. Damage that
+    is said of several log partitions of a topic in the same words is one line. So are notes whose words differ in
+    numbers and moments alone, wherever they were met: the line lists log partitions and what differs.
 
     Of each kind, findings of one severity and reason, only the first `most` come; a line at the end counts the others
     and says `way_to_all` of them.
@@ -39,24 +48,77 @@ def finding_lines(findings: Iterable[Finding], way_to_all: str, most: int = MOST
 
 
 def _same_words(findings: Iterable[Finding]) -> Iterable[list[Finding]]:
-    """Findings about whole log partitions that differ in the partition alone, together where the first of them stands;
-    others alone."""
-    by_words: dict[Finding | int, list[Finding]] = {}
+    """Findings that make one line, together where the first of them stands; others alone."""
+    by_words: dict[object, list[Finding]] = {}
     for number, finding in enumerate(findings):
-        is_of_log = finding.file is None and finding.offset is None and finding.base_offset is None
-        by_words.setdefault(replace(finding, partition=None) if is_of_log else number, []).append(finding)
+        if finding.severity == "note":
+            words = (tuple(_words_and_values(text)[0]) for text in (finding.what, finding.consequence))
+            key: object = (finding.reason, finding.topic is None, *words)
+        else:
+            key = replace(finding, partition=None) if _is_of_log(finding) else number
+        by_words.setdefault(key, []).append(finding)
     return by_words.values()
 
 
 def _of_all(same: Sequence[Finding]) -> str:
-    finding = same[0]
-    numbers = sorted({each.partition for each in same if each.partition is not None})
-    if finding.topic is None or len(numbers) < 2:
-        return str(finding)
-    # Each run of numbers has its own distance between a number and its place among all.
-    runs = [list(run) for _, run in groupby(numbers, lambda number: number - numbers.index(number))]
-    shown = ", ".join(f"{run[0]}" if len(run) == 1 else f"{run[0]}-{run[-1]}" for run in runs)
-    return f"{finding.topic}, partitions {shown}: {finding.what} ({finding.consequence})"
+    """The line of several findings: their log partitions, what differs in their words, and where the first one is."""
+    # Values come in the order of the log partitions that stand before them.
+    same = sorted(same, key=lambda each: (each.topic or "", -1 if each.partition is None else each.partition))
+    first = same[0]
+    logs = sorted(
+        {(each.topic, each.partition) for each in same if each.topic is not None and each.partition is not None}
+    )
+    told = f"{_merged([each.what for each in same])} ({_merged([each.consequence for each in same])})"
+    if not _is_of_log(first):
+        told += f"; first {first.place}"
+    return f"{_shown(logs) if logs else plural(len(same), 'place')}: {told}"
+
+
+def _is_of_log(finding: Finding) -> bool:
+    return finding.file is None and finding.offset is None and finding.base_offset is None
+
+
+def _shown(logs: Iterable[tuple[str, int]]) -> str:
+    """Log partitions: `orders, partitions 0-2, 5; returns-1`."""
+    texts = []
+    for topic, of_topic in groupby(logs, lambda log: log[0]):
+        numbers = [number for _, number in of_topic]
+        # Each run of numbers has its own distance between a number and its place among all.
+        by_distance = groupby(enumerate(numbers), lambda numbered: numbered[1] - numbered[0])
+        runs = [[number for _, number in run] for _, run in by_distance]
+        shown = [f"{run[0]}" if len(run) == 1 else f"{run[0]}-{run[-1]}" for run in runs[:_MOST_RUNS]]
+        left = sum(map(len, runs[_MOST_RUNS:]))
+        more = f" and {left} more" if left else ""
+        texts.append(f"{topic}-{shown[0]}" if len(numbers) == 1 else f"{topic}, partitions {', '.join(shown)}{more}")
+    return "; ".join(texts)
+
+
+def _words_and_values(text: str) -> tuple[list[str], list[str]]:
+    """A text taken apart: the words around its numbers and moments, and these, of which there is one less."""
+    words, values, start = [], [], 0
+    for found in _WITH_DIGITS.finditer(text):
+        if found["value"] is not None:
+            words.append(text[start : found.start()])
+            values.append(found["value"])
+            start = found.end()
+    return [*words, text[start:]], values
+
+
+def _merged(texts: Sequence[str]) -> str:
+    """Texts that differ in numbers and moments alone, as one with all of these: `offset 54, 40, 187`."""
+    apart = [_words_and_values(text) for text in texts]
+    words = apart[0][0]
+    values = zip(*(each for _, each in apart), strict=True)
+    return words[0] + "".join(f"{_values(each)}{word}" for each, word in zip(values, words[1:], strict=True))
+
+
+def _values(values: Sequence[str]) -> str:
+    distinct = list(dict.fromkeys(values))
+    if len(distinct) <= _MOST_VALUES:
+        return ", ".join(distinct)
+    # Of numbers that are as long as each other, and of moments, the order of texts is theirs.
+    ordered = sorted(distinct, key=lambda value: (len(value) if value.isdigit() else 0, value))
+    return f"{ordered[0]} to {ordered[-1]}"
 
 
 def finding_object(finding: Finding) -> dict[str, Any]:

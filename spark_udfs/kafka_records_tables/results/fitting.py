@@ -24,6 +24,8 @@ NARROWEST: Final = 12
 """No column of text is made narrower than this."""
 _ROOMY: Final = 20
 """Before a column of `essential` gets fewer cells than this, others are left out."""
+_WIDEST_WHOLE: Final = 64
+"""Names of groups, topics and clients are shorter nearly everywhere; they may have 249 letters."""
 _LONGEST_SAME: Final = 40
 _MOST_FOLDED: Final = 20_000
 """In tables of more rows long texts are cut: folding takes the rows one by one."""
@@ -57,11 +59,15 @@ class ShownTable(NamedTuple):
     """The names of other columns, but for those in `same`."""
     same: dict[str, str | None]
     """What columns that are left out hold in every row; None for null."""
+    cuts: bool = True
+    """Whether a text that is wider than its column is cut, and does not go on over it."""
 
 
 def whole(table: pa.Table) -> ShownTable:
-    """All columns, as wide as their texts."""
-    return ShownTable([_column(table, at, is_folded=False) for at in range(table.num_columns)], GAP, [], {})
+    """All columns with all of their texts. A column is as wide as the widest of its texts, but for those of more than
+    `_WIDEST_WHOLE` cells: they make their own row longer, and not every row."""
+    columns = [_column(table, at, is_folded=False, most=_WIDEST_WHOLE) for at in range(table.num_columns)]
+    return ShownTable(columns, GAP, [], {}, cuts=False)
 
 
 def fitting(
@@ -89,10 +95,10 @@ def fitting(
     return ShownTable(_widened(kept, room), _NARROW_GAP, [name for name in names if name not in told], told)
 
 
-def _column(table: pa.Table, at: int, is_folded: bool) -> ShownColumn:
+def _column(table: pa.Table, at: int, is_folded: bool, most: int | None = None) -> ShownColumn:
     field = table.schema.field(at)
     slices = small_slices(table.to_batches())
-    values = max((widest(cell_texts(batch.column(at))) for batch in slices), default=0)
+    values = max((widest(cell_texts(batch.column(at)), most) for batch in slices), default=0)
     name = printable(field.name)
     header = tuple(in_lines(re.findall(r"[^_]*_|[^_]+", name), values) if is_folded else [name])
     header_width = max(map(width_of, header))
@@ -221,5 +227,5 @@ def missing(layout: ShownTable, cut: Collection[str]) -> str | None:
 
 
 def _quoted(text: str) -> str:
-    """Texts that could be taken for something else stand in quotes."""
-    return text if _WORD.fullmatch(text) and text != "null" else dumps(text, ensure_ascii=False)
+    """Texts that could be taken for something else stand in quotes, as some do in their cells already."""
+    return text if _WORD.fullmatch(text) or text.startswith('"') else dumps(text, ensure_ascii=False)

@@ -18,7 +18,8 @@ def write_parquet(batches: Iterable[pa.RecordBatch], schema: pa.Schema, path: Pa
 
     Memory holds one row group. A table without rows is a file with the columns.
     """
-    with ParquetWriter(path, schema) as writer:
+    # Arrow takes no name of a file that is not UTF-8; an open file has none.
+    with open(path, "wb") as file, ParquetWriter(file, schema) as writer:
         held: list[pa.RecordBatch] = []
         rows = size = 0
         for batch in batches:

@@ -108,12 +108,12 @@ class Stream:
 
     @property
     def findings(self) -> tuple[Finding, ...]:
-        """What was found so far, by place."""
+        """What was found, by place; of a stream that was closed early, what was found in the logs it had finished."""
         return tuple(self._report.findings)
 
     @property
     def counts(self) -> Counts:
-        """How much was read so far."""
+        """How much was read; of a stream that was closed early, of the logs it had finished."""
         return self._report.counts
 
     def __iter__(self) -> Iterator[pa.RecordBatch]:

@@ -39,8 +39,8 @@ def write_text(
     On a terminal of `width` cells (None: it has no width) the table fits it: columns are left out (`fitting`), long
     texts are folded in the columns of `essential` and cut (…) in others, and a line below says what is missing. Where
     not even two columns or those of `essential` fit, every row becomes a block of `column  value` lines, or
-    `column: value` on the narrowest. With `wide`, and elsewhere, nothing is left out and every row is one line. What is
-    not printable is escaped.
+    `column: value` on the narrowest. With `wide`, and elsewhere, nothing is left out and every row is one line; a text
+    of more than 64 cells goes on over its column. What is not printable is escaped.
 
     The texts are made twice, for their widths and to be written, and only for some thousand rows at a time.
     """
@@ -85,7 +85,7 @@ def _write_rows(table: pa.Table, layout: ShownTable, out: TextIO, is_styled: boo
         for column in columns:
             values = batch.column(column.at)
             plain = cell_texts(values)
-            texts = fitted(plain, column.width, column.is_number)
+            texts = fitted(plain, column.width, column.is_number, layout.cuts)
             cells.append(styled(texts, _DIM, values.is_null()) if is_styled and values.null_count else texts)
             if column.is_folded:
                 # No character has fewer bytes than it takes cells.

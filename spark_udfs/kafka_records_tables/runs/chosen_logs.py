@@ -20,24 +20,29 @@ if TYPE_CHECKING:
 _MOST_NAMED: Final = 20
 
 
-def chosen_logs(source: Source, topic: str | None, catalog: Catalog, quietly: bool = False) -> list[LogPartition]:
+def chosen_logs(
+    source: Source, topic: str | None, catalog: Catalog, tell: OnFinding, quietly: bool = False
+) -> list[LogPartition]:
     """The log partitions whose records `catalog` knows, sorted by topic and partition.
 
-    Other topics in the same source are left out; a line on standard error says so unless `quietly`. Raises a
+    Other topics in the same source are left out; a line on standard error says so unless `quietly`. Topics that are
+    left out because a right is missing, and those that a cluster does not have yet, are told to `tell`. Raises a
     CommandError when nothing is left or a source is not there.
     """
     from kafka_records_engine.log.discovery import LogSourceError
+    from kafka_records_engine.sources.missing_rights import lacking_coordinator_topics, logs_of_topics
 
     try:
         if topic is not None:
-            return [*source.partitions(catalog.checked(topic))]
+            return logs_of_topics(source, [catalog.checked(topic)], (), tell)
         topics = source.topics()
         chosen = [name for name in topics if catalog.folder_of(name) is not None]
-        if not chosen:
+        lacking = lacking_coordinator_topics(source, topics) if catalog.is_kafka else []
+        if not chosen and not lacking:
             names = ", ".join(topics[:_MOST_NAMED])
             more = f" and {len(topics) - _MOST_NAMED} more" if len(topics) > _MOST_NAMED else ""
             raise CommandError(f"{source.name}: only {names}{more} here, none of {catalog.text}")
-        logs = [log for name in chosen for log in source.partitions(name)]
+        logs = logs_of_topics(source, chosen, lacking, tell)
     except LogSourceError as error:
         raise CommandError(with_hint(error)) from None
     if len(chosen) < len(topics) and not quietly:

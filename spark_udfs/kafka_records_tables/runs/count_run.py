@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
+from kafka_records_engine.sources.broker_threads import read_by_broker
 from kafka_records_runtime.errors import plural
 from kafka_records_tables.runs.catalog import Catalog, catalog_of
 from kafka_records_tables.runs.chosen_logs import ToldContext, chosen_logs, raw_rows
@@ -16,6 +17,9 @@ from kafka_records_tables.runs.record_counts import COLUMNS, KEY_WITHOUT_TYPE, S
 from kafka_records_tables.runs.standard_error import say
 from kafka_records_tables.runs.totals import FileTotals
 from kafka_records_tables.runs.written_output import Output, check_output, write_batches
+
+if TYPE_CHECKING:
+    from kafka_records_engine.sources import LogPartition
 
 
 def count(given: GivenSource, topic: str | None, package: str, output: Output) -> int:
@@ -36,6 +40,13 @@ def _batches(
     given: GivenSource, topic: str | None, catalog: Catalog, totals: FileTotals
 ) -> Iterator[tuple[str, Iterator[Any]]]:
     """Topics with raw rows of one of their partitions, those below the log start too."""
-    for log in chosen_logs(given.source(topic), topic, catalog):
+
+    def read(log: LogPartition) -> Iterator[tuple[str, Iterator[Any]]]:
         context = ToldContext(log.topic, log.partition, tell=totals.tell)
-        yield log.topic, raw_rows(log, context, COLUMNS, start=0)
+        for rows in raw_rows(log, context, COLUMNS, start=0):
+            yield log.topic, iter((rows,))
+
+    logs = chosen_logs(given.source(topic), topic, catalog, totals.tell)
+    # A topic without records is counted too.
+    yield from ((name, iter(())) for name in dict.fromkeys(log.topic for log in logs))
+    yield from read_by_broker(logs, lambda log: log, read)

@@ -18,12 +18,16 @@ from typing import Any, Final, NamedTuple, Self
 
 from kafka_records_engine.sources.group_requests import CommittedOffset, DescribedTopic, TopicPartition
 from kafka_records_tables.runs.deletion_plan import GroupPlan
+from kafka_records_tables.runs.deletion_rows import committed_row, rows_of_content
 from kafka_records_tables.runs.endings import CommandError
 
 _OFFSET: Final = "offset"
 _GROUP: Final = "group"
 _KEPT: Final = "kept"
-_NO_SUCH_FILE: Final = "this is no file that delete-offsets has written"
+_WHAT_IT_TAKES: Final = (
+    "--restore takes a file that delete-offsets has written, or rows of a table, as "
+    "`kafka-records table current_offsets … --format json --output FILE` writes them"
+)
 
 
 def timed_path(what: str) -> Path:
@@ -37,6 +41,7 @@ class DeletedFile:
     def __init__(self, path: Path) -> None:
         """Make the file. Raises CommandError where it is there already or cannot be written."""
         self.path = path
+        self._held: set[tuple[str, str, int]] = set()
         try:
             self._file = path.open("x", encoding="utf-8")
             _sync_folder(path.parent)
@@ -44,6 +49,16 @@ class DeletedFile:
             raise CommandError(f"{path}: is there already; name another file with --output") from None
         except OSError as error:
             raise CommandError(f"{path}: {error.strerror or error}; nothing was changed") from None
+
+    @property
+    def has_offsets(self) -> bool:
+        """Whether there is an offset in it that may not be there any more, to be brought back."""
+        return bool(self._held)
+
+    def remove(self) -> None:
+        """Delete the file: nothing was changed."""
+        self._file.close()
+        self.path.unlink()
 
     def __enter__(self) -> Self:
         return self
@@ -75,10 +90,13 @@ class DeletedFile:
                     }
                     when = {"commit_timestamp_ms": item.commit_timestamp_ms}
                     lines.append({"kind": _OFFSET, **of, **held._asdict(), **when})
+                    self._held.add((plan.group, *item.place))
         self._write(lines)
 
     def kept(self, group: str, places: Iterable[TopicPartition]) -> None:
         """Some offsets that were written before are still what they were."""
+        places = list(places)
+        self._held.difference_update((group, *place) for place in places)
         self._write(
             {"kind": _KEPT, "group_id": group, "topic": topic, "partition": partition} for topic, partition in places
         )
@@ -111,54 +129,80 @@ class Deleted:
 
 
 class DeletedOffsets(NamedTuple):
-    """What a file says was deleted."""
+    """What a file says was deleted, or was committed."""
 
     by_group: dict[str, Deleted]
-    cut_line: int | None
+    cut_line: int | None = None
     """The number of a last line that was not written to its end."""
+    passed_over: int = 0
+    """Rows of a table that have no offset."""
 
 
 def deleted_of(path: str) -> DeletedOffsets:
-    """What a file says was deleted. Raises CommandError."""
-    found: dict[str, Deleted] = {}
+    """What a file says was deleted; or the offsets in the rows of a table, JSON lines, CSV or Parquet as the command
+    writes them, such as those of current_offsets. Raises CommandError."""
+    found = _Lines()
     cut_line = None
     try:
-        *lines, last = Path(path).read_text(encoding="utf-8").split("\n")
-        for number, line in enumerate(lines, 1):
-            _read(path, number, line, found)
-        if last.strip():
+        content, cut = _without_cut_line(Path(path).read_bytes())
+        for at, row in rows_of_content(content):
             try:
-                json.loads(last)
-            except ValueError:
-                cut_line = len(lines) + 1
-            else:
-                _read(path, len(lines) + 1, last, found)
-    except UnicodeDecodeError:
-        raise CommandError(f"{path}: {_NO_SUCH_FILE}") from None
+                found.take(row)
+            except ValueError as error:
+                raise ValueError(f"{at}: {error}") from None
+        cut_line = content.count(b"\n") + 1 if cut else None
     except OSError as error:
         raise CommandError(f"{path}: {error.strerror or error}") from None
-    return DeletedOffsets({group: deleted for group, deleted in found.items() if deleted.offsets}, cut_line)
+    except ValueError as error:  # those of Unicode and pyarrow among them
+        raise CommandError(f"{path}: {error}: {_WHAT_IT_TAKES}") from None
+    return DeletedOffsets(
+        {group: deleted for group, deleted in found.by_group.items() if deleted.offsets}, cut_line, found.passed_over
+    )
 
 
-def _read(path: str, number: int, line: str, found: dict[str, Deleted]) -> None:
+def _without_cut_line(content: bytes) -> tuple[bytes, bool]:
+    """JSON lines without a last one that was not written to its end, and whether there was such a line."""
+    if not content.lstrip().startswith(b"{"):
+        return content, False
+    lines, end, last = content.rpartition(b"\n")
     try:
-        _take(json.loads(line), found)
-    except (ValueError, KeyError, TypeError) as error:
-        raise CommandError(f"{path}: line {number}: {error}: {_NO_SUCH_FILE}") from None
+        json.loads(last or b"null")
+    except ValueError:  # of Unicode too: a letter may be cut
+        return lines + end, True
+    return content, False
 
 
-def _take(line: Mapping[str, Any], found: dict[str, Deleted]) -> None:
-    if "is_deletable" in line:
-        raise ValueError("a row of the table deletable_offsets, which says what is there")
-    if line["kind"] == _GROUP:
-        return
-    deleted = found.setdefault(line["group_id"], Deleted())
-    place = line["topic"], line["partition"]
-    if line["kind"] == _KEPT:
-        deleted.offsets.pop(place, None)
-        return
-    if line["kind"] != _OFFSET:
-        raise ValueError(f"{line['kind']!r} is no kind of line")
-    deleted.offsets[place] = CommittedOffset(line["offset"], line["leader_epoch"], line["metadata"])
-    if line["topic_id"] is not None:
-        deleted.topic_ids[line["topic"]] = line["topic_id"]
+class _Lines:
+    """Takes the lines or rows of a file in their order."""
+
+    def __init__(self) -> None:
+        self.by_group: dict[str, Deleted] = {}
+        self.passed_over = 0
+
+    def take(self, row: Mapping[str, Any]) -> None:
+        """Raises ValueError for what says of no offset that it was committed, and for a second row of a partition."""
+        kind = row.get("kind", _OFFSET)
+        if kind == _GROUP:
+            return
+        if kind == _KEPT:
+            kept = committed_row({**row, "offset": None})
+            self.by_group.setdefault(kept.group_id, Deleted()).offsets.pop(kept.place, None)
+            return
+        if kind != _OFFSET:
+            raise ValueError(f"unknown kind of line {kind!r}")
+        given = committed_row(row)
+        if given.offset is None:
+            self.passed_over += 1
+            return
+        offset = CommittedOffset(given.offset, given.leader_epoch, given.metadata)
+        deleted = self.by_group.setdefault(given.group_id, Deleted())
+        # Lines of delete-offsets say what happened one after the other; a table that does has commits of any time.
+        if "kind" not in row and deleted.offsets.get(given.place, offset) != offset:
+            topic, partition = given.place
+            raise ValueError(
+                f"another row has another offset of group {given.group_id!r} for partition {partition} of {topic}: "
+                "keep one of them"
+            )
+        deleted.offsets[given.place] = offset
+        if given.topic_id is not None:
+            deleted.topic_ids[given.place[0]] = given.topic_id

@@ -42,4 +42,6 @@ def _status(plan: GroupPlan, item: Item, to_be: str) -> str:
         return f"{item.note or 'Successful'}{offset}"
     if item.committed is None:
         return "nothing committed"
-    return f"left alone{offset}" if plan.error is not None else f"{to_be}{offset}"
+    if plan.error is not None:
+        return f"left alone{offset}"
+    return f"{to_be}{offset}{f', unless {item.unless}' if item.unless else ''}"

@@ -14,11 +14,18 @@ from kafka_records_engine.sources.group_requests import (
     ListedGroup,
     TopicPartition,
 )
+from kafka_records_tables.near_names import did_you_mean
 from kafka_records_tables.runs.deletion_list import Expected, Wanted
+from kafka_records_tables.runs.subscribed_topics import NO_TOPICS, SubscribedTopics
 from kafka_records_tables.tables.replay.subscriptions import CONSUMER_PROTOCOL
 
 CHANGED: Final = "CHANGED"
 """No error of Kafka's: what is committed is not what the list or the dry run has."""
+
+NO_GROUP: Final = "GROUP_ID_NOT_FOUND"
+SUBSCRIBED: Final = "GROUP_SUBSCRIBED_TO_TOPIC"
+UNKNOWN_TOPIC: Final = "UNKNOWN_TOPIC_OR_PARTITION"
+"""Errors of Kafka's."""
 
 OTHER_OFFSET: Final = "OTHER_OFFSET"
 OTHER_TOPIC: Final = "OTHER_TOPIC"
@@ -28,10 +35,10 @@ OTHER_KIND: Final = "OTHER_KIND"
 MEANINGS: Final = {
     CHANGED: "another commit came, it is left out",
     UNSTABLE: "an open transaction commits it, and deleting would drop that commit: it is left out",
-    "GROUP_ID_NOT_FOUND": "there is no such group, or the right to DESCRIBE it is missing",
-    "GROUP_SUBSCRIBED_TO_TOPIC": "the group subscribes to the topic",
+    NO_GROUP: "there is no such group, or the right to DESCRIBE it is missing",
+    SUBSCRIBED: "the group subscribes to the topic",
     "NON_EMPTY_GROUP": "the group has members",
-    "UNKNOWN_TOPIC_OR_PARTITION": "there is no such topic or partition, or the right to DESCRIBE it is missing",
+    UNKNOWN_TOPIC: "there is no such topic or partition, or the right to DESCRIBE it is missing",
     "GROUP_AUTHORIZATION_FAILED": "a right on the group is missing: to look it takes DESCRIBE, to delete DELETE, to "
     "commit READ",
     "TOPIC_AUTHORIZATION_FAILED": "a right on the topic is missing: READ",
@@ -39,7 +46,8 @@ MEANINGS: Final = {
     OTHER_OFFSET: "another offset stands there, --overwrite replaces it",
     OTHER_TOPIC: "the topic was made anew since, and its offsets mean something else",
     OTHER_KIND: "a share group has this name now, and has no such offsets",
-    "SHARE_GROUP": "what a share group has cannot be brought back: kafka-share-groups.sh deletes it",
+    "SHARE_GROUP": "a share group has no committed offsets, and what it has cannot be brought back: "
+    "kafka-share-groups.sh deletes it",
 }
 """What the names of errors mean here, in a few words."""
 
@@ -69,6 +77,8 @@ class Item:
     is_done: bool = False
     note: str = ""
     """The status of what is done where it is not that this run did it."""
+    unless: str = ""
+    """What may still speak against it, and only the coordinator knows; empty for nothing."""
 
     @property
     def is_planned(self) -> bool:
@@ -110,7 +120,7 @@ class GroupPlan:
     @property
     def has_members(self) -> bool:
         """Whether somebody is in the group now."""
-        return self.listed is not None and self.listed.state not in ("Empty", "")
+        return self.listed is not None and self.listed.has_members
 
     @property
     def has_failed(self) -> bool:
@@ -124,21 +134,41 @@ def planned(
     fetched: FetchedOffsets,
     listed: Mapping[str, ListedGroup],
     topics: Mapping[str, DescribedTopic],
+    subscribed: SubscribedTopics = NO_TOPICS,
 ) -> GroupPlan:
-    """What is to become of a group, by what its coordinator holds. `topics` are those that are there."""
+    """What is to become of a group, by what its coordinator holds. `topics` are those that are there, `subscribed`
+    those that the group subscribes to."""
     plan = GroupPlan(group, is_whole=wanted.is_whole, listed=listed.get(group))
     plan.items = sorted(_items(wanted, fetched), key=lambda item: (item.topic, item.partition or 0))
     plan.error = fetched.error or _against_group(plan)
+    if plan.error == NO_GROUP:
+        plan.more = did_you_mean(group, listed).removeprefix("; ")
     if plan.error is None and not plan.is_whole:
         for item in plan.items:
-            described = topics.get(item.topic)
-            if item.is_planned and (described is None or item.partition not in described.partitions):
-                item.error = "UNKNOWN_TOPIC_OR_PARTITION"
+            _look_at_topic(item, topics, subscribed, is_listed=wanted.has_list)
+            if item.error == UNKNOWN_TOPIC and item.topic not in topics:
+                others = {topic for topic, _ in fetched.offsets if topic in topics}
+                item.more = did_you_mean(item.topic, others).removeprefix("; ")
     if plan.error is None and plan.is_whole:
         plan.error = next((item.error for item in plan.items if item.error), None)
     if plan.error is None and plan.is_whole and wanted.is_pending:
         plan.error, plan.more = UNSTABLE, "so says the list: write it anew when the transaction has ended"
     return plan
+
+
+def _look_at_topic(
+    item: Item, topics: Mapping[str, DescribedTopic], subscribed: SubscribedTopics, *, is_listed: bool
+) -> None:
+    """Say what speaks against deleting an offset: the topic is not there, or the group subscribes to it. What somebody
+    has named is looked for although nothing is committed: the name may be mistyped."""
+    described = topics.get(item.topic)
+    is_there = described is not None and (item.partition is None or item.partition in described.partitions)
+    if not is_there and (item.is_planned or (item.error is None and not is_listed)):
+        item.error = UNKNOWN_TOPIC
+    elif item.is_planned and subscribed.has(item.topic):
+        item.error = SUBSCRIBED
+    elif item.is_planned:
+        item.unless = subscribed.or_if
 
 
 def _items(wanted: Wanted, fetched: FetchedOffsets) -> Iterator[Item]:
@@ -170,9 +200,9 @@ def _difference(wants: Expected, committed: CommittedOffset | None) -> str:
 
 def _against_group(plan: GroupPlan) -> str | None:
     if plan.listed is None:
-        return "GROUP_ID_NOT_FOUND"
+        return NO_GROUP
     if plan.listed.kind == "share":
-        return "SHARE_GROUP" if plan.is_whole else "GROUP_ID_NOT_FOUND"
+        return "SHARE_GROUP"
     is_classic = plan.listed.kind in ("classic", "")
     if plan.has_members and (plan.is_whole or (is_classic and plan.listed.protocol_type != CONSUMER_PROTOCOL)):
         return "NON_EMPTY_GROUP"

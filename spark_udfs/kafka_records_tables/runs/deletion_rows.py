@@ -23,6 +23,18 @@ _EXACT: Final = 1 << 53
 _BYTE_ORDER_MARK: Final = b"\xef\xbb\xbf"
 
 
+class CommittedRow(NamedTuple):
+    """A row with an offset that was committed."""
+
+    group_id: str
+    place: TopicPartition
+    topic_id: str | None
+    offset: int | None
+    """None where nothing was committed."""
+    leader_epoch: int
+    metadata: str
+
+
 class ListedRow(NamedTuple):
     """A row. None stands for what the list does not tell."""
 
@@ -42,9 +54,7 @@ class ListedRow(NamedTuple):
 
 def listed_rows(content: bytes) -> Iterator[ListedRow]:
     """The rows of a file. Raises ValueError, which says the line (of CSV and Parquet the row) and what is wrong."""
-    for at, row in _rows(content):
-        if not isinstance(row, dict):
-            raise ValueError(f"{at}: it is no object")
+    for at, row in rows_of_content(content):
         missing = [name for name in _NEEDED if name not in row]
         if missing:
             raise ValueError(f"it has no column {missing[0]} (needed are {', '.join(_NEEDED)})")
@@ -52,6 +62,26 @@ def listed_rows(content: bytes) -> Iterator[ListedRow]:
             yield _listed(row)
         except ValueError as error:
             raise ValueError(f"{at}: {error}") from None
+
+
+def committed_row(row: Mapping[str, Any]) -> CommittedRow:
+    """What a row of a table, or a line that `delete-offsets` has written, says was committed. Raises ValueError."""
+    missing = [name for name in _NEEDED if name not in row]
+    if missing:
+        raise ValueError(f"it has no {missing[0]} (needed are {', '.join(_NEEDED)})")
+    return CommittedRow(
+        _of(row, "group_id", _text, ""),
+        (_of(row, "topic", _text, ""), _of(row, "partition", _number(_INT32), 0)),
+        _or_none(row, "topic_id", _text),
+        _or_none(row, "offset", _number(_INT64, -(1 << _INT64))),
+        _leader_epoch(row) if "leader_epoch" in row else _NO_EPOCH,
+        _or_none(row, "metadata", _any_text) or "",
+    )
+
+
+def _leader_epoch(row: Mapping[str, Any]) -> int:
+    found = _or_none(row, "leader_epoch", _number(_INT32, _NO_EPOCH))
+    return _NO_EPOCH if found is None else int(found)
 
 
 def _listed(row: Mapping[str, Any]) -> ListedRow:
@@ -65,16 +95,13 @@ def _listed(row: Mapping[str, Any]) -> ListedRow:
     place = "", 0
     if is_deletable and not is_group:
         place = _of(row, "topic", _text, ""), _of(row, "partition", _number(_INT32), 0)
-    epoch = None
-    if "leader_epoch" in row:
-        epoch = _NO_EPOCH if row["leader_epoch"] is None else _of(row, "leader_epoch", _number(_INT32, _NO_EPOCH), None)
     return ListedRow(
         is_group,
         group,
         place,
         # Coordinators take any number that a client commits for an offset, also a negative one.
         _or_none(row, "offset", _number(_INT64, -(1 << _INT64))),
-        epoch,
+        _leader_epoch(row) if "leader_epoch" in row else None,
         (_or_none(row, "metadata", _any_text) or "") if "metadata" in row else None,
         _or_none(row, "commit_timestamp_ms", _number(_INT64, -1)),
         is_deletable,
@@ -151,8 +178,15 @@ def _shown(value: Any) -> str:
     return "null" if value is None else repr(value)
 
 
+def rows_of_content(content: bytes) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Of each row of a file the line or row, and the values by column. Raises ValueError."""
+    for at, row in _rows(content):
+        if not isinstance(row, dict):
+            raise ValueError(f"{at}: it is no object")
+        yield at, row
+
+
 def _rows(content: bytes) -> Iterator[tuple[str, Any]]:
-    """Where each row stands, and its values by column."""
     content = content.removeprefix(_BYTE_ORDER_MARK)
     if content.startswith(_PARQUET):
         from pyarrow import parquet
@@ -183,8 +217,12 @@ def _of_csv(content: bytes) -> list[dict[str, Any]]:
     from pyarrow import csv, string
 
     header, _, _ = content.partition(b"\n")
+    names = next(reader([header.decode()]))
+    missing = [name for name in _NEEDED if name not in names]
+    if missing:
+        raise ValueError(f"it has no column {missing[0]} (needed are {', '.join(_NEEDED)})")
     texts = csv.ConvertOptions(
-        column_types={name: string() for name in next(reader([header.decode()]))},
+        column_types={name: string() for name in names},
         null_values=[""],
         strings_can_be_null=True,
         quoted_strings_can_be_null=False,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Final
 
@@ -11,6 +11,7 @@ from kafka_records_engine.sources.group_requests import (
     DescribedTopic,
     FetchedOffsets,
     GroupRequests,
+    ListedGroup,
     TopicPartition,
 )
 from kafka_records_runtime.errors import plural
@@ -18,15 +19,15 @@ from kafka_records_tables.runs.asking import confirmed
 from kafka_records_tables.runs.carrying_out import UNKNOWN, answer_to, carry_out, print_plans, rest
 from kafka_records_tables.runs.deleted_file import DeletedFile, timed_path
 from kafka_records_tables.runs.deletion_list import DeletionList, Wanted
-from kafka_records_tables.runs.deletion_plan import GroupPlan, leave_out_changed, planned
+from kafka_records_tables.runs.deletion_plan import NO_GROUP, GroupPlan, leave_out_changed, planned
 from kafka_records_tables.runs.endings import DAMAGE, OK, CommandError
-from kafka_records_tables.runs.group_batches import AskedGroup, batches, described, fetched
+from kafka_records_tables.runs.group_batches import AskedGroup, batches, described, fetched, subscriptions
 from kafka_records_tables.runs.progress_bar import ByteProgress
 from kafka_records_tables.runs.standard_error import over_a_bar, say
+from kafka_records_tables.runs.subscribed_topics import NO_TOPICS, SubscribedTopics, subscribed_topics
 
 TO_BE_DELETED: Final = "to be deleted"
 _WHAT: Final = "Deletion of offsets"
-_NO_GROUP: Final = "GROUP_ID_NOT_FOUND"
 _DELETED: Final = "NONE"
 """The name of Kafka's code for no error."""
 
@@ -74,9 +75,20 @@ class DeletionRun:
         with ByteProgress("asking groups", of_bytes=False) as progress, over_a_bar(progress.is_drawn):
             found = fetched(self._requests, there, progress)
         names = {topic for each in found.values() for topic, _ in each.offsets}
+        names |= {name for each in wanted.values() for name in (*each.topics, *(topic for topic, _ in each.places))}
         self._topics = described(self._requests, names)
+        subscribed = self._subscribed({group: listed[group] for group in there if not wanted[group].is_whole})
         nothing = FetchedOffsets({}, {})
-        return [planned(group, each, found.get(group, nothing), listed, self._topics) for group, each in wanted.items()]
+        return [
+            planned(group, each, found.get(group, nothing), listed, self._topics, subscribed.get(group, NO_TOPICS))
+            for group, each in wanted.items()
+        ]
+
+    def _subscribed(self, groups: Mapping[str, ListedGroup]) -> dict[str, SubscribedTopics]:
+        """What those of some groups subscribe to that have members and committed offsets."""
+        kinds = {group: each.kind for group, each in groups.items() if each.has_members and each.kind != "share"}
+        told = subscriptions(self._requests, kinds)
+        return {group: subscribed_topics(each) for group, each in told.items()}
 
     def _say_what_is_passed_over(self) -> None:
         if self._deletions.passed_over:
@@ -120,7 +132,10 @@ class DeletionRun:
             broken_off = f"broken off; {path} has what was deleted until now, or was about to be"
             carry_out("deleting", _WHAT, self._deleted(plans, kept), len(plans), broken_off)
         say(f"{_summed_up(plans, is_done=True)} deleted{rest(plans)}")
-        say(f"{path} has what they were: --restore {path} brings them back")
+        if kept.has_offsets:
+            say(f"{path} has what they were: --restore {path} brings them back")
+        elif not any(plan.is_done for plan in plans):
+            kept.remove()
 
     def _deleted(self, plans: list[GroupPlan], kept: DeletedFile) -> Iterator[GroupPlan]:
         """Carries the plans out, and gives each when it is done."""
@@ -156,7 +171,7 @@ class DeletionRun:
             if item.is_planned:
                 error = outcomes.get(item.place, UNKNOWN)
                 # A simple group may go with its last offset.
-                item.error = None if is_after_loss and error == _NO_GROUP else error
+                item.error = None if is_after_loss and error == NO_GROUP else error
                 item.is_done = item.error is None
                 refused += [item.place] * (item.error not in (None, UNKNOWN))
         return refused
@@ -173,7 +188,7 @@ class DeletionRun:
 
         error, is_after_loss = answer_to(plan.group, send, look)
         # That no broker lists a group is no proof: while a coordinator moves, none does.
-        plan.is_done = error == _DELETED or (is_after_loss and error == _NO_GROUP)
+        plan.is_done = error == _DELETED or (is_after_loss and error == NO_GROUP)
         if plan.is_done:
             for item in plan.items:
                 item.is_done = item.committed is not None
@@ -199,7 +214,8 @@ class DeletionRun:
 
 
 def _asked(wanted: Wanted) -> AskedGroup:
-    return AskedGroup(wanted.places | set(wanted.expected), is_all=wanted.is_whole or bool(wanted.topics))
+    # Of what arguments name the other offsets say which topic was meant.
+    return AskedGroup(wanted.places | set(wanted.expected), is_all=wanted.is_whole or not wanted.has_list)
 
 
 def _asked_again(plan: GroupPlan) -> AskedGroup:

@@ -5,12 +5,14 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Sequence
 from functools import partial
+from itertools import accumulate
 from typing import TYPE_CHECKING, Any, Final, Never, cast
 
 import pyarrow as pa
 
-from kafka_records_engine.findings import UNREACHABLE_LOG
+from kafka_records_engine.findings import MISSING_RIGHT, UNREACHABLE_LOG
 from kafka_records_engine.sources import PLACE_COLUMNS
+from kafka_records_engine.sources.broker_threads import read_in_order
 from kafka_records_runtime.jsontext import json_lines
 from kafka_records_tables.runs.chosen_logs import ToldContext, chosen_logs, raw_rows
 from kafka_records_tables.runs.endings import CommandError
@@ -25,6 +27,7 @@ if TYPE_CHECKING:
     from kafka_records_engine.log.reading import FoundLog
     from kafka_records_engine.sources import LogPartition
     from kafka_records_engine.sources.broker_logs import BrokerPartition
+    from kafka_records_engine.sources.broker_threads import Act
     from kafka_records_engine.sources.segment_files import SegmentPartition
     from kafka_records_tables.runs.catalog import Catalog
     from kafka_records_tables.runs.given_source import GivenSource
@@ -53,11 +56,11 @@ class DumpRun:
         self._topic = topic
         self._catalog = catalog
         self._choice = choice
-        self._logs = chosen_logs(self._source, topic, catalog)
         self._with_bytes = with_bytes
         self._names = names_of(self._source)
         self._topics: dict[str, tuple[RecordPrinter, Mask | None]] = {}
         self._files = FileTotals(place=given.place)
+        self._logs = chosen_logs(self._source, topic, catalog, self._files.tell)
         self._records = RecordTotals(has_files=given.has_files, package=catalog.package)
         self._text = json_lines(sys.stdout)
         self._passed_over = 0
@@ -74,10 +77,15 @@ class DumpRun:
         return self._say_totals()
 
     def _read(self, moved: Callable[[int, int], None]) -> None:
-        total, done = sum(log.size for log in self._logs), 0
-        for log in self._logs:
-            self._print(log, partial(_moved, moved, done, total), *self._range)
-            done += log.size
+        sizes = [log.size for log in self._logs]
+        before = [*accumulate(sizes, initial=0)]
+
+        def read(task: tuple[LogPartition, int], act: Act) -> None:
+            log, done = task
+            self._print(log, partial(_moved, moved, done, before[-1]), *self._range, act=act)
+
+        # Findings and progress are actions too: output and standard error are the same however brokers answer.
+        read_in_order([*zip(self._logs, before, strict=False)], lambda task: task[0], read)
 
     @property
     def _range(self) -> tuple[int, int | None]:
@@ -85,27 +93,34 @@ class DumpRun:
         offsets = self._choice.offsets
         return (0, None) if offsets is None else (offsets[0], offsets[1] + 1)
 
-    def _print(self, log: LogPartition, progress: Callable[[int], None], start: int, end: int | None) -> int | None:
-        """Print a range of offsets. Returns the first one that nobody gave in time, None when there is none."""
-        unreached: list[int | None] = []
+    def _print(
+        self, log: LogPartition, progress: Callable[[int], None], start: int, end: int | None, act: Act
+    ) -> int | None:
+        """Read a range of offsets, and print it by `act`. Returns the first offset that was not read, None if all
+        were."""
+        unread: list[int | None] = []
 
         def tell(finding: Finding) -> None:
-            if finding.reason == UNREACHABLE_LOG:
-                unreached.append(finding.base_offset)
-            self._files.tell(finding)
+            if finding.reason in (UNREACHABLE_LOG, MISSING_RIGHT):
+                unread.append(finding.base_offset)
+            act(partial(self._files.tell, finding))
 
-        context = ToldContext(log.topic, log.partition, progress=progress, tell=tell)
+        def count() -> None:
+            self._records.counts.files += context.counts.files
+            self._passed_over += context.counts.outside
+
+        context = ToldContext(log.topic, log.partition, progress=lambda done: act(partial(progress, done)), tell=tell)
         for rows in raw_rows(log, context, (*COLUMNS, *_PLACES), start, end):
-            self.print_rows(_with_places(rows, log))
-        self._records.counts.files += context.counts.files
-        self._passed_over += context.counts.outside
-        return unreached[0] if unreached else None
+            act(partial(self.print_rows, _with_places(rows, log)), rows.nbytes)
+        act(count)
+        return unread[0] if unread else None
 
     def follow(self) -> int:
         """Print them, and then what is appended, until Ctrl-C. New partitions are found too."""
         from kafka_records_engine.sources.broker_logs import BrokerPartition
         from kafka_records_engine.sources.segment_files import SegmentPartition
 
+        self._files.says_notes_at_once = True
         try:
             if all(isinstance(log, SegmentPartition) and log.log.system.is_local for log in self._logs):
                 self._follow_files()
@@ -127,6 +142,7 @@ class DumpRun:
             self._records.counts.partitions = follower.partition_count
 
     def _follow_brokers(self) -> Never:
+        from kafka_records_engine.sources.broker_threads import at_once
         from kafka_records_tables.runs.broker_follower import BrokerFollower
 
         def shown(log: BrokerPartition, start: int, end: int) -> int | None:
@@ -134,7 +150,7 @@ class DumpRun:
             behind = end if behind is None else min(end, behind)
             if max(start, first) >= behind:
                 return None
-            unread = self._print(log, lambda done: None, max(start, first), behind)
+            unread = self._print(log, lambda done: None, max(start, first), behind, act=at_once)
             sys.stdout.flush()
             return unread
 
@@ -152,7 +168,7 @@ class DumpRun:
         return [cast("SegmentPartition", log).log for log in logs]
 
     def _find(self) -> Sequence[LogPartition]:
-        return chosen_logs(self._source, self._topic, self._catalog, quietly=True)
+        return chosen_logs(self._source, self._topic, self._catalog, self._files.tell, quietly=True)
 
     def _follow(self, rows: Any) -> None:
         self.print_rows(rows)
@@ -176,6 +192,7 @@ class DumpRun:
 
     def _say_totals(self) -> int:
         """Say how much was read and what was found; returns the exit status."""
+        self._files.say_notes()
         self._records.say_all()
         if not self._choice.is_everything:
             counts = self._records.counts

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from kafka_records_runtime.records import AnyRecord, PlainRecord
 from kafka_records_tables.tables.replay import embedded
 
-if TYPE_CHECKING:
-    from kafka_records_runtime.framing import Record
 
-
-def opened(record: Record) -> dict[str, Any]:
+def opened(record: AnyRecord) -> dict[str, Any]:
     """`{"members[0].subscription": {"version": 3, "data": {...}}}`, by where the bytes stand in the value.
 
     What these messages carry as bytes stands behind them, as `members[0].subscription.userData`. Bytes that do not
@@ -20,10 +18,10 @@ def opened(record: Record) -> dict[str, Any]:
     return {path: {"version": found.version, "data": found.json} for path, found in _parts(record) if found is not None}
 
 
-def _parts(record: Record) -> Iterator[tuple[str, embedded.Opened | None]]:
-    value = record.value
-    if not isinstance(value, dict):
+def _parts(record: AnyRecord) -> Iterator[tuple[str, embedded.Opened | None]]:
+    if not isinstance(record, PlainRecord) or record.value is None:
         return
+    value = record.value
     if record.name == "GroupMetadata":
         kind = value["protocol_type"]
         for number, member in enumerate(value["members"]):

@@ -7,19 +7,27 @@ from importlib.util import find_spec
 from typing import Final
 
 OK: Final = 0
+"""The answer is complete."""
 DAMAGE: Final = 1
-"""The job is done, but bytes were damaged or could not be decoded."""
+"""The job is done, but rows are missing or may be: damage, a time-out, a missing right, a record that cannot be
+decoded. It wins over FOUND: whoever watches has to know first that the answer is not whole."""
 FAILED: Final = 2
-"""There is no result: wrong usage, nothing to read, something is missing on this machine, or work broke off."""
+"""There is no answer: wrong usage, nothing to read, something is missing on this machine, or work broke off."""
+FOUND: Final = 3
+"""The answer is complete, and it has what somebody watches for."""
 
 NO_ROOM: Final = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
 """Errors of a write to a full or broken device. They do not name the file, so the code that writes has to."""
 
 EXIT_STATUS_HELP: Final = """\
 exit status:
-  0  done
-  1  done as far as possible, but something was damaged or could not be decoded; standard error says what and where
-  2  no result: wrong usage, nothing to read, something missing on this machine, or an error that ended the work
+  0    complete
+  1    rows are missing, or may be: damage, a time-out, a missing right, a record that cannot be decoded. Standard error
+       says what and where
+  2    no answer: wrong usage, nothing to read, something missing on this machine, or an error that ended the work
+  3    complete, with findings: report has one for --fail-on, or table checks has a record at which a coordinator stops
+       loading. Where rows are missing too, the exit status is 1
+  130  Ctrl-C
 """
 
 

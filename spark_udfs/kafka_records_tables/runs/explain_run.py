@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from kafka_records_runtime.errors import UnsupportedVersion
 from kafka_records_runtime.explain import explain_key, explain_message, explain_record, explain_text
-from kafka_records_runtime.framing import PREFIX, prefix_of
+from kafka_records_runtime.framing import COORDINATOR, PREFIX, framing_of, newer_as_highest, prefix_of
 from kafka_records_runtime.printable import printable
 from kafka_records_runtime.schema import covers
 from kafka_records_tables.runs.endings import DAMAGE, OK, CommandError
@@ -38,7 +38,7 @@ def explain_one_record(catalog: Catalog, topic: str, key_text: str | None, value
     if key is not None and value_text is None:
         return _print(explain_key(schemas, key, retired))
     value = None if value_text is None or value_text == "null" else _bytes(value_text, "--value")
-    if key is None:
+    if key is None and framing_of(schemas) == COORDINATOR:
         say("note: without --key the record type is not known, so the value is only bytes")
     return _print(explain_record(schemas, key, value, retired))
 
@@ -123,11 +123,13 @@ def _explained(number: int, record: dict[str, Any], catalog: Catalog) -> Iterato
 
 
 def _explained_marker(key: bytes, value: bytes) -> Iterator[Line]:
-    """The two messages of a control record, each behind its int16 version."""
+    """The two messages of a control record, each behind its int16 version. Newer versions are read as the highest, as
+    Kafka reads them."""
     from kafka_records.schemas.control import CONTROL_RECORD_TYPE_SCHEMA, END_TXN_MARKER
 
     for schema, data in ((CONTROL_RECORD_TYPE_SCHEMA, key), (END_TXN_MARKER, value)):
-        yield from explain_message(schema, prefix_of(data) or 0, data, start=min(PREFIX.size, len(data)))
+        version = newer_as_highest(schema, prefix_of(data) or 0)
+        yield from explain_message(schema, version, data[PREFIX.size :])
 
 
 def _is_broken(lines: list[Line]) -> bool:

@@ -7,10 +7,19 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from kafka_records_tables.query import duration
 from kafka_records_tables.runs.endings import CommandError, UsageError
 
 if TYPE_CHECKING:
     from kafka_records_engine.sources import Source
+    from kafka_records_engine.sources.time_limit import TimeLimit
+
+
+def time_limit(text: str) -> TimeLimit:
+    """A limit of the duration `text` (`30s`), from now on. Raises ValueError."""
+    from kafka_records_engine.sources.time_limit import TimeLimit
+
+    return TimeLimit(duration(text) / 1000)
 
 
 @dataclass(frozen=True)
@@ -37,6 +46,8 @@ class GivenSource:
     """Addresses of brokers, as somebody wrote them."""
     config: Path | None = None
     """A properties file that says how to talk to them."""
+    limit: TimeLimit | None = None
+    """How long they are waited for."""
 
     saved: SavedAs = SavedAs()
 
@@ -68,7 +79,7 @@ class GivenSource:
             from kafka_records_tables.runs.waiting_notes import tell_waiting
 
             tell_waiting()
-            return LiveBrokers(self.bootstrap, self.config)
+            return LiveBrokers(self.bootstrap, self.config, timeout=self.limit)
         except LogSourceError as error:
             raise CommandError(str(error)) from None
         except ValueError as error:

@@ -7,6 +7,8 @@ from typing import Final, NamedTuple
 
 from kafka_records_engine.log.discovery import LogSourceError
 from kafka_records_engine.sources.group_requests import DescribedTopic, FetchedOffsets, GroupRequests, TopicPartition
+from kafka_records_engine.sources.group_subscriptions import GroupSubscriptions
+from kafka_records_engine.sources.time_limit import TimeLimit
 from kafka_records_tables.runs.endings import CommandError, UsageError
 from kafka_records_tables.runs.progress_bar import ByteProgress
 from kafka_records_tables.runs.waiting_notes import tell_waiting
@@ -16,12 +18,12 @@ _TOPICS: Final = 1000
 _NOTHING: Final = FetchedOffsets({}, {})
 
 
-def requests_to(bootstrap: str, config: str | None) -> GroupRequests:
+def requests_to(bootstrap: str, config: str | None, limit: TimeLimit | None = None) -> GroupRequests:
     """Asks these brokers, and prints what is waited for. Raises UsageError for an address that is none, CommandError
     for a configuration that cannot be used."""
     try:
         tell_waiting()
-        return GroupRequests(bootstrap, config)
+        return GroupRequests(bootstrap, config, timeout=limit)
     except LogSourceError as error:
         raise CommandError(str(error)) from None
     except ValueError as error:
@@ -56,6 +58,14 @@ def fetched(
 
 def _both(one: FetchedOffsets, other: FetchedOffsets) -> FetchedOffsets:
     return FetchedOffsets({**one.offsets, **other.offsets}, {**one.errors, **other.errors}, one.error or other.error)
+
+
+def subscriptions(requests: GroupRequests, kinds: Mapping[str, str]) -> dict[str, GroupSubscriptions]:
+    """What many groups subscribe to (`GroupRequests.subscriptions`)."""
+    found: dict[str, GroupSubscriptions] = {}
+    for part in batches(list(kinds)):
+        found |= requests.subscriptions({group: kinds[group] for group in part})
+    return found
 
 
 def described(requests: GroupRequests, names: Collection[str]) -> dict[str, DescribedTopic]:

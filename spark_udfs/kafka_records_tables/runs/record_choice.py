@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from functools import reduce
 from typing import TYPE_CHECKING, Any, Final
 
-from kafka_records_runtime.framing import KEY_VERSION
+from kafka_records_runtime.framing import COORDINATOR, KEY_VERSION, Framing, framing_of
 from kafka_records_tables.near_names import did_you_mean
 from kafka_records_tables.runs.endings import UsageError
 
@@ -50,12 +50,12 @@ class RecordChoice:
         return not (self.types or self.groups or self.transactional_ids or self.offsets)
 
     def mask(self, topic: str) -> Mask | None:
-        """A function from raw rows (`offset`, `key`, `control`) of `topic` to which of them are shown; None: all."""
+        """A function from raw rows of `topic` (`offset`, `key`, `value`, `control`) to which are shown; None: all."""
         masks: list[Mask] = []
         if self.offsets is not None:
             masks.append(_of_offsets(*self.offsets))
         if self.types:
-            masks.append(_of_types(self._numbers(topic)))
+            masks.append(_of_types(framing_of(self.catalog.records(topic)), self._numbers(topic)))
         for ids, names in ((self.groups, _GROUP), (self.transactional_ids, _TRANSACTIONAL_ID)):
             if ids:
                 masks.append(_of_starts(self._types_that_begin_with(topic, names), [*map(os.fsencode, ids)]))
@@ -75,7 +75,8 @@ class RecordChoice:
         return {
             number
             for number, record in self.catalog.records(topic).items()
-            if (fields := record.key.root.fields)
+            if record.framing == COORDINATOR
+            and (fields := record.key.root.fields)
             and fields[0].name in names
             and fields[0].type == "string"
             and not record.key.is_flexible(KEY_VERSION)
@@ -96,16 +97,16 @@ def _of_offsets(first: int, last: int) -> Mask:
     )
 
 
-def _of_types(numbers: set[int]) -> Mask:
+def _of_types(framing: Framing, numbers: set[int]) -> Mask:
     import numpy as np
     import pyarrow as pa
 
-    from kafka_records_engine.columns.framing_in_columns import prefix_column
+    from kafka_records_engine.columns.framing_in_columns import type_column
 
     wanted = np.array(sorted(numbers), np.int64)
 
     def mask(rows: Any) -> pa.BooleanArray:
-        types, has_type = prefix_column(rows.column("key"))
+        types, has_type = type_column(framing, rows.column("key"), rows.column("value"))
         is_record = rows.column("control").is_null().to_numpy(zero_copy_only=False)
         return pa.array(has_type & np.isin(types, wanted) & is_record)
 
@@ -117,5 +118,5 @@ def _of_starts(numbers: set[int], texts: list[bytes]) -> Mask:
 
     from kafka_records_engine.columns.framing_in_columns import begins_with
 
-    of_types = _of_types(numbers)
+    of_types = _of_types(COORDINATOR, numbers)
     return lambda rows: pc.and_(of_types(rows), begins_with(rows.column("key"), texts))

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import pyarrow as pa
 
-from kafka_records_engine.columns.framing_in_columns import prefix_bytes
-from kafka_records_runtime.framing import prefix_of
+from kafka_records_engine.columns.framing_in_columns import frame_numbers, prefix_bytes
+from kafka_records_runtime.framing import METADATA, framing_of, prefix_of
 
 if TYPE_CHECKING:
     from kafka_records_tables.runs.catalog import Catalog
@@ -29,6 +29,7 @@ SCHEMA: Final = pa.schema(
 COLUMNS: Final = ("control", "key", "value")
 
 KEY_WITHOUT_TYPE: Final = "(key without a type)"
+NO_FRAME: Final = "(no frame)"
 
 _NO_VERSION: Final = -1 << 15
 """Stands for a value too short for a version: no writer uses the lowest int16."""
@@ -63,8 +64,9 @@ def count_records(logs: Iterable[tuple[str, Iterable[Any]]], catalog: Catalog) -
     topics: dict[str, dict[_Kind, _Tally]] = {}
     for topic, rows in logs:
         tallies = topics.setdefault(topic, {})
+        count = _count_framed if framing_of(catalog.records(topic)) == METADATA else _count
         for batch in rows:
-            _count(batch, tallies)
+            count(batch, tallies)
     return [row for topic, tallies in sorted(topics.items()) for row in _rows(topic, catalog, tallies)]
 
 
@@ -87,6 +89,22 @@ def _count(batch: pa.RecordBatch, tallies: dict[_Kind, _Tally]) -> None:
             tally.versions[_NO_VERSION if version is None else version] += count
 
 
+def _count_framed(batch: pa.RecordBatch, tallies: dict[_Kind, _Tally]) -> None:
+    """`_count`, for metadata records."""
+    names = ["control", "type", "version", "is_null"]
+    numbers = frame_numbers(batch.column("key"), batch.column("value"))
+    columns = [batch.column("control").cast(pa.string()), *numbers, batch.column("value").is_null()]
+    grouped = pa.Table.from_arrays(columns, names=names).group_by(names).aggregate([([], "count_all")])
+    for row in grouped.to_pylist():
+        control, count = row["control"], row["count_all"]
+        tally = tallies.setdefault(_Kind(control, None if control else row["type"]), _Tally())
+        tally.records += count
+        if control is None and row["is_null"]:
+            tally.tombstones += count
+        elif control is None:
+            tally.versions[_NO_VERSION if row["version"] is None else row["version"]] += count
+
+
 def _rows(topic: str, catalog: Catalog, tallies: dict[_Kind, _Tally]) -> Iterator[dict[str, Any]]:
     schemas, retired = catalog.records(topic), catalog.retired(topic)
     for kind in sorted(tallies, key=lambda kind: kind.order):
@@ -94,7 +112,7 @@ def _rows(topic: str, catalog: Catalog, tallies: dict[_Kind, _Tally]) -> Iterato
         if kind.control is not None:
             name = f"({kind.control} marker)"
         elif kind.record_type is None:
-            name = KEY_WITHOUT_TYPE
+            name = NO_FRAME if framing_of(schemas) == METADATA else KEY_WITHOUT_TYPE
         elif kind.record_type in schemas:
             name = schemas[kind.record_type].name
         else:

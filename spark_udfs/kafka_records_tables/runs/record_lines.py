@@ -3,24 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
 
 from kafka_records_engine.findings import said_of
-from kafka_records_runtime.errors import DecodeError, FramingError
-from kafka_records_runtime.framing import (
-    KEY_VERSION,
-    Record,
-    prefix_of,
-    read_record,
-    schema_record_types,
-)
+from kafka_records_runtime.errors import DecodeError, FramingError, UnsupportedVersion
+from kafka_records_runtime.framing import KEY_VERSION, METADATA, framing_of, numbers_of_frame, prefix_of
 from kafka_records_runtime.jsonform import to_json
+from kafka_records_runtime.record_json import key_in_hex, value_in_hex
+from kafka_records_runtime.record_reading import read_record, schema_record_types
+from kafka_records_runtime.records import (
+    PlainRecord,
+    UnknownApiKeyRecord,
+    UnknownTypeRecord,
+    UnknownVersionRecord,
+)
 from kafka_records_tables.runs.embedded_messages import opened
 from kafka_records_tables.runs.totals import RecordTotals
 
 if TYPE_CHECKING:
     from kafka_records_tables.runs.catalog import Catalog
     from kafka_records_tables.runs.topic_names import TopicNames
+
+Record: TypeAlias = PlainRecord | UnknownVersionRecord[Any] | UnknownTypeRecord | UnknownApiKeyRecord
 
 COLUMNS: Final = (
     "topic",
@@ -67,6 +71,7 @@ class RecordPrinter:
     ) -> None:
         self._schemas = catalog.records(topic)
         self._retired = catalog.retired(topic)
+        self._framing = framing_of(self._schemas)
         self._types = schema_record_types(self._schemas)
         self._is_kafka = catalog.is_kafka
         self._names = names
@@ -80,41 +85,54 @@ class RecordPrinter:
             return self._line(found, None, None, None)
         self._totals.counts.records += 1
         try:
-            record = read_record(self._types, found.key, found.value)
+            record = read_record(self._types, found.key, found.value, framing=self._framing)
+            if record.error is not None:
+                raise record.error
         except (DecodeError, FramingError) as error:
             return self._undecodable(found, error)
         self._count(record)
         key, value = self._shown_key(record), self._shown_value(record)
         return self._line(found, record.record_type, key, value, record=record)
 
-    def _shown_key(self, record: Record) -> dict[str, Any]:
-        if record.name is None:
-            return {"type": record.record_type, "hex": record.key.hex()}
-        data = to_json(self._schemas[record.record_type].key, record.key, KEY_VERSION)
+    def _shown_key(self, record: Record) -> dict[str, Any] | None:
+        if isinstance(record, UnknownTypeRecord):
+            return key_in_hex(record.key)
+        schema = self._schemas[record.record_type].key_or_none
+        if schema is None:
+            return None
+        data = to_json(schema, record.key, KEY_VERSION, lossy=True)
         return {"type": record.record_type, "data": data}
 
     def _shown_value(self, record: Record) -> dict[str, Any] | None:
         if record.value is None:
             return None
-        if record.value_version is None or not record.is_known_version:
-            return _raw_value(record.value)
-        data = to_json(self._schemas[record.record_type].value, record.value, record.value_version)
-        return {"version": record.value_version, "data": data}
+        if isinstance(record, UnknownTypeRecord):
+            return value_in_hex(record.value)
+        assert record.value_version is not None
+        data = to_json(self._schemas[record.record_type].value, record.value, record.value_version, lossy=True)
+        number = {"type": record.record_type} if self._framing == METADATA else {}
+        return {**number, "version": record.value_version, "data": data}
 
     def _undecodable(self, found: FoundRecord, error: DecodeError | FramingError) -> dict[str, Any]:
         key, value = found.key, found.value
-        shown_key, record_type, part, record = _raw_key(key), prefix_of(key), "key", None
-        if record_type is not None:
+        shown_key = None if key is None else key_in_hex(key)
+        record_type, part, record = prefix_of(key), "key", None
+        if self._framing == METADATA:
+            part = "value" if key is None else "key"
+            record_type = numbers_of_frame(value)[0] if key is None else None
+            shown_key = None if key is None else {"type": None, "hex": key.hex()}
+        elif record_type is not None:
             try:
                 record = read_record(self._types, key, None)
                 shown_key, part = self._shown_key(record), "value"
             except DecodeError:
                 pass
+        self._totals.has_newer |= isinstance(error, UnsupportedVersion)
         self._totals.undecodable_record(
             type(error).__name__,
             lambda: f"{_place(found)}record at offset {found.offset}: {said_of(error)} (shown with its bytes)",
         )
-        shown_value = None if value is None else _raw_value(value)
+        shown_value = None if value is None else value_in_hex(value, self._framing)
         described = _described(error, part)
         return self._line(found, record_type, shown_key, shown_value, record=record, error=described)
 
@@ -150,23 +168,11 @@ class RecordPrinter:
 
     def _count(self, record: Record) -> None:
         totals = self._totals
-        if record.name is None:
+        if isinstance(record, UnknownTypeRecord):
             retired = self._retired.get(record.record_type)
             note = "" if retired is None else f" {retired.name}, {retired.why}"
             totals.unknown_types[f"{record.record_type}{note}"] += 1
-        elif not record.is_known_version:
-            totals.unknown_versions[f"{record.name} v{record.value_version}"] += 1
         totals.leniency(record.key_bytes_left + record.value_bytes_left, record.leniencies)
-
-
-def _raw_key(key: bytes | None) -> dict[str, Any] | None:
-    if key is None:
-        return None
-    return {"type": prefix_of(key), "hex": key.hex()}
-
-
-def _raw_value(value: bytes) -> dict[str, Any]:
-    return {"version": prefix_of(value), "hex": value.hex()}
 
 
 def _described(error: DecodeError | FramingError, part: str) -> dict[str, Any]:
@@ -176,7 +182,7 @@ def _described(error: DecodeError | FramingError, part: str) -> dict[str, Any]:
         "reason": type(error).__name__,
         "version": where and where.version,
         "path": where and where.path,
-        "byte_offset": where and where.offset,
+        "byte_offset": error.offset,
         "message": str(error),
     }
 

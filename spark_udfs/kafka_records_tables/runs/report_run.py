@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Any, Literal
 import pyarrow.compute as pc
 
 from kafka_records_engine.findings import OUTSIDE_LOG
+from kafka_records_runtime.errors import plural
+from kafka_records_tables.engines.absent_groups import absence_of
 from kafka_records_tables.near_names import did_you_mean
 from kafka_records_tables.read import read_table
 from kafka_records_tables.report.making import read_report
@@ -18,7 +20,7 @@ from kafka_records_tables.report.report_diff import DiffError
 from kafka_records_tables.report.report_text import in_short, write_report_text
 from kafka_records_tables.runs.catalog import KAFKA
 from kafka_records_tables.runs.chosen_logs import with_hint
-from kafka_records_tables.runs.endings import DAMAGE, OK, CommandError
+from kafka_records_tables.runs.endings import DAMAGE, FOUND, OK, CommandError
 from kafka_records_tables.runs.engine_run import SparkSettings, check_java_for, session_of, told_in_words
 from kafka_records_tables.runs.given_source import GivenSource
 from kafka_records_tables.runs.progress_bar import ByteProgress
@@ -28,7 +30,7 @@ from kafka_records_tables.runs.written_output import Output, check_output, repla
 from kafka_records_tables.tables import TABLES
 
 if TYPE_CHECKING:
-    from kafka_records_tables.report.report_parts import Level, Report
+    from kafka_records_tables.report.report_parts import FailOn, Report
     from kafka_records_tables.tables.declaration import Table
 
 
@@ -56,8 +58,8 @@ class ReportTask:
     with_tables: bool = True
     diff: Path | None = None
     """The JSON document of an earlier report, to compare with."""
-    fail_on: Level | None = None
-    """The level from which on a finding makes the exit status 1."""
+    fail_on: FailOn | None = None
+    """The findings that make the exit status FOUND."""
 
 
 class ReportRun:
@@ -77,9 +79,12 @@ class ReportRun:
             raise CommandError(f"--diff: {error}") from None
         self._write(report)
         self._sum_up(report)
-        is_damaged = any(finding.severity == "damage" for finding in report.reading)
-        is_bad = task.fail_on is not None and any(each.level >= task.fail_on for each in report.findings)
-        return DAMAGE if is_damaged or is_bad else OK
+        watched = () if task.fail_on is None else task.fail_on.chosen(report)
+        if watched:
+            say(f"{plural(len(watched), 'finding')} for --fail-on {task.fail_on}")
+        if any(finding.severity == "damage" for finding in report.reading):
+            return DAMAGE
+        return FOUND if watched else OK
 
     def _read(self) -> Report:
         task = self._task
@@ -148,7 +153,7 @@ class ReportRun:
             asked: dict[str, Any] = {"as_of": task.as_of_ms, "untold": task.untold, "package": task.package}
             there = set(read_table("groups", task.given.source(), **asked).table["group_id"].to_pylist())
         for group in unknown:
-            say(f"note: no row is about {group!r}{did_you_mean(group, there)}")
+            say(f"note: {absence_of(group)}{did_you_mean(group, there)}")
         if task.topics and not _values(report, lambda table: "topic" if "topic" in table.schema.names else None):
             say(f"note: no row is about a topic called {' or '.join(map(repr, task.topics))}")
 

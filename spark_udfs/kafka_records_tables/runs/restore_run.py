@@ -19,7 +19,14 @@ from kafka_records_runtime.errors import plural
 from kafka_records_tables.runs.asking import confirmed
 from kafka_records_tables.runs.carrying_out import UNKNOWN, answer_to, carry_out, print_plans, rest
 from kafka_records_tables.runs.deleted_file import Deleted, DeletedFile, deleted_of, timed_path
-from kafka_records_tables.runs.deletion_plan import OTHER_KIND, OTHER_OFFSET, OTHER_TOPIC, GroupPlan, Item
+from kafka_records_tables.runs.deletion_plan import (
+    OTHER_KIND,
+    OTHER_OFFSET,
+    OTHER_TOPIC,
+    UNKNOWN_TOPIC,
+    GroupPlan,
+    Item,
+)
 from kafka_records_tables.runs.endings import DAMAGE, OK, CommandError
 from kafka_records_tables.runs.group_batches import AskedGroup, described, fetched
 from kafka_records_tables.runs.progress_bar import ByteProgress
@@ -57,7 +64,9 @@ class RestoreRun:
     def run(self) -> int:
         """Returns the exit status: 0 when all offsets of the file are there, or would be; 1 when some would not, or the
         last line of the file is not whole. Raises CommandError."""
-        deleted, cut_line = deleted_of(self._path)
+        deleted, cut_line, passed_over = deleted_of(self._path)
+        if passed_over:
+            say(f"passed over: {plural(passed_over, 'row')} without an offset")
         if cut_line is not None:
             say(f"{self._path}: line {cut_line} is not whole: what it says is not restored")
         try:
@@ -103,7 +112,7 @@ class RestoreRun:
         if item.place in found.errors:
             item.error = found.errors[item.place]
         elif topic is None or item.partition not in topic.partitions:
-            item.error = "UNKNOWN_TOPIC_OR_PARTITION"
+            item.error = UNKNOWN_TOPIC
         elif topic_id not in (topic.topic_id, None, _NO_ID):
             item.error = OTHER_TOPIC
         elif item.overwrites is not None and not self._overwrite:
@@ -125,8 +134,10 @@ class RestoreRun:
         broken_off = "broken off; run it again, and what is restored already is left alone"
         with nullcontext() if path is None else DeletedFile(path) as kept:
             carry_out("restoring", _WHAT, self._restored(plans, kept), len(plans), broken_off)
-        if path is not None:
+        if kept is not None and kept.has_offsets:
             say(f"{path} has what was overwritten: --restore {path} --overwrite brings it back")
+        elif kept is not None:
+            kept.remove()
 
     def _restored(self, plans: Iterable[GroupPlan], kept: DeletedFile | None) -> Iterator[GroupPlan]:
         """Carries the plans out, and gives each when it is done."""

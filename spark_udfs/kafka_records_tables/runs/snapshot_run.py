@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from kafka_records_engine.log.discovery import LogSourceError
+from kafka_records_engine.sources.missing_rights import MissingRight, lacking_coordinator_topics
 from kafka_records_engine.sources.snapshot_runs import Added, SnapshotReport, take_snapshot
 from kafka_records_runtime.errors import plural
 from kafka_records_tables.runs.catalog import Catalog
@@ -38,6 +39,9 @@ class SnapshotRun:
         source = self._given.source(self._topics[0] if len(self._topics) == 1 else None)
         try:
             topics = self._topics or self._coordinators(source)
+            if not topics:  # a new cluster: whoever runs this each hour wants no error until a client comes
+                self._found.say_all()
+                return self._found.status
             with ByteProgress("snapshot") as progress, over_a_bar(progress.is_drawn):
                 report = take_snapshot(
                     source,
@@ -63,11 +67,16 @@ class SnapshotRun:
             if os.path.isdir(place) and (output == place or output.startswith(os.path.join(place, ""))):
                 raise CommandError(f"{self._output}: is in {path}, which is read: name a directory elsewhere")
 
-    @staticmethod
-    def _coordinators(source: Source) -> list[str]:
+    def _coordinators(self, source: Source) -> list[str]:
         catalog, there = Catalog(), source.topics()
         topics = [topic for topic in there if catalog.folder_of(topic) is not None]
-        if not topics:
+        lacking = lacking_coordinator_topics(source, there)
+        rights = [each for each in lacking if isinstance(each, MissingRight)]
+        if rights and not topics:
+            raise rights[0]
+        for each in rights if topics else lacking:
+            self._found.tell(each.finding())
+        if not topics and not lacking:
             names = ", ".join(there)
             raise CommandError(f"{source.name}: only {names} here, none of {catalog.text}; --topic NAME keeps another")
         return topics

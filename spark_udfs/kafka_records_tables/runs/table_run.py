@@ -10,9 +10,11 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 
 import pyarrow as pa
 
-from kafka_records_engine.findings import NOT_WRITTEN, OF_LOGS, UNDECIDED_TRANSACTION
+from kafka_records_engine.findings import ABSENT_GROUP, NOT_WRITTEN, OF_LOGS, UNDECIDED_TRANSACTION
 from kafka_records_engine.log.discovery import LogSourceError
+from kafka_records_engine.sources.missing_rights import missing_rights
 from kafka_records_runtime.errors import UnsupportedVersion, plural
+from kafka_records_tables.engines.absent_groups import absence_of
 from kafka_records_tables.engines.package_check import misfits
 from kafka_records_tables.near_names import did_you_mean, has_words
 from kafka_records_tables.read import stream_table
@@ -20,7 +22,7 @@ from kafka_records_tables.results.finding_lines import finding_json, finding_lin
 from kafka_records_tables.results.offset_files import without_line_breaks
 from kafka_records_tables.runs.catalog import KAFKA, catalog_of
 from kafka_records_tables.runs.chosen_logs import with_hint
-from kafka_records_tables.runs.endings import DAMAGE, OK, CommandError
+from kafka_records_tables.runs.endings import DAMAGE, FOUND, OK, CommandError
 from kafka_records_tables.runs.engine_run import SparkSettings, check_java_for, session_of, told_in_words
 from kafka_records_tables.runs.given_source import GivenSource
 from kafka_records_tables.runs.progress_bar import ByteProgress
@@ -103,7 +105,7 @@ class TableRun:
         self._say_of_conditions(selection)
         if selection.stopping:
             say(f"{plural(selection.stopping, 'row')} about what stops a coordinator from loading")
-        return DAMAGE if selection.stopping else status
+        return FOUND if selection.stopping and status == OK else status
 
     def _stream(self, progress: ByteProgress, session: SparkSession | None) -> Stream:
         task = self._task
@@ -143,8 +145,11 @@ class TableRun:
             topics.update(batch.column("topic").unique().to_pylist())
             yield batch
         given = self._task.given
-        for topic in sorted(topics & {*given.source().topics()}):
-            logs = stream_table("log_ends", given.source(), topic=topic)
+        source = given.source()
+        there = {*source.topics()}
+        self._about_ends += [right.finding() for right in missing_rights(source, sorted(topics - there))]
+        for topic in sorted(topics & there):
+            logs = stream_table("log_ends", source, topic=topic)
             for ends in logs:
                 known = {name: ends.column(name) for name in ("topic", "partition")}
                 yield pa.RecordBatch.from_arrays(
@@ -174,7 +179,8 @@ class TableRun:
     def _say(self, findings: Sequence[Finding]) -> None:
         path = self._task.findings
         way = "--findings FILE writes all of them" if path is None else f"{path} has all of them"
-        for line in finding_lines(findings, way):
+        # Of absent groups another line says more.
+        for line in finding_lines((each for each in findings if each.reason != ABSENT_GROUP), way):
             say(line)
         if path is not None:
             with replacing(path) as part, open(part, "w", encoding="utf-8") as out:
@@ -195,9 +201,7 @@ class TableRun:
         if self._task.query.topics and not matching:
             patterns = ", ".join(map(repr, self._task.query.topics))
             say(f"note: there is no such row about a topic that matches {patterns}")
-        query = self._task.query
-        if self._task.groups and not matching and not query.conditions and not query.topics:
-            self._say_who_was_meant()
+        self._say_who_was_meant({finding.what for finding in findings if finding.reason == ABSENT_GROUP})
         rows = plural(matching, "row")
         if self._rows < matching:
             rows = f"{self._rows} of {rows}"
@@ -219,10 +223,13 @@ class TableRun:
             if count:
                 say(f"note: {name} is null in {plural(count, 'row')}, where no comparison holds; {name}: {about}")
 
-    def _say_who_was_meant(self) -> None:
-        """Say that no row is about the groups that were asked for, with names that are like theirs. What is small is
-        read once more for it."""
+    def _say_who_was_meant(self, absences: set[str]) -> None:
+        """Say that no row is about some of the groups that were asked for, with names that are like theirs. What is
+        small is read once more for it."""
         column, task = self._table.group, self._task
+        absent = [group for group in task.groups if absence_of(group) in absences]
+        if not absent:
+            return
         known: set[str] = set()
         if column is not None and task.spark is None and task.given.has_files and self._size() <= _READ_AGAIN:
             asked: dict[str, Any] = {
@@ -235,8 +242,8 @@ class TableRun:
             with stream_table(self._table, task.given.source(task.topic or self._table.topic or None), **asked) as rows:
                 for batch in rows:
                     known.update(batch.column(column).unique().drop_null().to_pylist())
-        for group in task.groups:
-            say(f"note: no row is about {group!r}{did_you_mean(group, known)}")
+        for group in absent:
+            say(f"note: {absence_of(group)}{did_you_mean(group, known)}")
 
     def _size(self) -> int:
         """The bytes of the logs that were read."""

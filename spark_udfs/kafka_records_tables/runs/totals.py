@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
+from threading import Lock
 from typing import TYPE_CHECKING, Final
 
-from kafka_records_engine.findings import FORBIDDEN_LOG
+from kafka_records_engine.findings import FORBIDDEN_LOG, MISSING_RIGHT
 from kafka_records_engine.sources import Counts
 from kafka_records_runtime.errors import plural
 from kafka_records_tables.results.count_words import read_words
+from kafka_records_tables.results.finding_lines import finding_lines
 from kafka_records_tables.runs.catalog import KAFKA
 from kafka_records_tables.runs.endings import DAMAGE, OK
 from kafka_records_tables.runs.standard_error import say
@@ -29,22 +31,42 @@ class FileTotals:
     damaged_places: int = 0
     forbidden: int = 0
     """Log partitions that whoever runs this may not read. Nothing is wrong with them."""
+    missing_rights: set[str] = field(default_factory=set)
+    """Topics that this user may not read or describe, or may not any more."""
     lost_records: int = 0
     unread_bytes: int = 0
     place: str = "the files"
     control_records: int = 0
     """Control records that end no transaction: neither delivered nor lost."""
+    says_notes_at_once: bool = False
+    """Whether notes do not wait for `say_notes`: whoever follows a log has no end to wait for."""
     _said: set[str] = field(default_factory=set)
+    _notes: list[Finding] = field(default_factory=list)
+    _lock: Lock = field(default_factory=Lock)
+    """Logs of several brokers are read at the same time."""
 
     def tell(self, finding: Finding) -> None:
-        """Say what was found and count it. What concerns a whole data directory is met with each of its partitions, and
-        told once."""
+        """Say what was found and count it; notes wait for `say_notes`. What concerns a whole data directory is met with
+        each of its partitions, and told once."""
         line = str(finding)
-        if line in self._said:
-            return
-        self._said.add(line)
-        say(line if finding.severity == "damage" else f"note: {line}")
-        self.count(finding)
+        with self._lock:
+            if line in self._said:
+                return
+            self._said.add(line)
+            self.count(finding)
+            if finding.severity == "damage":
+                say(line)
+                return
+            self._notes.append(finding)
+        if self.says_notes_at_once:
+            self.say_notes()
+
+    def say_notes(self) -> None:
+        """Say the notes that nobody has been told yet: those of the same words are one line."""
+        with self._lock:
+            for line in finding_lines(self._notes, "read fewer logs at a time to see them", MOST):
+                say(line)
+            self._notes.clear()
 
     def count(self, finding: Finding) -> None:
         """Count it only."""
@@ -54,16 +76,23 @@ class FileTotals:
         if finding.reason == FORBIDDEN_LOG:
             self.forbidden += 1
             return
+        if finding.reason == MISSING_RIGHT:
+            self.missing_rights.add(finding.topic or finding.place)
+            return
         self.damaged_places += 1
         self.lost_records += finding.records
         self.unread_bytes += finding.bytes
 
     def say_all(self) -> None:
-        """Say what was left out and how much damage there was, if any."""
+        """Say the notes, what was left out and how much damage there was, if any."""
+        self.say_notes()
         if self.control_records:
             say(f"{plural(self.control_records, 'control record')} left out: no end of a transaction")
         if self.forbidden:
             say(f"{plural(self.forbidden, 'log partition')} not read: permission denied; nothing is wrong with the log")
+        if self.missing_rights:
+            topics = plural(len(self.missing_rights), "topic")
+            say(f"{topics} left out, or not read to the end: a right is missing; docs/live.md lists those needed")
         if self.damaged_places:
             found = plural(self.damaged_places, "damaged place")
             lost = plural(self.lost_records, "record")
@@ -71,7 +100,7 @@ class FileTotals:
 
     @property
     def status(self) -> int:
-        return DAMAGE if self.damaged_places or self.forbidden else OK
+        return DAMAGE if self.damaged_places or self.forbidden or self.missing_rights else OK
 
 
 _NEWER: Final = (
@@ -97,7 +126,6 @@ class RecordTotals:
     package: str = KAFKA
     """The package whose schemas the records were decoded by."""
     unknown_types: Counter[str] = field(default_factory=Counter)
-    unknown_versions: Counter[str] = field(default_factory=Counter)
     _told: Counter[str] = field(default_factory=Counter)
 
     def undecodable_record(self, reason: str, describe: Callable[[], str]) -> None:
@@ -138,9 +166,7 @@ class RecordTotals:
             say(f"{plural(self.undecodable, 'record')} could not be decoded")
         if self.unknown_types:
             say(f"of a type {self._knower} does not know: {_listed(self.unknown_types)}")
-        if self.unknown_versions:
-            say(f"of a value version {self._knower} does not know: {_listed(self.unknown_versions)}")
-        if self.has_newer or self.unknown_types or self.unknown_versions:
+        if self.has_newer or self.unknown_types:
             say(_NEWER if self.package == KAFKA else _NEWER_THAN_GIVEN.format(package=self.package))
         if counts.with_bytes_left:
             left = plural(counts.bytes_left, "byte")

@@ -45,6 +45,8 @@ class Output:
     """Whether `table` leaves nothing out, however wide it is."""
     overwrite: bool = False
     """Whether the file may be there already."""
+    csv_safe: bool = False
+    """Whether `csv` holds nothing that a spreadsheet takes for a formula."""
 
 
 def check_output(output: Output, sources: Iterable[str]) -> None:
@@ -142,7 +144,7 @@ def _write(
     elif output.format == "csv":
         from kafka_records_tables.results.csv_lines import write_csv
 
-        write_csv(batches, schema, out)
+        write_csv(batches, schema, out, is_safe=output.csv_safe)
     elif output.format in OFFSET_FORMATS:
         from kafka_records_tables.results.offset_files import write_reset_offsets, write_starting_offsets
 

@@ -7,6 +7,7 @@ from typing import Final
 
 from kafka_records_tables.tables import (
     activity,
+    assigned_partitions,
     assignments,
     checks,
     current_offsets,
@@ -66,7 +67,7 @@ TABLES: Final[Mapping[str, Table]] = {
 """The tables by name."""
 
 _PARTS: Final[Mapping[str, Table]] = {
-    module.TABLE.name: module.TABLE for module in (group_checks, share_checks, transaction_checks)
+    module.TABLE.name: module.TABLE for module in (assigned_partitions, group_checks, share_checks, transaction_checks)
 }
 """Inputs of views that are no answers by themselves."""
 

@@ -87,9 +87,9 @@ does not have a note says so. The checks, by the words of `check`:
 - `replay_conflict`: a record that can be decoded does not fit those before it, and a coordinator of Kafka 4.3.1 that
   replays it stops loading: a record of a kind of group in a group of another kind, tombstones in the wrong order, a
   partition that a member gets while somebody has it at the same or a later epoch, two members with one
-  group.instance.id, a subscription of a classic consumer that claims more than there is, an update of share state
-  without a value. One row per group, for its first such record. A cleaner
-  may bring it about (KAFKA-19862).
+  group.instance.id, a subscription of a classic consumer that claims more than there is (Kafka 4.4 passes over it),
+  an update of share state without a value. One row per group, for its first such record. A cleaner may bring it about
+  (KAFKA-19862).
 - `damaged_log`: the source met damage in the log.
 - `unknown_record_type`: no Kafka up to {RELEASES[-1]} knows these records; coordinators pass over them. Information.
 - `wrong_partition`: the key belongs into another partition of its topic, so that its coordinator does not read it

@@ -66,7 +66,7 @@ def joined(parts: Mapping[str, Any], context: Context) -> Iterator[Any]:
             ("stable_lag", "sum"),
             ("lost", "sum"),
             ("topic", "count_distinct"),
-            ("partition", "count"),
+            ("topic", "count"),
             ("lag", "count"),
             ("stable_lag", "count"),
             ("commit_timestamp_ms", "max"),
@@ -83,8 +83,8 @@ def joined(parts: Mapping[str, Any], context: Context) -> Iterator[Any]:
         "stable_lag": pc.if_else(is_stable_known, summed["stable_lag_sum"], pa.scalar(None, pa.int64())),
         "max_lag": summed["lag_max"],
         "topics": summed["topic_count_distinct"],
-        "partitions": summed["partition_count"],
-        "unknown": pc.subtract(summed["partition_count"], summed["lag_count"]),
+        "partitions": summed["topic_count"],
+        "unknown": pc.subtract(summed["topic_count"], summed["lag_count"]),
         "problems": _problems(rows, summed.select(key)),
         "commit_timestamp": instants(last_commit),
         "commit_timestamp_ms": last_commit,
@@ -98,10 +98,10 @@ def _problems(rows: Any, groups: Any) -> Any:
     import pyarrow.compute as pc
 
     key = groups.column_names
-    counted = rows.filter(pc.is_valid(rows["problem"])).group_by([*key, "problem"]).aggregate([("partition", "count")])
+    counted = rows.filter(pc.is_valid(rows["problem"])).group_by([*key, "problem"]).aggregate([("topic", "count")])
     found: dict[tuple[Any, ...], list[dict[str, Any]]] = {}
     for row in counted.sort_by("problem").to_pylist():
-        told = {"problem": row["problem"], "partitions": row["partition_count"]}
+        told = {"problem": row["problem"], "partitions": row["topic_count"]}
         found.setdefault(tuple(row[name] for name in key), []).append(told)
     lists = [found.get(group, []) for group in zip(*(groups[name].to_pylist() for name in key), strict=True)]
     return pa.array(lists, TABLE.schema.field("problems").type)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from kafka_records_tables.tables.declaration import EVERY_TOPIC, Column, Table, timestamps
@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from kafka_records_engine.sources import Context
 
 NO_LOG: Final = "no_log"
+NOT_AUTHORIZED: Final = "not_authorized"
 TOPIC_RECREATED: Final = "topic_recreated"
 END_UNKNOWN: Final = "end_unknown"
 NO_COMMIT: Final = "no_commit"
@@ -37,16 +38,17 @@ TABLE: Final = Table(
     topic=EVERY_TOPIC,
     about="how far each committed offset is behind the end of its log, and what is wrong with it",
     helper="view",
-    # Commits are read before ends: what is committed meanwhile then never lies beyond an end that was told earlier.
-    inputs=("current_offsets", "log_ends"),
+    inputs=("current_offsets", "assigned_partitions", "log_ends"),
     joined_by=("topic",),
-    group_inputs=("current_offsets",),
+    group_inputs=("current_offsets", "assigned_partitions"),
     records=(),
     reads=(),
     columns=(
         Column("group_id", "string", "the group"),
         Column("topic", "string", "topic whose records it consumes"),
-        Column("partition", "int32", "partition of that topic"),
+        Column(
+            "partition", "int32", "partition of that topic; null where the topic is hidden and records name its id only"
+        ),
         Column("offset", "int64", "committed offset: that of the next record to consume; null where there is none"),
         Column("log_start_offset", "int64", "offset at which the log starts; null where the source does not tell"),
         Column("end_offset", "int64", "offset that lag counts up to; null where the source does not tell"),
@@ -61,8 +63,9 @@ TABLE: Final = Table(
         Column(
             "problem",
             "string",
-            "no_log, topic_recreated, end_unknown, no_commit, beyond_end, below_log_start; null where all is well",
-            (NO_LOG, TOPIC_RECREATED, END_UNKNOWN, NO_COMMIT, BEYOND_END, BELOW_LOG_START),
+            "not_authorized, no_log, topic_recreated, end_unknown, no_commit, beyond_end, below_log_start; null where "
+            "all is well",
+            (NOT_AUTHORIZED, NO_LOG, TOPIC_RECREATED, END_UNKNOWN, NO_COMMIT, BEYOND_END, BELOW_LOG_START),
         ),
         Column("topic_id", "string", "id of the topic that the commit names; null where it names none"),
         *timestamps("commit", "when the offset was committed; null where there is none"),
@@ -75,8 +78,9 @@ TABLE: Final = Table(
     essential=("group_id", "topic", "partition", "offset", "lag", "problem"),
     details=("topic_id", "log_partition", "last_stable_offset", "stable_lag", "commit_timestamp"),
     rules="""\
-One row per committed offset, and one per partition without a commit of a topic that the group has other commits for,
-where the partition has offsets to consume or nobody tells its end.
+One row per committed offset, and one per partition that a member of the group has by its assignment and the group has
+no commit for, where the partition has offsets to consume or nobody tells its end. Partitions of share groups have no
+committed offsets.
 
 Lag is what `kafka-consumer-groups --describe` shows: the high watermark less the committed offset, as the leader tells
 it to consumers. In a directory it counts up to the log end, since the file of high watermarks is seconds old.
@@ -85,23 +89,29 @@ a consumer with `read_committed` has before it; an open transaction in the topic
 
 `problem` says why an offset is not what it seems, the first that applies:
 
-- `no_log`: the source has no log of this partition. Its topic is deleted, stands elsewhere, or may not be described.
+- `not_authorized`: brokers do not describe the topic to whoever asks, so that nothing is known of its logs, nor whether
+  it is there. A finding names the missing right. Groups of the newer protocol name topics of assignments by ids, and
+  only a broker or a commit says which topic an id is: if a member has partitions of an id without a name, each hidden
+  topic that its group subscribes to has one row, without a partition.
+- `no_log`: the source has no log of this partition. Its topic is deleted, or stands elsewhere.
 - `topic_recreated`: the topic has another id than the commit names (Kafka 4.1 and later write it). The offset belongs
   to a topic that is gone, and the coordinator gives it to nobody who asks by the new id
   (`OffsetMetadataManager.fetchOffsets`).
 - `end_unknown`: the source knows the log and not its end, so that nobody can say whether the group has all of it.
-- `no_commit`: the group has committed for other partitions of the topic, and this one has offsets to consume. Where it
-  begins there says `auto.offset.reset`, as for a negative offset. A consumer that assigns itself some partitions
-  leaves others alone on purpose.
+- `no_commit`: a member of the group has the partition and has not committed an offset for it, or a negative one. Where
+  it begins after a restart says `auto.offset.reset`.
 - `beyond_end`: the offset is above the end, of a log that was cut or made anew. The consumer goes where
   `auto.offset.reset` sends it, so there is no lag. Kafka's tool shows a negative one.
 - `below_log_start`: records that the group has not consumed are deleted, `lost` offsets of them. `lag` has them too.
 
-Commits are read first and ends afterwards, so records that arrive meanwhile make lag larger and never negative. Of
-running brokers that holds for every engine; where Spark gives a DataFrame over a directory that a broker is writing to,
-tasks run in any order, and an offset of the last moment may seem `beyond_end`.
+Log starts are asked for first, then commits are read up to where their logs end at that moment, and topics (ids,
+partitions) and log ends are asked for last. So neither records that are deleted nor records that arrive meanwhile make
+an offset `below_log_start` or `beyond_end`: they make lag larger. The log start of a partition that was created
+meanwhile is null. `counts.moments` of a result has the moments of running brokers, and so does a note among its
+findings. Where Spark gives a DataFrame over a directory that a broker is writing to, its tasks run in any order, and an
+offset of the last moment may seem `beyond_end`.
 
-What the logs cannot know: whether members still consume the topic (assignments); offsets that consumers have not
+What the logs cannot know: whether members still consume the topic; offsets that consumers have not
 committed yet, or keep elsewhere; how much time the lag is, for records of the topic are not read. Saved rows and
 snapshots hold `__consumer_offsets` alone as a rule: all other topics are `no_log` then.
 """,
@@ -113,15 +123,33 @@ def joined(parts: Mapping[str, Any], context: Context) -> Iterator[Any]:
     import pyarrow as pa
 
     commits = parts["current_offsets"].select(_OF_THE_COMMIT)
-    if not commits.num_rows:
+    assigned = parts["assigned_partitions"]
+    if not commits.num_rows and not assigned.num_rows:
         return
     ends = parts["log_ends"].select([*_PARTITION, "topic_id", *_OF_THE_LOG])
     ends = ends.rename_columns({"topic_id": "id_of_log"}).append_column("end_offset", _end_offsets(ends))
     ends = ends.append_column("has_log", pa.repeat(True, ends.num_rows))
-    for rows in (commits.join(ends, _PARTITION, use_threads=False), _without_a_commit(commits, ends)):
-        for batch in _judged(rows).to_batches():
+    hidden = _hidden_topics([commits, assigned], ends, context)
+    for rows in (
+        commits.join(ends, _PARTITION, use_threads=False),
+        _without_a_commit(commits, assigned, ends, hidden),
+    ):
+        for batch in _judged(rows, hidden).to_batches():
             if batch.num_rows:
                 yield batch
+
+
+def _hidden_topics(parts: Sequence[Any], ends: Any, context: Context) -> Any:
+    """Topics that groups consume and that may not be described, each with a finding."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    topics = pc.unique(pa.chunked_array([chunk for part in parts for chunk in part["topic"].chunks], pa.string()))
+    without_log = topics.filter(pc.invert(pc.is_in(topics, pc.unique(ends["topic"])))).drop_null()
+    rights = context.missing_rights(sorted(without_log.to_pylist()))
+    for right in rights:
+        context.report(right.finding("its lag is unknown"))
+    return pa.array([right.resource_name for right in rights], pa.string())
 
 
 def _end_offsets(ends: Any) -> Any:
@@ -133,18 +161,18 @@ def _end_offsets(ends: Any) -> Any:
     return pc.if_else(is_told_by_a_broker, ends["high_watermark"], in_files)
 
 
-def _without_a_commit(commits: Any, ends: Any) -> Any:
-    """The partitions that a group has no commit for, of the topics that it has others for: those with offsets to
-    consume, and those whose end nobody tells."""
+def _without_a_commit(commits: Any, assigned: Any, ends: Any, hidden: Any) -> Any:
+    """The partitions that members have and their group has no commit for: those with offsets to consume, and those
+    whose end nobody tells."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
-    has_offsets = pc.greater(ends["end_offset"], pc.coalesce(ends["log_start_offset"], 0))
-    ends = ends.filter(pc.fill_null(has_offsets, True))
-    consumed = commits.group_by(_GROUP).aggregate([])
     key = [*_GROUP, "partition"]
-    missing = consumed.join(ends, "topic", join_type="inner", use_threads=False)
-    missing = missing.join(commits.select(key), key, join_type="left anti", use_threads=False)
+    missing = assigned.select(key).join(commits.select(key), key, join_type="left anti", use_threads=False)
+    missing = missing.join(ends, _PARTITION, use_threads=False)
+    has_offsets = pc.greater(missing["end_offset"], pc.coalesce(missing["log_start_offset"], 0))
+    has_log = pc.and_(pc.is_valid(missing["has_log"]), pc.fill_null(has_offsets, True))
+    missing = missing.filter(pc.or_(has_log, pc.is_in(missing["topic"], hidden)))
     of_a_commit = [field for field in commits.schema if field.name not in key]
     return pa.table(
         {
@@ -154,7 +182,7 @@ def _without_a_commit(commits: Any, ends: Any) -> Any:
     )
 
 
-def _judged(rows: Any) -> Any:
+def _judged(rows: Any, hidden: Any) -> Any:
     """The rows of the table, out of commits beside what is known of their logs."""
     import pyarrow as pa
     import pyarrow.compute as pc
@@ -162,6 +190,7 @@ def _judged(rows: Any) -> Any:
     offset, start, end = rows["offset"], rows["log_start_offset"], rows["end_offset"]
     zero, none = pa.scalar(0, pa.int64()), pa.scalar(None, pa.int64())
     cases = {
+        NOT_AUTHORIZED: pc.and_(pc.is_null(rows["has_log"]), pc.is_in(rows["topic"], hidden)),
         NO_LOG: pc.is_null(rows["has_log"]),
         TOPIC_RECREATED: pc.not_equal(rows["topic_id"], rows["id_of_log"]),
         END_UNKNOWN: pc.is_null(end),

@@ -1,4 +1,4 @@
-"""Column functions need PySpark 4.1; before, they say so, and what to use instead."""
+"""Column functions, which Python has from PySpark 4.1 on; before, they say so, and what to use instead."""
 
 from __future__ import annotations
 
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from pyspark.sql import Column, SparkSession
 
     from tests.conftest import VectorLoader
+    from tests.spark.across_releases.conftest import Engine
 
 pytestmark = pytest.mark.spark
 
@@ -37,12 +38,12 @@ def _error(call: Callable[[], object]) -> str | None:
 @pytest.mark.parametrize(
     ("function", "remedy"),
     [
-        (consumer_offsets.from_offset_commit_key, ": use decode_records"),
-        (consumer_offsets.from_offset_commit_value, ": use decode_records"),
-        (consumer_offsets.to_offset_commit_key, ""),
-        (consumer_offsets.to_offset_commit_value, ""),
-        (consumer_protocol.from_consumer_protocol_subscription, ": use decode_records"),
-        (consumer_protocol.to_consumer_protocol_assignment, ""),
+        (consumer_offsets.from_offset_commit_key, ': pass engine="jvm", or use decode_records'),
+        (consumer_offsets.from_offset_commit_value, ': pass engine="jvm", or use decode_records'),
+        (consumer_offsets.to_offset_commit_key, ': pass engine="jvm"'),
+        (consumer_offsets.to_offset_commit_value, ': pass engine="jvm"'),
+        (consumer_protocol.from_consumer_protocol_subscription, ': pass engine="jvm", or use decode_records'),
+        (consumer_protocol.to_consumer_protocol_assignment, ': pass engine="jvm"'),
     ],
 )
 def test_a_release_without_them_is_named(spark: SparkSession, function: Callable[..., Any], remedy: str) -> None:
@@ -55,7 +56,7 @@ def test_a_release_without_them_is_named(spark: SparkSession, function: Callable
     [("OffsetCommit", 24), ("GroupMetadata", 5), ("ConsumerGroupCurrentMemberAssignment", 4)],
 )
 def test_keys_and_values_there_and_back(
-    spark: SparkSession, load_vectors: VectorLoader, record: str, records: int
+    session: SparkSession, engine: Engine, load_vectors: VectorLoader, record: str, records: int
 ) -> None:
     """From bytes to what the row reader gives, and to the same bytes again."""
     pairs = [
@@ -70,19 +71,20 @@ def test_keys_and_values_there_and_back(
     )
 
     def columns() -> list[Column]:
-        key = from_key("key", unknown_tags=True)
-        value = from_value("value", unknown_tags=True)
+        key = from_key("key", unknown_tags=True, engine=engine)
+        value = from_value("value", unknown_tags=True, engine=engine)
         return [
             *(key.alias("typed_key"), value.alias("typed_value")),
-            *(to_key(key).alias("key"), to_value(value, value_version("value")).alias("value")),
+            to_key(key, engine=engine).alias("key"),
+            to_value(value, value_version("value"), engine=engine).alias("value"),
         ]
 
-    if not HAS_COLUMN_FUNCTIONS:
+    if engine == "python" and not HAS_COLUMN_FUNCTIONS:
         assert _error(columns) == f"from_{name}_key needs PySpark 4.1 or later, this is {pyspark.__version__}: " + (
             "use decode_records"
         )
         return
-    frame = spark.createDataFrame(pairs, "key binary, value binary").coalesce(1)
+    frame = session.createDataFrame(pairs, "key binary, value binary").coalesce(1)
     rows = frame.select(columns()).collect()
 
     reader = RowReader(RECORDS, unknown_tags=True)

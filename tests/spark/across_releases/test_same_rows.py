@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 import pytest
 
 from kafka_records_engine.log.reading import find_logs, read_partition
-from kafka_records_engine.spark.decode import decode_records
 from kafka_records_engine.spark.raw import RAW_COLUMNS, RAW_SCHEMA
 from kafka_records_engine.spark.segments import read_segments
 from tests.spark.across_releases.reading import Record, Schemas, decoded_rows, key_and_value
@@ -18,18 +17,22 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
     from tests.conftest import VectorLoader
+    from tests.spark.across_releases.conftest import Engine
 
 pytestmark = pytest.mark.spark
 
 OFFSETS, SHARE, TRANSACTIONS = "__consumer_offsets", "__share_group_state", "__transaction_state"
 
 
-def _compared(frame: DataFrame, raw: list[Record], topic: str, unknown_tags: bool = False) -> list[Record]:
+def _compared(
+    frame: DataFrame, raw: list[Record], topic: str, engine: Engine, unknown_tags: bool = False
+) -> list[Record]:
     """Compares all columns of all rows, in the order of the log; gives the rows that were expected."""
     schemas: Schemas = import_module(f"kafka_records.schemas.{topic.strip('_')}").RECORDS
     expected = list(decoded_rows(raw, schemas, unknown_tags))
 
-    found = decode_records(frame, schemas, unknown_tags=unknown_tags).collect()
+    decode_records = import_module(f"kafka_records.spark.{topic.strip('_')}").decode_records
+    found = decode_records(frame, unknown_tags=unknown_tags, engine=engine).collect()
 
     # Sorted here: Spark decodes everything twice to sort it.
     found.sort(key=lambda row: (row.partition, row.offset))
@@ -48,7 +51,9 @@ def _compared(frame: DataFrame, raw: list[Record], topic: str, unknown_tags: boo
         ("kafka-2.8", TRANSACTIONS, 68),
     ],
 )
-def test_captured_topics(spark: SparkSession, topics_dir: Path, broker: str, topic: str, records: int) -> None:
+def test_captured_topics(
+    session: SparkSession, engine: Engine, topics_dir: Path, broker: str, topic: str, records: int
+) -> None:
     folder = topics_dir / broker / "segments"
     raw = [
         row
@@ -57,7 +62,7 @@ def test_captured_topics(spark: SparkSession, topics_dir: Path, broker: str, top
         for row in batch.to_pylist()
     ]
 
-    rows = _compared(read_segments(spark, folder, topic, below_log_start=True), raw, topic)
+    rows = _compared(read_segments(session, folder, topic, below_log_start=True), raw, topic, engine)
 
     assert len(rows) == records
     assert [row["error"] for row in rows if row["error"]] == []
@@ -68,7 +73,8 @@ def test_captured_topics(spark: SparkSession, topics_dir: Path, broker: str, top
     ("topic", "records", "refused", "tagged"), [(OFFSETS, 174, 18, 9), (SHARE, 18, 6, 2), (TRANSACTIONS, 18, 6, 0)]
 )
 def test_framed_vectors(
-    spark: SparkSession,
+    session: SparkSession,
+    engine: Engine,
     load_vectors: VectorLoader,
     topic: str,
     records: int,
@@ -83,9 +89,9 @@ def test_framed_vectors(
             key, value = key_and_value(case)
             place = {"topic": topic, "partition": 0, "offset": len(raw), "transaction": "none"}
             raw.append(dict.fromkeys(RAW_COLUMNS) | place | {"key": key, "value": value})
-    frame = spark.createDataFrame([tuple(row[name] for name in RAW_COLUMNS) for row in raw], RAW_SCHEMA)
+    frame = session.createDataFrame([tuple(row[name] for name in RAW_COLUMNS) for row in raw], RAW_SCHEMA)
 
-    rows = _compared(frame, raw, topic, unknown_tags)
+    rows = _compared(frame, raw, topic, engine, unknown_tags)
 
     counts = len(rows), sum(bool(row["error"]) for row in rows), sum(row["has_unknown_tags"] for row in rows)
     assert counts == (records, refused, tagged)

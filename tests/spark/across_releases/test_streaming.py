@@ -13,6 +13,8 @@ from kafka_records_engine.spark.raw import RAW_SCHEMA
 if TYPE_CHECKING:
     from pyspark.sql import Row, SparkSession
 
+    from tests.spark.across_releases.conftest import Engine
+
 pytestmark = pytest.mark.spark
 
 KEY = bytes.fromhex("0001" "0001" "67" "0001" "74" "00000003")
@@ -22,17 +24,17 @@ FIRST = [(KEY, VALUE), (KEY, None), (GROUP_KEY, None)]
 SECOND = [(KEY, VALUE[:5]), (KEY, VALUE + b"\0\0")]
 
 
-def test_a_stream_of_files(spark: SparkSession, tmp_path: Path) -> None:
+def test_a_stream_of_files(session: SparkSession, engine: Engine, tmp_path: Path) -> None:
     offset = 0
     for records in (FIRST, SECOND):
         rows = []
         for key, value in records:
             rows.append(("t", 0, offset, 99, "create", key, value, 1, offset, -1, -1, "none", None))
             offset += 1
-        spark.createDataFrame(rows, RAW_SCHEMA).coalesce(1).write.mode("append").parquet(str(tmp_path / "raw"))
-    stream = spark.readStream.schema(RAW_SCHEMA).option("maxFilesPerTrigger", 1).parquet(str(tmp_path / "raw"))
+        session.createDataFrame(rows, RAW_SCHEMA).coalesce(1).write.mode("append").parquet(str(tmp_path / "raw"))
+    stream = session.readStream.schema(RAW_SCHEMA).option("maxFilesPerTrigger", 1).parquet(str(tmp_path / "raw"))
     decoded = consumer_offsets.decode_records(
-        stream, records=["OffsetCommit"], mode="DROPMALFORMED", observation="commits"
+        stream, records=["OffsetCommit"], mode="DROPMALFORMED", observation="commits", engine=engine
     )
 
     query = (
@@ -43,7 +45,7 @@ def test_a_stream_of_files(spark: SparkSession, tmp_path: Path) -> None:
     )
     assert query.awaitTermination(120)
 
-    found = spark.read.parquet(str(tmp_path / "decoded")).orderBy("offset").collect()
+    found = session.read.parquet(str(tmp_path / "decoded")).orderBy("offset").collect()
     assert [(row.offset, row.is_tombstone, row.offset_commit.key.group) for row in found] == [
         (0, False, "g"),
         (1, True, "g"),

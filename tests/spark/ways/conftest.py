@@ -10,7 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from kafka_records_engine.spark.jvm import add_functions
 from tests.cluster.submitting import Cluster, process
+from tests.spark.conftest import active
 from tests.spark.ways.truth import TOPICS, Topic, read_topic, tables_of_the_broker
 
 if TYPE_CHECKING:
@@ -41,13 +43,18 @@ class Server:
     client: Callable[[Sequence[str]], str]
 
 
-@pytest.fixture(scope="module")
-def quick(spark: SparkSession) -> SparkSession:
-    """A session of the classic kind that compiles nothing: for so few rows that takes longer than it saves."""
+@pytest.fixture(scope="module", params=["python", "jvm"])
+def quick(spark: SparkSession, request: pytest.FixtureRequest) -> Iterator[SparkSession]:
+    """A session of the classic kind that compiles nothing: for so few rows that takes longer than it saves. One decodes
+    in Python, the other has the functions in the JVM."""
     session = spark.newSession()
     session.conf.set("spark.sql.codegen.wholeStage", "false")
     session.conf.set("spark.sql.codegen.factoryMode", "NO_CODEGEN")
-    return session
+    if request.param == "jvm":
+        request.getfixturevalue("built")
+        add_functions(session)
+    with active(session):
+        yield session
 
 
 @pytest.fixture(scope="session")

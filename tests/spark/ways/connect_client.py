@@ -1,9 +1,9 @@
 """The client of a Connect server, in a process of its own: no process holds sessions of both kinds.
 
-    python -m tests.spark.ways.connect_client REMOTE FOLDER SEGMENTS SCRATCH
+    python -m tests.spark.ways.connect_client REMOTE FOLDER SEGMENTS SCRATCH ENGINE
 
-FOLDER holds the raw rows of each topic, SEGMENTS is a data directory. What came of them goes into the pickle
-SCRATCH/outcome.
+FOLDER holds the raw rows of each topic, SEGMENTS is a data directory, ENGINE decodes (jvm or python). What came of them
+goes into the pickle SCRATCH/outcome; of the JVM without what is a matter of tables.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from kafka_records_engine.spark.raw import as_raw_rows
 from kafka_records_tables import read_table
 from kafka_records_tables import spark as tables
 from kafka_records_tables.engines.spark_rows import StreamGiven
+from kafka_records_tables.spark import register
 from tests.spark.ways import queries
 from tests.spark.ways.calls import Calls
 from tests.spark.ways.streams import run, stream_of
@@ -43,33 +44,58 @@ class Client:
         self.scratch = scratch
 
     def everything(self) -> dict[str, Any]:
+        self.calls.so_far()
         frames = self.frames()
+        tables = self.tables()
         called = self.calls.so_far()
-        return {
+        return self.decoded(frames | tables) | {
             "calls": called,
-            "rows": {name: _rows(frame) for name, frame in frames.items()},
-            "counted": {topic: self.counted(topic) for topic in TOPICS},
-            "dropped": self.dropped(),
             "saved": self.saved(),
-            "streamed": self.streamed(),
-            "failures": self.failures(),
             "over files": self.over_files(),
         }
 
+    def in_jvm(self) -> dict[str, Any]:
+        names = register(self.spark)
+        self.calls.so_far()
+        frames = self.frames()
+        called = self.calls.so_far()
+        frames["sql"] = self.sql("kafka_records.from_share_snapshot_value")
+        return self.decoded(frames) | {"calls": called, "functions": names}
+
+    def decoded(self, frames: dict[str, DataFrame]) -> dict[str, Any]:
+        return {
+            "rows": {name: _rows(frame) for name, frame in frames.items()},
+            "counted": {topic: self.counted(topic) for topic in TOPICS},
+            "dropped": self.dropped(),
+            "streamed": self.streamed(),
+            "failures": self.failures(),
+        }
+
     def frames(self) -> dict[str, DataFrame]:
-        """Every query, defined and not run."""
+        """Every query over records, defined and not run."""
         frames = {"markers": queries.markers(self.raw[OFFSETS]), "members": queries.members(self.raw[OFFSETS])}
         for topic, raw in self.raw.items():
             frames[f"decoded {topic}"] = queries.decoded(raw, topic, observation="decoded")
             frames[f"there and back {topic}"] = queries.there_and_back(raw, topic)
-        for name in queries.TABLES:
-            frames[f"table {name}"] = queries.table(name, self.raw[OFFSETS])
+        return frames
+
+    def tables(self) -> dict[str, DataFrame]:
+        """Every query for a table, defined and not run."""
+        frames = {f"table {name}": queries.table(name, self.raw[OFFSETS]) for name in queries.TABLES}
         frames["findings"] = tables.findings(self.raw[OFFSETS], "current_offsets")
         return frames
 
+    def sql(self, function: str) -> DataFrame:
+        """Epochs of share snapshots by a function in SQL, whatever it is called there."""
+        self.spark.read.parquet(str(self.folder / SHARE)).createOrReplaceTempView("share")
+        return self.spark.sql(
+            f"SELECT partition, offset, {function}(value).snapshot_epoch AS epoch FROM share"
+            f" WHERE control IS NULL AND record_type(key) = 0 AND partition < {BROKEN_PARTITION}"
+        )
+
     def over_files(self) -> dict[str, Any]:
         """A table over segment files: in one run, as a frame, and by its name in SQL."""
-        names = tables.register(self.spark)
+        names = register(self.spark, engine="python")
         found = read_table("groups", self.segments, spark=self.spark)
         self.calls.so_far()
         frames = {
@@ -81,18 +107,13 @@ class Client:
         except StreamGiven as error:
             refused = str(error)
         called = self.calls.so_far()
-        self.spark.read.parquet(str(self.folder / SHARE)).createOrReplaceTempView("share")
-        query = (
-            "SELECT partition, offset, from_share_snapshot_value(value).snapshot_epoch AS epoch FROM share"
-            f" WHERE control IS NULL AND record_type(key) = 0 AND partition < {BROKEN_PARTITION}"
-        )
         return {
             "functions": len(names),
             "run": found.table.to_pylist(),
             **{name: [row.asDict() for row in frame.collect()] for name, frame in frames.items()},
             "calls": called,
             "refused": refused,
-            "sql": _rows(self.spark.sql(query)),
+            "sql": _rows(self.sql("from_share_snapshot_value")),
         }
 
     def counted(self, topic: str) -> dict[str, int]:
@@ -134,6 +155,7 @@ class Client:
         frames = {
             "failfast": queries.decoded(broken, SHARE, mode="FAILFAST"),
             "failfast in a column": broken.where(f"partition = {BROKEN_PARTITION}").select(value),
+            "failfast of rows in the driver": self.spark.createDataFrame([(b"\0\0",)], "value binary").select(value),
             "no raw rows": queries.decoded(self.spark.range(1), SHARE),
             "no raw rows for a table": queries.table("groups", self.spark.range(1)),
         }
@@ -144,13 +166,14 @@ def _failure(frame: DataFrame) -> str:
     try:
         frame.collect()
     except PySparkException as error:
-        return str(error)
+        return f"{type(error).__name__}: {error}"
     return ""
 
 
-def main(remote: str, folder: str, segments: str, scratch: str) -> None:
+def main(remote: str, folder: str, segments: str, scratch: str, engine: str) -> None:
     spark = SparkSession.builder.remote(remote).getOrCreate()
-    outcome = Client(spark, Path(folder), segments, Path(scratch)).everything()
+    client = Client(spark, Path(folder), segments, Path(scratch))
+    outcome = client.in_jvm() if engine == "jvm" else client.everything()
     (Path(scratch) / "outcome").write_bytes(pickle.dumps(outcome))
     spark.stop()
 

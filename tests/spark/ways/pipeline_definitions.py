@@ -1,7 +1,8 @@
 """Definitions of a Declarative Pipeline, which `test_pipelines` puts beside those of `examples/pipeline`.
 
 Streaming tables of decoded records, and materialized views by column functions. What Spark was asked meanwhile is
-written down, and what it says to a definition that looks at columns.
+written down, and what it says to a definition that looks at columns. Where the configuration names the catalog of the
+functions in the JVM they decode, and their jar comes with the definitions.
 """
 
 from __future__ import annotations
@@ -13,6 +14,8 @@ from pyspark import pipelines as dp
 from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession
 
+from kafka_records_engine.spark.errors import NoJvmFunctions
+from kafka_records_engine.spark.jvm import add_functions, catalog_for
 from kafka_records_engine.spark.raw import as_raw_rows
 from tests.spark.ways import queries
 from tests.spark.ways.calls import Calls
@@ -22,6 +25,12 @@ from tests.spark.ways.truth import OFFSETS, SHARE, TOPICS
 spark = SparkSession.active()
 FOLDER = Path(str(spark.conf.get("spark.ways.folder")))
 REPORT = Path(str(spark.conf.get("spark.ways.report")))
+refusals: list[str] = []
+try:
+    add_functions(spark)
+except NoJvmFunctions as missing:
+    refusals.append(str(missing))
+CATALOG = catalog_for(spark, "kafka_records", None)
 calls = Calls(spark.client)
 
 
@@ -63,7 +72,6 @@ def ways_saved() -> DataFrame:
 
 
 called = calls.so_far()
-refusals: list[str] = []
 
 
 @dp.temporary_view
@@ -76,4 +84,4 @@ def ways_refused() -> DataFrame:
     return rows
 
 
-REPORT.write_text(json.dumps({"calls": called, "refusals": refusals}), encoding="utf-8")
+REPORT.write_text(json.dumps({"calls": called, "refusals": refusals, "catalog": CATALOG}), encoding="utf-8")

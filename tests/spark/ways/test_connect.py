@@ -38,14 +38,27 @@ def segments(topics_dir: Path) -> str:
     return str(topics_dir / "kafka-4.3" / "segments")
 
 
-@pytest.fixture(scope="module")
-def outcome(server: Server, inputs: Inputs, segments: str, tmp_path_factory: pytest.TempPathFactory) -> Outcome:
-    """What `connect_client` says."""
+@pytest.fixture(scope="module", params=["python", "jvm"])
+def outcome(
+    request: pytest.FixtureRequest,
+    server: Server,
+    inputs: Inputs,
+    segments: str,
+    tmp_path_factory: pytest.TempPathFactory,
+) -> Outcome:
+    """What `connect_client` says: where Python decodes, and where it registered the functions in the JVM."""
+    if request.param == "jvm":
+        request.getfixturevalue("built")
     scratch = tmp_path_factory.mktemp("client")
     module = "tests.spark.ways.connect_client"
-    server.client([sys.executable, "-m", module, server.remote, str(inputs.folder), segments, str(scratch)])
+    arguments = [server.remote, str(inputs.folder), segments, str(scratch), request.param]
+    server.client([sys.executable, "-m", module, *arguments])
     found: Outcome = pickle.loads((scratch / "outcome").read_bytes())
-    return found
+    return found | {"engine": request.param}
+
+
+ONCE = pytest.mark.parametrize("outcome", ["python"], indirect=True)
+"""What is the same whoever decodes."""
 
 
 def _place(row: dict[str, Any]) -> tuple[int, int]:
@@ -73,25 +86,39 @@ def test_messages_inside_of_records(outcome: Outcome, inputs: Inputs) -> None:
     assert in_order(outcome["rows"]["members"]) == in_order(inputs.topics[OFFSETS].members())
 
 
+@ONCE
 @pytest.mark.parametrize("name", queries.TABLES)
 def test_tables(outcome: Outcome, inputs: Inputs, name: str) -> None:
     rows = outcome["rows"][f"table {name}"]
     assert sorted(tuple(row.values()) for row in rows) == inputs.tables[name]
 
 
+@ONCE
 def test_records_that_a_table_could_not_use(outcome: Outcome) -> None:
     """Of those whose keys could be of any type; the broken ones with a type are no commits."""
     found = {(row["partition"], row["offset"]): row["reason"] for row in outcome["rows"]["findings"]}
     assert found == {(BROKEN_PARTITION, 0): "NullKey", (BROKEN_PARTITION, 1): "MissingRecordType"}
 
 
+@ONCE
 def test_tables_over_files(outcome: Outcome, inputs: Inputs, segments: str) -> None:
     found = outcome["over files"]
     expected = read_table("groups", segments).table.to_pylist()
     assert found["run"] == expected
     for way in ("frame", "source"):
         assert sorted(found[way], key=lambda row: row["group_id"]) == expected
-    snapshots = [
+    assert [tuple(row.values()) for row in in_order(found["sql"])] == _snapshots(inputs)
+    assert found["functions"] > 250
+
+
+@pytest.mark.parametrize("outcome", ["jvm"], indirect=True)
+def test_sql_has_qualified_names_in_the_jvm(outcome: Outcome, inputs: Inputs) -> None:
+    assert [tuple(row.values()) for row in in_order(outcome["rows"]["sql"])] == _snapshots(inputs)
+    assert {"kafka_records.from_share_snapshot", "record_type"} <= {*outcome["functions"]}
+
+
+def _snapshots(inputs: Inputs) -> list[tuple[Any, ...]]:
+    return [
         (
             row["partition"],
             row["offset"],
@@ -100,10 +127,9 @@ def test_tables_over_files(outcome: Outcome, inputs: Inputs, segments: str) -> N
         for row in in_order(inputs.topics[SHARE].decoded)
         if row["record_type"] == 0 and row["partition"] < BROKEN_PARTITION
     ]
-    assert [tuple(row.values()) for row in in_order(found["sql"])] == snapshots
-    assert found["functions"] > 250
 
 
+@ONCE
 def test_a_stream_is_refused_without_asking_the_server(outcome: Outcome) -> None:
     found = outcome["over files"]
     assert found["calls"] == []
@@ -111,9 +137,9 @@ def test_a_stream_is_refused_without_asking_the_server(outcome: Outcome) -> None
 
 
 def test_defining_queries_asks_the_server_nothing_about_them(outcome: Outcome) -> None:
-    """A property of the session is looked up, once."""
+    """Two properties of the session are looked up, each once: one of Spark's, and the catalog of the functions."""
     assert set(outcome["calls"]) <= {"Config"}
-    assert len(outcome["calls"]) <= 1
+    assert len(outcome["calls"]) <= 2
 
 
 def test_dropmalformed_counts_what_it_leaves_out(outcome: Outcome, inputs: Inputs) -> None:
@@ -122,6 +148,7 @@ def test_dropmalformed_counts_what_it_leaves_out(outcome: Outcome, inputs: Input
     assert _filled(counts) == COUNTS[SHARE]
 
 
+@ONCE
 def test_raw_rows_of_a_saved_topic(outcome: Outcome, inputs: Inputs) -> None:
     saved = outcome["saved"]
     assert saved["calls to ask"] == ["AnalyzePlan schema"]
@@ -149,14 +176,26 @@ def test_failfast_names_the_record(outcome: Outcome, inputs: Inputs) -> None:
     (broken,) = [row for row in inputs.topics[SHARE].decoded if _place(row) == (BROKEN_PARTITION, CUT_VALUE)]
     text = broken["error"]["message"]
     by_rows, by_column = outcome["failures"]["failfast"], outcome["failures"]["failfast in a column"]
-    assert f"kafka_records_engine.spark.errors.UndecodableRecord: {SHARE}-99 offset {CUT_VALUE}: {text}\n" in by_rows
-    assert f"kafka_records_runtime.errors.BufferUnderflow: {text}\n" in by_column
+    where = f"{SHARE}-99 offset {CUT_VALUE}"
+    if outcome["engine"] == "python":
+        assert by_rows.startswith("PythonException: ")
+        assert f"kafka_records_engine.spark.errors.UndecodableRecord: {where}: {text}\n" in by_rows
+        assert f"kafka_records_runtime.errors.BufferUnderflow: {text}\n" in by_column
+    else:
+        for failure, said in ((by_rows, f"{where}: {text}"), (by_column, text)):
+            assert failure.startswith("SparkException: Job aborted due to stage failure: ")
+            assert f": java.lang.IllegalArgumentException: {said}\n" in failure
+        in_driver = outcome["failures"]["failfast of rows in the driver"]
+        assert in_driver.startswith(
+            "IllegalArgumentException: ShareSnapshotValue v0 at byte 0: snapshot_epoch needs 4 "
+        )
 
 
+@ONCE
 @pytest.mark.parametrize(("name", "missing"), [("no raw rows", "topic"), ("no raw rows for a table", "partition")])
 def test_rows_of_another_shape_fail_when_the_query_runs(outcome: Outcome, name: str, missing: str) -> None:
     expected = (
-        "[UNRESOLVED_COLUMN.WITH_SUGGESTION] A column, variable, or function parameter with name "
+        "AnalysisException: [UNRESOLVED_COLUMN.WITH_SUGGESTION] A column, variable, or function parameter with name "
         f"`{missing}` cannot be resolved. Did you mean one of the following? [`id`]. SQLSTATE: 42703;\n"
     )
     assert re.match(re.escape(expected), outcome["failures"][name])

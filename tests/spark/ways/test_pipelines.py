@@ -40,28 +40,54 @@ class Run:
     printed: str
     report: Mapping[str, Any]
     warehouse: Path
+    engine: str
 
     def table(self, name: str) -> list[Record]:
         rows: list[Record] = pq.read_table(self.warehouse / name).to_pylist()
         return rows
 
 
-@pytest.fixture(scope="module")
-def pipeline(server: Server, inputs: Inputs, topics_dir: Path, tmp_path_factory: pytest.TempPathFactory) -> Run:
-    """The project of examples/pipeline, with two of its tables, another place for what it keeps, more definitions."""
+_CREATE = """\
+import sys
+from pyspark.sql import SparkSession
+SparkSession.builder.remote(sys.argv[1]).getOrCreate().sql(f"CREATE DATABASE {sys.argv[2]}").collect()
+"""
+NO_CATALOG = (
+    "no functions in the JVM: only the configuration of a Declarative Pipeline can set "
+    "spark.sql.catalog.kafka_records: add 'spark.sql.catalog.kafka_records: kafkarecords.Catalog' to it; "
+    "engine='python' decodes without them"
+)
+
+
+@pytest.fixture(scope="module", params=["python", "jvm"])
+def pipeline(
+    request: pytest.FixtureRequest,
+    server: Server,
+    inputs: Inputs,
+    topics_dir: Path,
+    tmp_path_factory: pytest.TempPathFactory,
+) -> Run:
+    """The project of examples/pipeline, with two of its tables, another place for what it keeps, more definitions.
+
+    One decodes in Python, the other has the functions in the JVM by its configuration.
+    """
+    request.getfixturevalue("built")
     project = tmp_path_factory.mktemp("pipeline")
     shutil.copytree(EXAMPLE / "transformations", project / "transformations")
     shutil.copy(Path(__file__).with_name("pipeline_definitions.py"), project / "transformations")
     report = project / "report.json"
     own = f"\n  spark.ways.folder: {inputs.folder}\n  spark.ways.report: {report}"
-    return _run(server, project, topics_dir, ",".join(queries.TABLES), own, report)
+    if request.param == "jvm":
+        own += "\n  spark.sql.catalog.kafka_records: kafkarecords.Catalog"
+    return _run(server, project, topics_dir, ",".join(queries.TABLES), own, report, request.param)
 
 
-def _run(
-    server: Server, project: Path, topics_dir: Path, tables: str, own: str = "", report: Path | None = None
-) -> Run:
-    """Run a project by Spark's own command; `own` are more lines of its configuration."""
-    (project / "spark-pipeline.yaml").write_text(_spec(project, topics_dir, tables, own), encoding="utf-8")
+def _run(server: Server, project: Path, topics_dir: Path, tables: str, own: str, report: Path, engine: str) -> Run:
+    """Run a project by Spark's own command, into a database of its own; `own` are more lines of its configuration."""
+    database = f"ways_{engine}"
+    spec = f"{_spec(project, topics_dir, tables, own)}\ndatabase: {database}\n"
+    (project / "spark-pipeline.yaml").write_text(spec, encoding="utf-8")
+    server.client([sys.executable, "-c", _CREATE, server.remote, database])
     command = [str(_script()), "--remote", server.remote, "run", "--spec", str(project / "spark-pipeline.yaml")]
     try:
         printed = server.client(command)
@@ -70,8 +96,7 @@ def _run(
         # is wrong with a definition fails twice, and then both say why.
         print(failed)
         printed = server.client(command)
-    told = {} if report is None else json.loads(report.read_text(encoding="utf-8"))
-    return Run(printed, told, server.warehouse)
+    return Run(printed, json.loads(report.read_text(encoding="utf-8")), server.warehouse / f"{database}.db", engine)
 
 
 def _spec(project: Path, topics_dir: Path, tables: str, own: str) -> str:
@@ -95,6 +120,10 @@ def test_records_are_decoded_by_a_streaming_table(pipeline: Run, inputs: Inputs,
     assert in_order(pipeline.table(f"decoded{topic}")) == in_order(inputs.topics[topic].decoded)
 
 
+def test_the_configuration_chooses_the_engine(pipeline: Run) -> None:
+    assert pipeline.report["catalog"] == ("kafka_records" if pipeline.engine == "jvm" else None)
+
+
 def test_column_functions_there_and_back(pipeline: Run, inputs: Inputs) -> None:
     assert in_order(pipeline.table("ways_there_and_back")) == in_order(inputs.topics[SHARE].there_and_back())
 
@@ -116,7 +145,8 @@ def test_raw_rows_of_a_saved_topic(pipeline: Run, inputs: Inputs) -> None:
 def test_definitions_look_at_no_columns(pipeline: Run) -> None:
     """Spark refuses it to those that do; ours do nothing but define, and look up a property of the session."""
     assert set(pipeline.report["calls"]) <= {"ExecutePlan", "Config"}
-    assert [text.splitlines()[0] for text in pipeline.report["refusals"]] == [REFUSED]
+    refusals = [REFUSED] if pipeline.engine == "jvm" else [NO_CATALOG, REFUSED]
+    assert [text.splitlines()[0] for text in pipeline.report["refusals"]] == refusals
 
 
 @pytest.mark.parametrize("name", queries.TABLES)

@@ -74,7 +74,9 @@ def test_failfast_ends_a_stream_which_another_mode_takes_up(
         run(queries.decoded(stream, SHARE, mode="FAILFAST"), *places)
 
     where = f"{first['topic']}-{first['partition']} offset {first['offset']}"
-    assert f"UndecodableRecord: {where}: {first['error']['message']}" in str(failure.value)
+    in_jvm = quick.conf.get("spark.sql.catalog.kafka_records", None)
+    raised = "java.lang.IllegalArgumentException" if in_jvm else "UndecodableRecord"
+    assert f"{raised}: {where}: {first['error']['message']}" in str(failure.value)
     sunk = _sunk(quick, tmp_path / "sink")
     assert len(sunk) == len(sound[0::FILES])
 

@@ -59,6 +59,7 @@ final class Admin {
             shared.values().stream().filter(each -> each.getValue() == Errors.NONE)
                 .forEach(each -> world.shareState.delete(each.getKey()));
         }
+        Release.forgetTopologies(world, groups);
         world.groups.call("deleteGroups", shard -> shard.deleteGroups(as(ApiKeys.DELETE_GROUPS), groups));
     }
 
@@ -88,9 +89,9 @@ final class Admin {
     }
 
     private void deleteShareOffsets() {
-        String group = world.anyGroup();
+        String group = chance.is(20) ? world.anyGroup() : world.anyGroupOf("share");
         var request = new DeleteShareGroupOffsetsRequestData().setGroupId(group).setTopics(
-            chance.some(world.allTopicNames(), 1, 2).stream()
+            chance.some(world.allTopicNames(), 1, 5).stream()
                 .map(name -> new DeleteShareGroupOffsetsRequestTopic().setTopicName(name)).toList());
         var initiated = world.groups.call(
             "initiateDeleteShareGroupOffsets", shard -> shard.initiateDeleteShareGroupOffsets(group, request)
@@ -114,6 +115,13 @@ final class Admin {
             return;
         }
         world.change(world.topics().without(topic.name()));
+        if (chance.is(15)) {
+            // The coordinators were on their way to another broker; what they know of the topic stays.
+            if (chance.is(60)) {
+                world.createTopic(topic.name(), chance.between(1, 5));
+            }
+            return;
+        }
         List<DeletedTopic> deleted = List.of(new DeletedTopic(topic.id(), topic.name()));
         world.groups.call("onTopicsDeleted", shard -> shard.onTopicsDeleted(deleted));
         world.groups.call("maybeCleanupShareGroupState", shard -> shard.maybeCleanupShareGroupState(Set.of(topic.id())));

@@ -10,6 +10,7 @@ import org.apache.kafka.coordinator.common.runtime.CoordinatorRecord;
 final class Causes {
     private static final short GROUP = 2;
     private static final short CONSUMER_GROUP = 3;
+    private static final short TOPICS = 4;
     private static final short REGULAR_EXPRESSION = 16;
     private static final short CONSUMER_MEMBER = 5;
     private static final short STREAMS_GROUP = 17;
@@ -60,6 +61,9 @@ final class Causes {
         }
         if (type == REGULAR_EXPRESSION && !endsAKind(together)) {
             return "regex_unused";
+        }
+        if (type == TOPICS && !endsAKind(together)) {
+            return "record_unused";
         }
         if (OF_LEAVING.containsKey(call)) {
             return endsAKind(together) ? "conversion" : OF_LEAVING.get(call);

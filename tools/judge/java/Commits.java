@@ -49,12 +49,14 @@ final class Commits {
         String group = world.anyGroup();
         List<String> topics = world.someTopicNames();
         if (chance.is(30)) {
-            commitInTransaction(group, "", null, -1, topics);
+            commitInTransaction(group, "", null, chance.is(5) ? 1 : -1, topics);
             return;
         }
         byte[] address = {127, 0, 0, 1};
+        // As somebody may who was a member of the group once.
+        int generation = chance.is(5) ? chance.between(0, 3) : -1;
         OffsetCommitRequestData request = new OffsetCommitRequestData()
-            .setGroupId(group).setGenerationIdOrMemberEpoch(-1).setTopics(committed(topics));
+            .setGroupId(group).setGenerationIdOrMemberEpoch(generation).setTopics(committed(topics));
         Client client = Client.of("admin", address, ApiKeys.OFFSET_COMMIT);
         if (world.isOld && chance.is(30)) {
             client = Client.of("old", address, ApiKeys.OFFSET_COMMIT, VERSION_WITH_RETENTION);
@@ -67,13 +69,26 @@ final class Commits {
     private void commitInTransaction(
         String group, String memberId, String instanceId, int generation, List<String> topics
     ) {
-        Log.Producer chosen = chance.oneOf(producers);
-        Log.Producer producer = open.getOrDefault(chosen.id(), chosen);
+        List<OffsetCommitRequestTopic> committed = committed(topics);
+        // Sometimes by two, whose transactions are open at the same time.
+        for (Log.Producer producer : chance.some(producers, 1, chance.is(20) ? 2 : 1)) {
+            commitInTransaction(open.getOrDefault(producer.id(), producer), group, memberId, instanceId, generation, committed);
+        }
+    }
+
+    private void commitInTransaction(
+        Log.Producer producer,
+        String group,
+        String memberId,
+        String instanceId,
+        int generation,
+        List<OffsetCommitRequestTopic> committed
+    ) {
         Client client = Client.of("producer", new byte[] {127, 0, 0, 1}, ApiKeys.TXN_OFFSET_COMMIT);
         TxnOffsetCommitRequestData request = new TxnOffsetCommitRequestData()
             .setTransactionalId("tx-" + producer.id()).setProducerId(producer.id()).setProducerEpoch(producer.epoch())
             .setGroupId(group).setMemberId(memberId).setGroupInstanceId(instanceId)
-            .setTopics(committed(topics).stream().map(Commits::inTransaction).toList());
+            .setTopics(committed.stream().map(Commits::inTransaction).toList());
         Release.setGeneration(request, generation);
         long end = world.groups.log.end();
         world.groups.call(

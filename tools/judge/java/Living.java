@@ -1,8 +1,8 @@
 package judge;
 
+import java.util.List;
 import java.util.function.Function;
 import java.util.function.Supplier;
-import java.util.function.UnaryOperator;
 
 import org.apache.kafka.common.requests.TransactionResult;
 import org.apache.kafka.coordinator.common.runtime.CoordinatorRecord;
@@ -18,12 +18,18 @@ final class Living<S extends CoordinatorShard<CoordinatorRecord>> {
     /** Whether the last call was refused. */
     boolean refused;
     private final Clock clock;
-    private final UnaryOperator<CoordinatorRecord> asWritten;
+    private final Function<CoordinatorRecord, List<CoordinatorRecord>> asWritten;
     private final Causes causes;
 
-    /** `asWritten` makes another version of a record that an older broker might have written. */
+    /** `asWritten` makes what an older broker might have written in place of a record. */
     Living(
-        S shard, Log log, Clock clock, Timers timers, Tasks tasks, UnaryOperator<CoordinatorRecord> asWritten, Causes causes
+        S shard,
+        Log log,
+        Clock clock,
+        Timers timers,
+        Tasks tasks,
+        Function<CoordinatorRecord, List<CoordinatorRecord>> asWritten,
+        Causes causes
     ) {
         this.shard = shard;
         this.log = log;
@@ -84,11 +90,12 @@ final class Living<S extends CoordinatorShard<CoordinatorRecord>> {
         }
         long batch = log.end();
         for (CoordinatorRecord made : result.records()) {
-            CoordinatorRecord record = asWritten.apply(made);
-            String why = causes.why(name, record, result.records());
-            long offset = log.append(batch, clock.milliseconds(), record, producer, name, why);
-            if (result.replayRecords()) {
-                shard.replay(offset, producer.id(), producer.epoch(), record);
+            for (CoordinatorRecord record : asWritten.apply(made)) {
+                String why = causes.why(name, record, result.records());
+                long offset = log.append(batch, clock.milliseconds(), record, producer, name, why);
+                if (result.replayRecords()) {
+                    shard.replay(offset, producer.id(), producer.epoch(), record);
+                }
             }
         }
         if (result.appendFuture() != null) {

@@ -37,6 +37,16 @@ final class Loaded {
 
     /** Gives a coordinator all up to and with the offset `cut`; then it is loaded. Raises Refused. */
     <S extends CoordinatorShard<CoordinatorRecord>> S into(S shard, long cut, Topics topics) {
+        Phase before = Phase.enter(Phase.LOADING);
+        try {
+            load(shard, cut, topics);
+        } finally {
+            Phase.enter(before);
+        }
+        return shard;
+    }
+
+    private void load(CoordinatorShard<CoordinatorRecord> shard, long cut, Topics topics) {
         for (int number = 0; number < count(cut); number++) {
             Log.Entry entry = log.entries.get(number);
             long producer = entry.producer().id();
@@ -49,8 +59,11 @@ final class Loaded {
                 replay(shard, entry, records.get(number));
             }
         }
-        shard.onLoaded(topics);
-        return shard;
+        try {
+            shard.onLoaded(topics);
+        } catch (RuntimeException refused) {
+            throw new Refused(refused);
+        }
     }
 
     private static void replay(CoordinatorShard<CoordinatorRecord> shard, Log.Entry entry, CoordinatorRecord record) {

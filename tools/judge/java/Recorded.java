@@ -86,6 +86,15 @@ record Recorded(JsonNode header, Log log) {
 
     /** Asks what the header says is asked, and writes the answers of Kafka's coordinators. */
     void answer(Path folder) {
+        Phase before = Phase.enter(Phase.ANSWERING);
+        try {
+            Json.write(folder.resolve(name() + ".answers.jsonl.gz"), answers());
+        } finally {
+            Phase.enter(before);
+        }
+    }
+
+    private List<ObjectNode> answers() {
         Kafka kafka = new Kafka(settings());
         Loaded loaded = new Loaded(log);
         List<ObjectNode> answers = new ArrayList<>();
@@ -99,11 +108,14 @@ record Recorded(JsonNode header, Log log) {
             Moment moment = new Moment(asked.get("cut").asLong(), asked.get("now_ms").asLong(), topics);
             answers.addAll(answers(kafka, loaded, moment, asked));
         }
-        Json.write(folder.resolve(name() + ".answers.jsonl.gz"), answers);
+        return answers;
     }
 
     private List<ObjectNode> answers(Kafka kafka, Loaded loaded, Moment moment, JsonNode asked) {
         try {
+            if (asked.has("is_loading_alone")) {
+                return List.of(new Loading(kafka, loaded, moment).answer(log.topic));
+            }
             return log.topic.equals(Kafka.OFFSETS)
                 ? new GroupAnswers(kafka, loaded, moment).all(times(asked.get("cleanup_at_ms")))
                 : new ShareAnswers(kafka, loaded, moment).all(times(asked.get("snapshot_at_ms")));

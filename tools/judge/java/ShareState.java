@@ -68,7 +68,7 @@ final class ShareState {
         var request = new InitializeShareGroupStateRequestData().setGroupId(group).setTopics(List.of(
             new InitializeShareGroupStateRequestData.InitializeStateData().setTopicId(topic).setPartitions(List.of(
                 new InitializeShareGroupStateRequestData.PartitionData().setPartition(state.partition())
-                    .setStateEpoch(state.stateEpoch()).setStartOffset(state.startOffset())))));
+                    .setStateEpoch(chance.is(97) ? state.stateEpoch() : state.stateEpoch() - 1).setStartOffset(state.startOffset())))));
         var response = world.share.call("initialize", shard -> shard.initializeState(request));
         boolean isDone = response != null && response.results().get(0).partitions().get(0).errorCode() == 0;
         if (isDone) {
@@ -99,7 +99,7 @@ final class ShareState {
         var request = new ReadShareGroupStateRequestData().setGroupId(place.group()).setTopics(List.of(
             new ReadShareGroupStateRequestData.ReadStateData().setTopicId(place.topic()).setPartitions(List.of(
                 new ReadShareGroupStateRequestData.PartitionData().setPartition(place.partition())
-                    .setLeaderEpoch(leader.epoch)))));
+                    .setLeaderEpoch(chance.is(90) ? leader.epoch : chance.of(-1, leader.epoch - 1))))));
         world.share.call("readState", shard -> shard.readStateAndMaybeUpdateLeaderEpoch(request));
     }
 
@@ -108,8 +108,8 @@ final class ShareState {
             leader.start += chance.between(0, 20);
         }
         var partition = new WriteShareGroupStateRequestData.PartitionData().setPartition(place.partition())
-            .setLeaderEpoch(chance.is(90) ? leader.epoch : -1)
-            .setStateEpoch(leader.stateEpoch)
+            .setLeaderEpoch(chance.is(90) ? leader.epoch : chance.of(-1, -1, leader.epoch - 1, leader.epoch + 1))
+            .setStateEpoch(chance.is(97) ? leader.stateEpoch : leader.stateEpoch + chance.of(-1, 1))
             .setStartOffset(chance.is(75) ? leader.start : -1)
             .setDeliveryCompleteCount(chance.is(85) ? chance.between(0, 40) : -1)
             .setStateBatches(batches(leader.start));

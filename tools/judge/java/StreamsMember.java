@@ -14,6 +14,7 @@ import org.apache.kafka.common.protocol.ApiKeys;
 /** A member by StreamsGroupHeartbeat (KIP-1071). All members of a group bring one topology. */
 final class StreamsMember extends Member {
     private static final int LEAVES = -1;
+    private static final int LEAVES_FOR_A_WHILE = -2;
 
     private final StreamsGroupHeartbeatRequestData.Topology topology;
     private int epoch;
@@ -22,8 +23,8 @@ final class StreamsMember extends Member {
     private List<TaskIds> warmup = List.of();
     private boolean hasNewTasks;
 
-    StreamsMember(World world, String group) {
-        super(world, group, null);
+    StreamsMember(World world, String group, String instanceId) {
+        super(world, group, instanceId);
         memberId = chance.uuid().toString();
         topology = world.topologies.computeIfAbsent(group, name -> topology(world, name));
     }
@@ -84,6 +85,9 @@ final class StreamsMember extends Member {
             return;
         }
         epoch = result.data().memberEpoch();
+        if (chance.is(8)) {
+            Release.describeTopology(world, group, topology.epoch());
+        }
         if (result.data().activeTasks() != null) {
             active = owned(result.data().activeTasks());
             standby = owned(result.data().standbyTasks());
@@ -105,14 +109,14 @@ final class StreamsMember extends Member {
 
     private StreamsGroupHeartbeatRequestData request(int withEpoch) {
         return new StreamsGroupHeartbeatRequestData()
-            .setGroupId(group).setMemberId(memberId).setMemberEpoch(withEpoch);
+            .setGroupId(group).setMemberId(memberId).setInstanceId(instanceId).setMemberEpoch(withEpoch);
     }
 
     @Override
     void commit() {
         if (epoch > 0) {
             List<String> topics = topology.subtopologies().get(0).sourceTopics();
-            world.commits.commit(as(ApiKeys.OFFSET_COMMIT), group, memberId, null, epoch, topics);
+            world.commits.commit(as(ApiKeys.OFFSET_COMMIT), group, memberId, instanceId, epoch, topics);
         } else {
             heartbeat();
         }
@@ -121,7 +125,8 @@ final class StreamsMember extends Member {
     @Override
     void leave() {
         if (epoch > 0) {
-            var request = request(LEAVES);
+            boolean comesBack = instanceId != null && chance.is(60);
+            var request = request(comesBack ? LEAVES_FOR_A_WHILE : LEAVES);
             world.groups.call("leave", shard -> shard.streamsGroupHeartbeat(as(ApiKeys.STREAMS_GROUP_HEARTBEAT), request));
         }
         isGone = true;

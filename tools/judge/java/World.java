@@ -5,7 +5,7 @@ import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.TreeMap;
-import java.util.function.UnaryOperator;
+import java.util.function.Function;
 import java.util.stream.IntStream;
 
 import org.apache.kafka.common.TopicPartition;
@@ -67,7 +67,7 @@ final class World {
         Timers timers = new Timers(clock);
         Tasks tasks = new Tasks();
         Log log = Recorded.emptyLog(Kafka.OFFSETS);
-        UnaryOperator<CoordinatorRecord> asWritten = isOld ? new OldVersions(chance) : UnaryOperator.identity();
+        Function<CoordinatorRecord, List<CoordinatorRecord>> asWritten = isOld ? new OldVersions(chance, this::topics) : List::of;
         return new Living<>(kafka.groupCoordinator(clock, timers, tasks, new SnapshotRegistry(Release.LOGS)), log, clock, timers, tasks, asWritten, new Causes());
     }
 
@@ -76,7 +76,7 @@ final class World {
         Tasks tasks = new Tasks();
         Log log = Recorded.emptyLog(Kafka.SHARE_STATE);
         return new Living<>(
-            kafka.shareCoordinator(clock, timers, tasks, new SnapshotRegistry(Release.LOGS)), log, clock, timers, tasks, UnaryOperator.identity(), new Causes()
+            kafka.shareCoordinator(clock, timers, tasks, new SnapshotRegistry(Release.LOGS)), log, clock, timers, tasks, List::of, new Causes()
         );
     }
 
@@ -143,7 +143,7 @@ final class World {
             case "connect" -> new ClassicMember(this, group, instance, chance.of("connect", "sr"));
             case "consumer" -> new ConsumerMember(this, group, instance);
             case "share" -> new ShareMember(this, group);
-            default -> new StreamsMember(this, group);
+            default -> new StreamsMember(this, group, Release.HAS_STATIC_STREAMS ? instance : null);
         };
         members.add(member);
         member.heartbeat();
@@ -188,6 +188,12 @@ final class World {
 
     String anyGroup() {
         return chance.oneOf(groupNames);
+    }
+
+    /** One that is mostly of that kind; any where none is. */
+    String anyGroupOf(String kind) {
+        List<String> found = groupNames.stream().filter(group -> kind.equals(kinds.get(group))).toList();
+        return found.isEmpty() ? anyGroup() : chance.oneOf(found);
     }
 
     /** Names to subscribe to or commit for: mostly of topics that there are. */

@@ -7,7 +7,7 @@ Reference: docs/reference/client_protocols/connect_protocol_assignment.md"""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Literal
 
 from kafka_records_engine.spark import functions as _functions
 from pyspark.sql.types import ArrayType, IntegerType, LongType, ShortType, StringType, StructField, StructType
@@ -69,6 +69,7 @@ def from_connect_protocol_assignment(
     newer_as_highest: bool = True,
     mode: str = "PERMISSIVE",
     unknown_tags: bool = False,
+    engine: Literal["jvm", "python"] | None = None,
 ) -> Column:
     """Decode a binary column of ConnectProtocolAssignment into a struct.
 
@@ -87,6 +88,8 @@ def from_connect_protocol_assignment(
         `PERMISSIVE`: bytes that do not parse give null; `FAILFAST`: they end the query, with field and byte.
     unknown_tags
         Add `unknown_tagged_fields` to every struct, if the message has flexible versions.
+    engine
+        `jvm` or `python`; by default the JVM where the session has its functions.
 
     Returns
     -------
@@ -124,6 +127,8 @@ def from_connect_protocol_assignment(
         newer_as_highest=newer_as_highest,
         unknown_tags=unknown_tags,
         name="from_connect_protocol_assignment",
+        package="kafka_records",
+        engine=engine,
     )
 
 
@@ -133,6 +138,7 @@ def to_connect_protocol_assignment(
     *,
     mode: str = "FAILFAST",
     version_prefix: bool = True,
+    engine: Literal["jvm", "python"] | None = None,
 ) -> Column:
     """Encode a struct column as ConnectProtocolAssignment.
 
@@ -147,6 +153,8 @@ def to_connect_protocol_assignment(
         `FAILFAST`: a field that cannot be written ends the query, and is named; `PERMISSIVE`: null.
     version_prefix
         Write the version as int16 before each message.
+    engine
+        `jvm` or `python`; by default the JVM where the session has its functions.
 
     Returns
     -------
@@ -172,4 +180,6 @@ def to_connect_protocol_assignment(
         mode=mode,
         version_prefix=version_prefix,
         name="to_connect_protocol_assignment",
+        package="kafka_records",
+        engine=engine,
     )

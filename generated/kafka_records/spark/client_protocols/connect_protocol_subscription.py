@@ -7,7 +7,7 @@ Reference: docs/reference/client_protocols/connect_protocol_subscription.md"""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Literal
 
 from kafka_records_engine.spark import functions as _functions
 from pyspark.sql.types import BinaryType, LongType, StringType, StructField, StructType
@@ -41,6 +41,7 @@ def from_connect_protocol_subscription(
     newer_as_highest: bool = True,
     mode: str = "PERMISSIVE",
     unknown_tags: bool = False,
+    engine: Literal["jvm", "python"] | None = None,
 ) -> Column:
     """Decode a binary column of ConnectProtocolSubscription into a struct.
 
@@ -59,6 +60,8 @@ def from_connect_protocol_subscription(
         `PERMISSIVE`: bytes that do not parse give null; `FAILFAST`: they end the query, with field and byte.
     unknown_tags
         Add `unknown_tagged_fields` to every struct, if the message has flexible versions.
+    engine
+        `jvm` or `python`; by default the JVM where the session has its functions.
 
     Returns
     -------
@@ -85,6 +88,8 @@ def from_connect_protocol_subscription(
         newer_as_highest=newer_as_highest,
         unknown_tags=unknown_tags,
         name="from_connect_protocol_subscription",
+        package="kafka_records",
+        engine=engine,
     )
 
 
@@ -94,6 +99,7 @@ def to_connect_protocol_subscription(
     *,
     mode: str = "FAILFAST",
     version_prefix: bool = True,
+    engine: Literal["jvm", "python"] | None = None,
 ) -> Column:
     """Encode a struct column as ConnectProtocolSubscription.
 
@@ -108,6 +114,8 @@ def to_connect_protocol_subscription(
         `FAILFAST`: a field that cannot be written ends the query, and is named; `PERMISSIVE`: null.
     version_prefix
         Write the version as int16 before each message.
+    engine
+        `jvm` or `python`; by default the JVM where the session has its functions.
 
     Returns
     -------
@@ -130,4 +138,6 @@ def to_connect_protocol_subscription(
         mode=mode,
         version_prefix=version_prefix,
         name="to_connect_protocol_subscription",
+        package="kafka_records",
+        engine=engine,
     )

@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Literal
 
 from kafka_records_engine.spark import decode as _decode
 
@@ -329,14 +329,19 @@ def decode_records(
     observation: Observation | str | None = None,
     unknown_tags: bool = False,
     coordinates: Sequence[str] | None = None,
+    topic: str | None = None,
+    engine: Literal["jvm", "python"] | None = None,
 ) -> DataFrame:
     """Decode raw rows of this topic: one struct column, holding `key` and `value`, for each type of record.
 
-    `df` holds the raw rows of this topic alone. `records` names the types to decode, and rows of other types
-    are left out; without it every row stays. `coordinates` names the raw columns to keep, all by default.
+    `df` holds the raw rows of this topic alone. Rows that name another of Kafka's own topics are not
+    decoded and have the error `WrongTopic`; with `topic`, the name that this topic has there, all rows that
+    name another. `records` names the types to decode, and rows of other types are left out; without it
+    every row stays. `coordinates` names the raw columns to keep, all by default.
 
     See `kafka_records_engine.spark.decode.decode_records` for the columns before the structs, the modes
-    PERMISSIVE, FAILFAST and DROPMALFORMED, the counts that an `observation` gets, and `unknown_tags`.
+    PERMISSIVE, FAILFAST and DROPMALFORMED, the counts that an `observation` gets, `unknown_tags` and
+    `engine`.
 
     Types: LegacyOffsetCommit, OffsetCommit, GroupMetadata, ConsumerGroupMetadata,
     ConsumerGroupPartitionMetadata, ConsumerGroupMemberMetadata, ConsumerGroupTargetAssignmentMetadata,
@@ -347,5 +352,17 @@ def decode_records(
     StreamsGroupTargetAssignmentMember, StreamsGroupCurrentMemberAssignment, StreamsGroupTopology.
     """
     return _decode.decode_records(
-        df, _schemas.RECORDS, records, mode, observation, unknown_tags, coordinates, _ABOUTS
+        df,
+        _schemas.RECORDS,
+        records,
+        mode,
+        observation,
+        unknown_tags,
+        coordinates,
+        _ABOUTS,
+        topic=topic,
+        own_topic="__consumer_offsets",
+        engine=engine,
+        package="kafka_records",
+        folder="consumer_offsets",
     )

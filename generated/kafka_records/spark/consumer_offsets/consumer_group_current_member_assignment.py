@@ -8,7 +8,7 @@ Reference: docs/reference/consumer_offsets/consumer_group_current_member_assignm
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Literal
 
 from kafka_records_engine.spark import functions as _functions
 from pyspark.sql.types import ArrayType, ByteType, IntegerType, StringType, StructField, StructType
@@ -71,7 +71,11 @@ CONSUMER_GROUP_CURRENT_MEMBER_ASSIGNMENT_VALUE: Final = StructType(
 
 
 def from_consumer_group_current_member_assignment_key(
-    col: Column | str, *, mode: str = "PERMISSIVE", unknown_tags: bool = False
+    col: Column | str,
+    *,
+    mode: str = "PERMISSIVE",
+    unknown_tags: bool = False,
+    engine: Literal["jvm", "python"] | None = None,
 ) -> Column:
     """Decode a binary column of ConsumerGroupCurrentMemberAssignmentKey into a struct.
 
@@ -84,6 +88,8 @@ def from_consumer_group_current_member_assignment_key(
         `PERMISSIVE`: bytes that do not parse give null; `FAILFAST`: they end the query, with field and byte.
     unknown_tags
         Add `unknown_tagged_fields` to every struct, if the message has flexible versions.
+    engine
+        `jvm` or `python`; by default the JVM where the session has its functions.
 
     Returns
     -------
@@ -106,10 +112,14 @@ def from_consumer_group_current_member_assignment_key(
         mode=mode,
         unknown_tags=unknown_tags,
         name="from_consumer_group_current_member_assignment_key",
+        package="kafka_records",
+        engine=engine,
     )
 
 
-def to_consumer_group_current_member_assignment_key(col: Column | str, *, mode: str = "FAILFAST") -> Column:
+def to_consumer_group_current_member_assignment_key(
+    col: Column | str, *, mode: str = "FAILFAST", engine: Literal["jvm", "python"] | None = None
+) -> Column:
     """Encode a struct column as ConsumerGroupCurrentMemberAssignmentKey.
 
     Parameters
@@ -119,6 +129,8 @@ def to_consumer_group_current_member_assignment_key(col: Column | str, *, mode: 
         gives. Null gives null.
     mode
         `FAILFAST`: a field that cannot be written ends the query, and is named; `PERMISSIVE`: null.
+    engine
+        `jvm` or `python`; by default the JVM where the session has its functions.
 
     Returns
     -------
@@ -135,12 +147,21 @@ def to_consumer_group_current_member_assignment_key(col: Column | str, *, mode: 
     True
     """
     return _functions.to_key(
-        col, _schemas.RECORDS[8], mode=mode, name="to_consumer_group_current_member_assignment_key"
+        col,
+        _schemas.RECORDS[8],
+        mode=mode,
+        name="to_consumer_group_current_member_assignment_key",
+        package="kafka_records",
+        engine=engine,
     )
 
 
 def from_consumer_group_current_member_assignment_value(
-    col: Column | str, *, mode: str = "PERMISSIVE", unknown_tags: bool = False
+    col: Column | str,
+    *,
+    mode: str = "PERMISSIVE",
+    unknown_tags: bool = False,
+    engine: Literal["jvm", "python"] | None = None,
 ) -> Column:
     """Decode a binary column of ConsumerGroupCurrentMemberAssignmentValue into a struct.
 
@@ -153,6 +174,8 @@ def from_consumer_group_current_member_assignment_value(
         `PERMISSIVE`: bytes that do not parse give null; `FAILFAST`: they end the query, with field and byte.
     unknown_tags
         Add `unknown_tagged_fields` to every struct, if the message has flexible versions.
+    engine
+        `jvm` or `python`; by default the JVM where the session has its functions.
 
     Returns
     -------
@@ -184,11 +207,17 @@ def from_consumer_group_current_member_assignment_value(
         mode=mode,
         unknown_tags=unknown_tags,
         name="from_consumer_group_current_member_assignment_value",
+        package="kafka_records",
+        engine=engine,
     )
 
 
 def to_consumer_group_current_member_assignment_value(
-    col: Column | str, version: int | Column | str | None = None, *, mode: str = "FAILFAST"
+    col: Column | str,
+    version: int | Column | str | None = None,
+    *,
+    mode: str = "FAILFAST",
+    engine: Literal["jvm", "python"] | None = None,
 ) -> Column:
     """Encode a struct column as ConsumerGroupCurrentMemberAssignmentValue.
 
@@ -202,6 +231,8 @@ def to_consumer_group_current_member_assignment_value(
     mode
         `FAILFAST`: a field that cannot be written ends the query, and is named; `PERMISSIVE`: null, which is
         a tombstone where it is written to a topic.
+    engine
+        `jvm` or `python`; by default the JVM where the session has its functions.
 
     Returns
     -------
@@ -219,5 +250,11 @@ def to_consumer_group_current_member_assignment_value(
     True
     """
     return _functions.to_value(
-        col, _schemas.RECORDS[8], version, mode=mode, name="to_consumer_group_current_member_assignment_value"
+        col,
+        _schemas.RECORDS[8],
+        version,
+        mode=mode,
+        name="to_consumer_group_current_member_assignment_value",
+        package="kafka_records",
+        engine=engine,
     )

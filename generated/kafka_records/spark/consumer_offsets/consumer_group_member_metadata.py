@@ -8,7 +8,7 @@ Reference: docs/reference/consumer_offsets/consumer_group_member_metadata.md"""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Literal
 
 from kafka_records_engine.spark import functions as _functions
 from pyspark.sql.types import ArrayType, BinaryType, IntegerType, StringType, StructField, StructType
@@ -70,7 +70,11 @@ CONSUMER_GROUP_MEMBER_METADATA_VALUE: Final = StructType(
 
 
 def from_consumer_group_member_metadata_key(
-    col: Column | str, *, mode: str = "PERMISSIVE", unknown_tags: bool = False
+    col: Column | str,
+    *,
+    mode: str = "PERMISSIVE",
+    unknown_tags: bool = False,
+    engine: Literal["jvm", "python"] | None = None,
 ) -> Column:
     """Decode a binary column of ConsumerGroupMemberMetadataKey into a struct.
 
@@ -83,6 +87,8 @@ def from_consumer_group_member_metadata_key(
         `PERMISSIVE`: bytes that do not parse give null; `FAILFAST`: they end the query, with field and byte.
     unknown_tags
         Add `unknown_tagged_fields` to every struct, if the message has flexible versions.
+    engine
+        `jvm` or `python`; by default the JVM where the session has its functions.
 
     Returns
     -------
@@ -105,10 +111,14 @@ def from_consumer_group_member_metadata_key(
         mode=mode,
         unknown_tags=unknown_tags,
         name="from_consumer_group_member_metadata_key",
+        package="kafka_records",
+        engine=engine,
     )
 
 
-def to_consumer_group_member_metadata_key(col: Column | str, *, mode: str = "FAILFAST") -> Column:
+def to_consumer_group_member_metadata_key(
+    col: Column | str, *, mode: str = "FAILFAST", engine: Literal["jvm", "python"] | None = None
+) -> Column:
     """Encode a struct column as ConsumerGroupMemberMetadataKey.
 
     Parameters
@@ -118,6 +128,8 @@ def to_consumer_group_member_metadata_key(col: Column | str, *, mode: str = "FAI
         Null gives null.
     mode
         `FAILFAST`: a field that cannot be written ends the query, and is named; `PERMISSIVE`: null.
+    engine
+        `jvm` or `python`; by default the JVM where the session has its functions.
 
     Returns
     -------
@@ -134,12 +146,21 @@ def to_consumer_group_member_metadata_key(col: Column | str, *, mode: str = "FAI
     True
     """
     return _functions.to_key(
-        col, _schemas.RECORDS[5], mode=mode, name="to_consumer_group_member_metadata_key"
+        col,
+        _schemas.RECORDS[5],
+        mode=mode,
+        name="to_consumer_group_member_metadata_key",
+        package="kafka_records",
+        engine=engine,
     )
 
 
 def from_consumer_group_member_metadata_value(
-    col: Column | str, *, mode: str = "PERMISSIVE", unknown_tags: bool = False
+    col: Column | str,
+    *,
+    mode: str = "PERMISSIVE",
+    unknown_tags: bool = False,
+    engine: Literal["jvm", "python"] | None = None,
 ) -> Column:
     """Decode a binary column of ConsumerGroupMemberMetadataValue into a struct.
 
@@ -152,6 +173,8 @@ def from_consumer_group_member_metadata_value(
         `PERMISSIVE`: bytes that do not parse give null; `FAILFAST`: they end the query, with field and byte.
     unknown_tags
         Add `unknown_tagged_fields` to every struct, if the message has flexible versions.
+    engine
+        `jvm` or `python`; by default the JVM where the session has its functions.
 
     Returns
     -------
@@ -189,11 +212,17 @@ def from_consumer_group_member_metadata_value(
         mode=mode,
         unknown_tags=unknown_tags,
         name="from_consumer_group_member_metadata_value",
+        package="kafka_records",
+        engine=engine,
     )
 
 
 def to_consumer_group_member_metadata_value(
-    col: Column | str, version: int | Column | str | None = None, *, mode: str = "FAILFAST"
+    col: Column | str,
+    version: int | Column | str | None = None,
+    *,
+    mode: str = "FAILFAST",
+    engine: Literal["jvm", "python"] | None = None,
 ) -> Column:
     """Encode a struct column as ConsumerGroupMemberMetadataValue.
 
@@ -207,6 +236,8 @@ def to_consumer_group_member_metadata_value(
     mode
         `FAILFAST`: a field that cannot be written ends the query, and is named; `PERMISSIVE`: null, which is
         a tombstone where it is written to a topic.
+    engine
+        `jvm` or `python`; by default the JVM where the session has its functions.
 
     Returns
     -------
@@ -227,5 +258,11 @@ def to_consumer_group_member_metadata_value(
     True
     """
     return _functions.to_value(
-        col, _schemas.RECORDS[5], version, mode=mode, name="to_consumer_group_member_metadata_value"
+        col,
+        _schemas.RECORDS[5],
+        version,
+        mode=mode,
+        name="to_consumer_group_member_metadata_value",
+        package="kafka_records",
+        engine=engine,
     )

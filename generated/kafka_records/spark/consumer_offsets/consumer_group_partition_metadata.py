@@ -8,7 +8,7 @@ Reference: docs/reference/consumer_offsets/consumer_group_partition_metadata.md"
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Literal
 
 from kafka_records_engine.spark import functions as _functions
 from pyspark.sql.types import ArrayType, IntegerType, StringType, StructField, StructType
@@ -65,7 +65,11 @@ CONSUMER_GROUP_PARTITION_METADATA_VALUE: Final = StructType(
 
 
 def from_consumer_group_partition_metadata_key(
-    col: Column | str, *, mode: str = "PERMISSIVE", unknown_tags: bool = False
+    col: Column | str,
+    *,
+    mode: str = "PERMISSIVE",
+    unknown_tags: bool = False,
+    engine: Literal["jvm", "python"] | None = None,
 ) -> Column:
     """Decode a binary column of ConsumerGroupPartitionMetadataKey into a struct.
 
@@ -78,6 +82,8 @@ def from_consumer_group_partition_metadata_key(
         `PERMISSIVE`: bytes that do not parse give null; `FAILFAST`: they end the query, with field and byte.
     unknown_tags
         Add `unknown_tagged_fields` to every struct, if the message has flexible versions.
+    engine
+        `jvm` or `python`; by default the JVM where the session has its functions.
 
     Returns
     -------
@@ -99,10 +105,14 @@ def from_consumer_group_partition_metadata_key(
         mode=mode,
         unknown_tags=unknown_tags,
         name="from_consumer_group_partition_metadata_key",
+        package="kafka_records",
+        engine=engine,
     )
 
 
-def to_consumer_group_partition_metadata_key(col: Column | str, *, mode: str = "FAILFAST") -> Column:
+def to_consumer_group_partition_metadata_key(
+    col: Column | str, *, mode: str = "FAILFAST", engine: Literal["jvm", "python"] | None = None
+) -> Column:
     """Encode a struct column as ConsumerGroupPartitionMetadataKey.
 
     Parameters
@@ -112,6 +122,8 @@ def to_consumer_group_partition_metadata_key(col: Column | str, *, mode: str = "
         Null gives null.
     mode
         `FAILFAST`: a field that cannot be written ends the query, and is named; `PERMISSIVE`: null.
+    engine
+        `jvm` or `python`; by default the JVM where the session has its functions.
 
     Returns
     -------
@@ -128,12 +140,21 @@ def to_consumer_group_partition_metadata_key(col: Column | str, *, mode: str = "
     True
     """
     return _functions.to_key(
-        col, _schemas.RECORDS[4], mode=mode, name="to_consumer_group_partition_metadata_key"
+        col,
+        _schemas.RECORDS[4],
+        mode=mode,
+        name="to_consumer_group_partition_metadata_key",
+        package="kafka_records",
+        engine=engine,
     )
 
 
 def from_consumer_group_partition_metadata_value(
-    col: Column | str, *, mode: str = "PERMISSIVE", unknown_tags: bool = False
+    col: Column | str,
+    *,
+    mode: str = "PERMISSIVE",
+    unknown_tags: bool = False,
+    engine: Literal["jvm", "python"] | None = None,
 ) -> Column:
     """Decode a binary column of ConsumerGroupPartitionMetadataValue into a struct.
 
@@ -146,6 +167,8 @@ def from_consumer_group_partition_metadata_value(
         `PERMISSIVE`: bytes that do not parse give null; `FAILFAST`: they end the query, with field and byte.
     unknown_tags
         Add `unknown_tagged_fields` to every struct, if the message has flexible versions.
+    engine
+        `jvm` or `python`; by default the JVM where the session has its functions.
 
     Returns
     -------
@@ -173,11 +196,17 @@ def from_consumer_group_partition_metadata_value(
         mode=mode,
         unknown_tags=unknown_tags,
         name="from_consumer_group_partition_metadata_value",
+        package="kafka_records",
+        engine=engine,
     )
 
 
 def to_consumer_group_partition_metadata_value(
-    col: Column | str, version: int | Column | str | None = None, *, mode: str = "FAILFAST"
+    col: Column | str,
+    version: int | Column | str | None = None,
+    *,
+    mode: str = "FAILFAST",
+    engine: Literal["jvm", "python"] | None = None,
 ) -> Column:
     """Encode a struct column as ConsumerGroupPartitionMetadataValue.
 
@@ -191,6 +220,8 @@ def to_consumer_group_partition_metadata_value(
     mode
         `FAILFAST`: a field that cannot be written ends the query, and is named; `PERMISSIVE`: null, which is
         a tombstone where it is written to a topic.
+    engine
+        `jvm` or `python`; by default the JVM where the session has its functions.
 
     Returns
     -------
@@ -207,5 +238,11 @@ def to_consumer_group_partition_metadata_value(
     True
     """
     return _functions.to_value(
-        col, _schemas.RECORDS[4], version, mode=mode, name="to_consumer_group_partition_metadata_value"
+        col,
+        _schemas.RECORDS[4],
+        version,
+        mode=mode,
+        name="to_consumer_group_partition_metadata_value",
+        package="kafka_records",
+        engine=engine,
     )

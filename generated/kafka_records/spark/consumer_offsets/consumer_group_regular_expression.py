@@ -8,7 +8,7 @@ Reference: docs/reference/consumer_offsets/consumer_group_regular_expression.md"
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Literal
 
 from kafka_records_engine.spark import functions as _functions
 from pyspark.sql.types import ArrayType, LongType, StringType, StructField, StructType
@@ -43,7 +43,11 @@ CONSUMER_GROUP_REGULAR_EXPRESSION_VALUE: Final = StructType(
 
 
 def from_consumer_group_regular_expression_key(
-    col: Column | str, *, mode: str = "PERMISSIVE", unknown_tags: bool = False
+    col: Column | str,
+    *,
+    mode: str = "PERMISSIVE",
+    unknown_tags: bool = False,
+    engine: Literal["jvm", "python"] | None = None,
 ) -> Column:
     """Decode a binary column of ConsumerGroupRegularExpressionKey into a struct.
 
@@ -56,6 +60,8 @@ def from_consumer_group_regular_expression_key(
         `PERMISSIVE`: bytes that do not parse give null; `FAILFAST`: they end the query, with field and byte.
     unknown_tags
         Add `unknown_tagged_fields` to every struct, if the message has flexible versions.
+    engine
+        `jvm` or `python`; by default the JVM where the session has its functions.
 
     Returns
     -------
@@ -78,10 +84,14 @@ def from_consumer_group_regular_expression_key(
         mode=mode,
         unknown_tags=unknown_tags,
         name="from_consumer_group_regular_expression_key",
+        package="kafka_records",
+        engine=engine,
     )
 
 
-def to_consumer_group_regular_expression_key(col: Column | str, *, mode: str = "FAILFAST") -> Column:
+def to_consumer_group_regular_expression_key(
+    col: Column | str, *, mode: str = "FAILFAST", engine: Literal["jvm", "python"] | None = None
+) -> Column:
     """Encode a struct column as ConsumerGroupRegularExpressionKey.
 
     Parameters
@@ -91,6 +101,8 @@ def to_consumer_group_regular_expression_key(col: Column | str, *, mode: str = "
         Null gives null.
     mode
         `FAILFAST`: a field that cannot be written ends the query, and is named; `PERMISSIVE`: null.
+    engine
+        `jvm` or `python`; by default the JVM where the session has its functions.
 
     Returns
     -------
@@ -107,12 +119,21 @@ def to_consumer_group_regular_expression_key(col: Column | str, *, mode: str = "
     True
     """
     return _functions.to_key(
-        col, _schemas.RECORDS[16], mode=mode, name="to_consumer_group_regular_expression_key"
+        col,
+        _schemas.RECORDS[16],
+        mode=mode,
+        name="to_consumer_group_regular_expression_key",
+        package="kafka_records",
+        engine=engine,
     )
 
 
 def from_consumer_group_regular_expression_value(
-    col: Column | str, *, mode: str = "PERMISSIVE", unknown_tags: bool = False
+    col: Column | str,
+    *,
+    mode: str = "PERMISSIVE",
+    unknown_tags: bool = False,
+    engine: Literal["jvm", "python"] | None = None,
 ) -> Column:
     """Decode a binary column of ConsumerGroupRegularExpressionValue into a struct.
 
@@ -125,6 +146,8 @@ def from_consumer_group_regular_expression_value(
         `PERMISSIVE`: bytes that do not parse give null; `FAILFAST`: they end the query, with field and byte.
     unknown_tags
         Add `unknown_tagged_fields` to every struct, if the message has flexible versions.
+    engine
+        `jvm` or `python`; by default the JVM where the session has its functions.
 
     Returns
     -------
@@ -148,11 +171,17 @@ def from_consumer_group_regular_expression_value(
         mode=mode,
         unknown_tags=unknown_tags,
         name="from_consumer_group_regular_expression_value",
+        package="kafka_records",
+        engine=engine,
     )
 
 
 def to_consumer_group_regular_expression_value(
-    col: Column | str, version: int | Column | str | None = None, *, mode: str = "FAILFAST"
+    col: Column | str,
+    version: int | Column | str | None = None,
+    *,
+    mode: str = "FAILFAST",
+    engine: Literal["jvm", "python"] | None = None,
 ) -> Column:
     """Encode a struct column as ConsumerGroupRegularExpressionValue.
 
@@ -166,6 +195,8 @@ def to_consumer_group_regular_expression_value(
     mode
         `FAILFAST`: a field that cannot be written ends the query, and is named; `PERMISSIVE`: null, which is
         a tombstone where it is written to a topic.
+    engine
+        `jvm` or `python`; by default the JVM where the session has its functions.
 
     Returns
     -------
@@ -182,5 +213,11 @@ def to_consumer_group_regular_expression_value(
     True
     """
     return _functions.to_value(
-        col, _schemas.RECORDS[16], version, mode=mode, name="to_consumer_group_regular_expression_value"
+        col,
+        _schemas.RECORDS[16],
+        version,
+        mode=mode,
+        name="to_consumer_group_regular_expression_value",
+        package="kafka_records",
+        engine=engine,
     )

@@ -8,7 +8,7 @@ Reference: docs/reference/consumer_offsets/consumer_group_target_assignment_memb
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Literal
 
 from kafka_records_engine.spark import functions as _functions
 from pyspark.sql.types import ArrayType, IntegerType, StringType, StructField, StructType
@@ -53,7 +53,11 @@ CONSUMER_GROUP_TARGET_ASSIGNMENT_MEMBER_VALUE: Final = StructType(
 
 
 def from_consumer_group_target_assignment_member_key(
-    col: Column | str, *, mode: str = "PERMISSIVE", unknown_tags: bool = False
+    col: Column | str,
+    *,
+    mode: str = "PERMISSIVE",
+    unknown_tags: bool = False,
+    engine: Literal["jvm", "python"] | None = None,
 ) -> Column:
     """Decode a binary column of ConsumerGroupTargetAssignmentMemberKey into a struct.
 
@@ -66,6 +70,8 @@ def from_consumer_group_target_assignment_member_key(
         `PERMISSIVE`: bytes that do not parse give null; `FAILFAST`: they end the query, with field and byte.
     unknown_tags
         Add `unknown_tagged_fields` to every struct, if the message has flexible versions.
+    engine
+        `jvm` or `python`; by default the JVM where the session has its functions.
 
     Returns
     -------
@@ -88,10 +94,14 @@ def from_consumer_group_target_assignment_member_key(
         mode=mode,
         unknown_tags=unknown_tags,
         name="from_consumer_group_target_assignment_member_key",
+        package="kafka_records",
+        engine=engine,
     )
 
 
-def to_consumer_group_target_assignment_member_key(col: Column | str, *, mode: str = "FAILFAST") -> Column:
+def to_consumer_group_target_assignment_member_key(
+    col: Column | str, *, mode: str = "FAILFAST", engine: Literal["jvm", "python"] | None = None
+) -> Column:
     """Encode a struct column as ConsumerGroupTargetAssignmentMemberKey.
 
     Parameters
@@ -101,6 +111,8 @@ def to_consumer_group_target_assignment_member_key(col: Column | str, *, mode: s
         gives. Null gives null.
     mode
         `FAILFAST`: a field that cannot be written ends the query, and is named; `PERMISSIVE`: null.
+    engine
+        `jvm` or `python`; by default the JVM where the session has its functions.
 
     Returns
     -------
@@ -117,12 +129,21 @@ def to_consumer_group_target_assignment_member_key(col: Column | str, *, mode: s
     True
     """
     return _functions.to_key(
-        col, _schemas.RECORDS[7], mode=mode, name="to_consumer_group_target_assignment_member_key"
+        col,
+        _schemas.RECORDS[7],
+        mode=mode,
+        name="to_consumer_group_target_assignment_member_key",
+        package="kafka_records",
+        engine=engine,
     )
 
 
 def from_consumer_group_target_assignment_member_value(
-    col: Column | str, *, mode: str = "PERMISSIVE", unknown_tags: bool = False
+    col: Column | str,
+    *,
+    mode: str = "PERMISSIVE",
+    unknown_tags: bool = False,
+    engine: Literal["jvm", "python"] | None = None,
 ) -> Column:
     """Decode a binary column of ConsumerGroupTargetAssignmentMemberValue into a struct.
 
@@ -135,6 +156,8 @@ def from_consumer_group_target_assignment_member_value(
         `PERMISSIVE`: bytes that do not parse give null; `FAILFAST`: they end the query, with field and byte.
     unknown_tags
         Add `unknown_tagged_fields` to every struct, if the message has flexible versions.
+    engine
+        `jvm` or `python`; by default the JVM where the session has its functions.
 
     Returns
     -------
@@ -158,11 +181,17 @@ def from_consumer_group_target_assignment_member_value(
         mode=mode,
         unknown_tags=unknown_tags,
         name="from_consumer_group_target_assignment_member_value",
+        package="kafka_records",
+        engine=engine,
     )
 
 
 def to_consumer_group_target_assignment_member_value(
-    col: Column | str, version: int | Column | str | None = None, *, mode: str = "FAILFAST"
+    col: Column | str,
+    version: int | Column | str | None = None,
+    *,
+    mode: str = "FAILFAST",
+    engine: Literal["jvm", "python"] | None = None,
 ) -> Column:
     """Encode a struct column as ConsumerGroupTargetAssignmentMemberValue.
 
@@ -176,6 +205,8 @@ def to_consumer_group_target_assignment_member_value(
     mode
         `FAILFAST`: a field that cannot be written ends the query, and is named; `PERMISSIVE`: null, which is
         a tombstone where it is written to a topic.
+    engine
+        `jvm` or `python`; by default the JVM where the session has its functions.
 
     Returns
     -------
@@ -193,5 +224,11 @@ def to_consumer_group_target_assignment_member_value(
     True
     """
     return _functions.to_value(
-        col, _schemas.RECORDS[7], version, mode=mode, name="to_consumer_group_target_assignment_member_value"
+        col,
+        _schemas.RECORDS[7],
+        version,
+        mode=mode,
+        name="to_consumer_group_target_assignment_member_value",
+        package="kafka_records",
+        engine=engine,
     )

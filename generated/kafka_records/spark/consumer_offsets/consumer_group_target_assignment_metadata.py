@@ -8,7 +8,7 @@ Reference: docs/reference/consumer_offsets/consumer_group_target_assignment_meta
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Literal
 
 from kafka_records_engine.spark import functions as _functions
 from pyspark.sql.types import IntegerType, LongType, StringType, StructField, StructType
@@ -42,7 +42,11 @@ CONSUMER_GROUP_TARGET_ASSIGNMENT_METADATA_VALUE: Final = StructType(
 
 
 def from_consumer_group_target_assignment_metadata_key(
-    col: Column | str, *, mode: str = "PERMISSIVE", unknown_tags: bool = False
+    col: Column | str,
+    *,
+    mode: str = "PERMISSIVE",
+    unknown_tags: bool = False,
+    engine: Literal["jvm", "python"] | None = None,
 ) -> Column:
     """Decode a binary column of ConsumerGroupTargetAssignmentMetadataKey into a struct.
 
@@ -55,6 +59,8 @@ def from_consumer_group_target_assignment_metadata_key(
         `PERMISSIVE`: bytes that do not parse give null; `FAILFAST`: they end the query, with field and byte.
     unknown_tags
         Add `unknown_tagged_fields` to every struct, if the message has flexible versions.
+    engine
+        `jvm` or `python`; by default the JVM where the session has its functions.
 
     Returns
     -------
@@ -76,10 +82,14 @@ def from_consumer_group_target_assignment_metadata_key(
         mode=mode,
         unknown_tags=unknown_tags,
         name="from_consumer_group_target_assignment_metadata_key",
+        package="kafka_records",
+        engine=engine,
     )
 
 
-def to_consumer_group_target_assignment_metadata_key(col: Column | str, *, mode: str = "FAILFAST") -> Column:
+def to_consumer_group_target_assignment_metadata_key(
+    col: Column | str, *, mode: str = "FAILFAST", engine: Literal["jvm", "python"] | None = None
+) -> Column:
     """Encode a struct column as ConsumerGroupTargetAssignmentMetadataKey.
 
     Parameters
@@ -89,6 +99,8 @@ def to_consumer_group_target_assignment_metadata_key(col: Column | str, *, mode:
         `from_consumer_group_target_assignment_metadata_key` gives. Null gives null.
     mode
         `FAILFAST`: a field that cannot be written ends the query, and is named; `PERMISSIVE`: null.
+    engine
+        `jvm` or `python`; by default the JVM where the session has its functions.
 
     Returns
     -------
@@ -105,12 +117,21 @@ def to_consumer_group_target_assignment_metadata_key(col: Column | str, *, mode:
     True
     """
     return _functions.to_key(
-        col, _schemas.RECORDS[6], mode=mode, name="to_consumer_group_target_assignment_metadata_key"
+        col,
+        _schemas.RECORDS[6],
+        mode=mode,
+        name="to_consumer_group_target_assignment_metadata_key",
+        package="kafka_records",
+        engine=engine,
     )
 
 
 def from_consumer_group_target_assignment_metadata_value(
-    col: Column | str, *, mode: str = "PERMISSIVE", unknown_tags: bool = False
+    col: Column | str,
+    *,
+    mode: str = "PERMISSIVE",
+    unknown_tags: bool = False,
+    engine: Literal["jvm", "python"] | None = None,
 ) -> Column:
     """Decode a binary column of ConsumerGroupTargetAssignmentMetadataValue into a struct.
 
@@ -123,6 +144,8 @@ def from_consumer_group_target_assignment_metadata_value(
         `PERMISSIVE`: bytes that do not parse give null; `FAILFAST`: they end the query, with field and byte.
     unknown_tags
         Add `unknown_tagged_fields` to every struct, if the message has flexible versions.
+    engine
+        `jvm` or `python`; by default the JVM where the session has its functions.
 
     Returns
     -------
@@ -145,11 +168,17 @@ def from_consumer_group_target_assignment_metadata_value(
         mode=mode,
         unknown_tags=unknown_tags,
         name="from_consumer_group_target_assignment_metadata_value",
+        package="kafka_records",
+        engine=engine,
     )
 
 
 def to_consumer_group_target_assignment_metadata_value(
-    col: Column | str, version: int | Column | str | None = None, *, mode: str = "FAILFAST"
+    col: Column | str,
+    version: int | Column | str | None = None,
+    *,
+    mode: str = "FAILFAST",
+    engine: Literal["jvm", "python"] | None = None,
 ) -> Column:
     """Encode a struct column as ConsumerGroupTargetAssignmentMetadataValue.
 
@@ -163,6 +192,8 @@ def to_consumer_group_target_assignment_metadata_value(
     mode
         `FAILFAST`: a field that cannot be written ends the query, and is named; `PERMISSIVE`: null, which is
         a tombstone where it is written to a topic.
+    engine
+        `jvm` or `python`; by default the JVM where the session has its functions.
 
     Returns
     -------
@@ -185,4 +216,6 @@ def to_consumer_group_target_assignment_metadata_value(
         version,
         mode=mode,
         name="to_consumer_group_target_assignment_metadata_value",
+        package="kafka_records",
+        engine=engine,
     )

@@ -7,7 +7,7 @@ Reference: docs/reference/consumer_offsets/group_metadata.md"""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Literal
 
 from kafka_records_engine.spark import functions as _functions
 from pyspark.sql.types import (
@@ -69,7 +69,11 @@ GROUP_METADATA_VALUE: Final = StructType(
 
 
 def from_group_metadata_key(
-    col: Column | str, *, mode: str = "PERMISSIVE", unknown_tags: bool = False
+    col: Column | str,
+    *,
+    mode: str = "PERMISSIVE",
+    unknown_tags: bool = False,
+    engine: Literal["jvm", "python"] | None = None,
 ) -> Column:
     """Decode a binary column of GroupMetadataKey into a struct.
 
@@ -82,6 +86,8 @@ def from_group_metadata_key(
         `PERMISSIVE`: bytes that do not parse give null; `FAILFAST`: they end the query, with field and byte.
     unknown_tags
         Add `unknown_tagged_fields` to every struct, if the message has flexible versions.
+    engine
+        `jvm` or `python`; by default the JVM where the session has its functions.
 
     Returns
     -------
@@ -98,11 +104,19 @@ def from_group_metadata_key(
     'group'
     """
     return _functions.from_key(
-        col, _schemas.RECORDS[2], mode=mode, unknown_tags=unknown_tags, name="from_group_metadata_key"
+        col,
+        _schemas.RECORDS[2],
+        mode=mode,
+        unknown_tags=unknown_tags,
+        name="from_group_metadata_key",
+        package="kafka_records",
+        engine=engine,
     )
 
 
-def to_group_metadata_key(col: Column | str, *, mode: str = "FAILFAST") -> Column:
+def to_group_metadata_key(
+    col: Column | str, *, mode: str = "FAILFAST", engine: Literal["jvm", "python"] | None = None
+) -> Column:
     """Encode a struct column as GroupMetadataKey.
 
     Parameters
@@ -111,6 +125,8 @@ def to_group_metadata_key(col: Column | str, *, mode: str = "FAILFAST") -> Colum
         Struct column, or its name, with the fields that `from_group_metadata_key` gives. Null gives null.
     mode
         `FAILFAST`: a field that cannot be written ends the query, and is named; `PERMISSIVE`: null.
+    engine
+        `jvm` or `python`; by default the JVM where the session has its functions.
 
     Returns
     -------
@@ -126,11 +142,22 @@ def to_group_metadata_key(col: Column | str, *, mode: str = "FAILFAST") -> Colum
     >>> df.select(again == df["data"]).first()[0]
     True
     """
-    return _functions.to_key(col, _schemas.RECORDS[2], mode=mode, name="to_group_metadata_key")
+    return _functions.to_key(
+        col,
+        _schemas.RECORDS[2],
+        mode=mode,
+        name="to_group_metadata_key",
+        package="kafka_records",
+        engine=engine,
+    )
 
 
 def from_group_metadata_value(
-    col: Column | str, *, mode: str = "PERMISSIVE", unknown_tags: bool = False
+    col: Column | str,
+    *,
+    mode: str = "PERMISSIVE",
+    unknown_tags: bool = False,
+    engine: Literal["jvm", "python"] | None = None,
 ) -> Column:
     """Decode a binary column of GroupMetadataValue into a struct.
 
@@ -143,6 +170,8 @@ def from_group_metadata_value(
         `PERMISSIVE`: bytes that do not parse give null; `FAILFAST`: they end the query, with field and byte.
     unknown_tags
         Add `unknown_tagged_fields` to every struct, if the message has flexible versions.
+    engine
+        `jvm` or `python`; by default the JVM where the session has its functions.
 
     Returns
     -------
@@ -175,12 +204,22 @@ def from_group_metadata_value(
     'protocol_type'
     """
     return _functions.from_value(
-        col, _schemas.RECORDS[2], mode=mode, unknown_tags=unknown_tags, name="from_group_metadata_value"
+        col,
+        _schemas.RECORDS[2],
+        mode=mode,
+        unknown_tags=unknown_tags,
+        name="from_group_metadata_value",
+        package="kafka_records",
+        engine=engine,
     )
 
 
 def to_group_metadata_value(
-    col: Column | str, version: int | Column | str | None = None, *, mode: str = "FAILFAST"
+    col: Column | str,
+    version: int | Column | str | None = None,
+    *,
+    mode: str = "FAILFAST",
+    engine: Literal["jvm", "python"] | None = None,
 ) -> Column:
     """Encode a struct column as GroupMetadataValue.
 
@@ -193,6 +232,8 @@ def to_group_metadata_value(
     mode
         `FAILFAST`: a field that cannot be written ends the query, and is named; `PERMISSIVE`: null, which is
         a tombstone where it is written to a topic.
+    engine
+        `jvm` or `python`; by default the JVM where the session has its functions.
 
     Returns
     -------
@@ -211,4 +252,12 @@ def to_group_metadata_value(
     >>> df.select(again == df["data"]).first()[0]
     True
     """
-    return _functions.to_value(col, _schemas.RECORDS[2], version, mode=mode, name="to_group_metadata_value")
+    return _functions.to_value(
+        col,
+        _schemas.RECORDS[2],
+        version,
+        mode=mode,
+        name="to_group_metadata_value",
+        package="kafka_records",
+        engine=engine,
+    )

@@ -7,7 +7,7 @@ Reference: docs/reference/consumer_offsets/legacy_offset_commit.md"""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Literal
 
 from kafka_records_engine.spark import functions as _functions
 from pyspark.sql.types import IntegerType, LongType, StringType, StructField, StructType
@@ -46,7 +46,11 @@ LEGACY_OFFSET_COMMIT_VALUE: Final = StructType(
 
 
 def from_legacy_offset_commit_key(
-    col: Column | str, *, mode: str = "PERMISSIVE", unknown_tags: bool = False
+    col: Column | str,
+    *,
+    mode: str = "PERMISSIVE",
+    unknown_tags: bool = False,
+    engine: Literal["jvm", "python"] | None = None,
 ) -> Column:
     """Decode a binary column of LegacyOffsetCommitKey into a struct.
 
@@ -59,6 +63,8 @@ def from_legacy_offset_commit_key(
         `PERMISSIVE`: bytes that do not parse give null; `FAILFAST`: they end the query, with field and byte.
     unknown_tags
         Add `unknown_tagged_fields` to every struct, if the message has flexible versions.
+    engine
+        `jvm` or `python`; by default the JVM where the session has its functions.
 
     Returns
     -------
@@ -77,11 +83,19 @@ def from_legacy_offset_commit_key(
     'group'
     """
     return _functions.from_key(
-        col, _schemas.RECORDS[0], mode=mode, unknown_tags=unknown_tags, name="from_legacy_offset_commit_key"
+        col,
+        _schemas.RECORDS[0],
+        mode=mode,
+        unknown_tags=unknown_tags,
+        name="from_legacy_offset_commit_key",
+        package="kafka_records",
+        engine=engine,
     )
 
 
-def to_legacy_offset_commit_key(col: Column | str, *, mode: str = "FAILFAST") -> Column:
+def to_legacy_offset_commit_key(
+    col: Column | str, *, mode: str = "FAILFAST", engine: Literal["jvm", "python"] | None = None
+) -> Column:
     """Encode a struct column as LegacyOffsetCommitKey.
 
     Parameters
@@ -91,6 +105,8 @@ def to_legacy_offset_commit_key(col: Column | str, *, mode: str = "FAILFAST") ->
         null.
     mode
         `FAILFAST`: a field that cannot be written ends the query, and is named; `PERMISSIVE`: null.
+    engine
+        `jvm` or `python`; by default the JVM where the session has its functions.
 
     Returns
     -------
@@ -106,11 +122,22 @@ def to_legacy_offset_commit_key(col: Column | str, *, mode: str = "FAILFAST") ->
     >>> df.select(again == df["data"]).first()[0]
     True
     """
-    return _functions.to_key(col, _schemas.RECORDS[0], mode=mode, name="to_legacy_offset_commit_key")
+    return _functions.to_key(
+        col,
+        _schemas.RECORDS[0],
+        mode=mode,
+        name="to_legacy_offset_commit_key",
+        package="kafka_records",
+        engine=engine,
+    )
 
 
 def from_legacy_offset_commit_value(
-    col: Column | str, *, mode: str = "PERMISSIVE", unknown_tags: bool = False
+    col: Column | str,
+    *,
+    mode: str = "PERMISSIVE",
+    unknown_tags: bool = False,
+    engine: Literal["jvm", "python"] | None = None,
 ) -> Column:
     """Decode a binary column of LegacyOffsetCommitValue into a struct.
 
@@ -123,6 +150,8 @@ def from_legacy_offset_commit_value(
         `PERMISSIVE`: bytes that do not parse give null; `FAILFAST`: they end the query, with field and byte.
     unknown_tags
         Add `unknown_tagged_fields` to every struct, if the message has flexible versions.
+    engine
+        `jvm` or `python`; by default the JVM where the session has its functions.
 
     Returns
     -------
@@ -141,12 +170,22 @@ def from_legacy_offset_commit_value(
     0
     """
     return _functions.from_value(
-        col, _schemas.RECORDS[0], mode=mode, unknown_tags=unknown_tags, name="from_legacy_offset_commit_value"
+        col,
+        _schemas.RECORDS[0],
+        mode=mode,
+        unknown_tags=unknown_tags,
+        name="from_legacy_offset_commit_value",
+        package="kafka_records",
+        engine=engine,
     )
 
 
 def to_legacy_offset_commit_value(
-    col: Column | str, version: int | Column | str | None = None, *, mode: str = "FAILFAST"
+    col: Column | str,
+    version: int | Column | str | None = None,
+    *,
+    mode: str = "FAILFAST",
+    engine: Literal["jvm", "python"] | None = None,
 ) -> Column:
     """Encode a struct column as LegacyOffsetCommitValue.
 
@@ -160,6 +199,8 @@ def to_legacy_offset_commit_value(
     mode
         `FAILFAST`: a field that cannot be written ends the query, and is named; `PERMISSIVE`: null, which is
         a tombstone where it is written to a topic.
+    engine
+        `jvm` or `python`; by default the JVM where the session has its functions.
 
     Returns
     -------
@@ -176,5 +217,11 @@ def to_legacy_offset_commit_value(
     True
     """
     return _functions.to_value(
-        col, _schemas.RECORDS[0], version, mode=mode, name="to_legacy_offset_commit_value"
+        col,
+        _schemas.RECORDS[0],
+        version,
+        mode=mode,
+        name="to_legacy_offset_commit_value",
+        package="kafka_records",
+        engine=engine,
     )

@@ -7,7 +7,7 @@ Reference: docs/reference/consumer_offsets/offset_commit.md"""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Literal
 
 from kafka_records_engine.spark import functions as _functions
 from pyspark.sql.types import IntegerType, LongType, StringType, StructField, StructType
@@ -49,7 +49,11 @@ OFFSET_COMMIT_VALUE: Final = StructType(
 
 
 def from_offset_commit_key(
-    col: Column | str, *, mode: str = "PERMISSIVE", unknown_tags: bool = False
+    col: Column | str,
+    *,
+    mode: str = "PERMISSIVE",
+    unknown_tags: bool = False,
+    engine: Literal["jvm", "python"] | None = None,
 ) -> Column:
     """Decode a binary column of OffsetCommitKey into a struct.
 
@@ -62,6 +66,8 @@ def from_offset_commit_key(
         `PERMISSIVE`: bytes that do not parse give null; `FAILFAST`: they end the query, with field and byte.
     unknown_tags
         Add `unknown_tagged_fields` to every struct, if the message has flexible versions.
+    engine
+        `jvm` or `python`; by default the JVM where the session has its functions.
 
     Returns
     -------
@@ -80,11 +86,19 @@ def from_offset_commit_key(
     'group'
     """
     return _functions.from_key(
-        col, _schemas.RECORDS[1], mode=mode, unknown_tags=unknown_tags, name="from_offset_commit_key"
+        col,
+        _schemas.RECORDS[1],
+        mode=mode,
+        unknown_tags=unknown_tags,
+        name="from_offset_commit_key",
+        package="kafka_records",
+        engine=engine,
     )
 
 
-def to_offset_commit_key(col: Column | str, *, mode: str = "FAILFAST") -> Column:
+def to_offset_commit_key(
+    col: Column | str, *, mode: str = "FAILFAST", engine: Literal["jvm", "python"] | None = None
+) -> Column:
     """Encode a struct column as OffsetCommitKey.
 
     Parameters
@@ -93,6 +107,8 @@ def to_offset_commit_key(col: Column | str, *, mode: str = "FAILFAST") -> Column
         Struct column, or its name, with the fields that `from_offset_commit_key` gives. Null gives null.
     mode
         `FAILFAST`: a field that cannot be written ends the query, and is named; `PERMISSIVE`: null.
+    engine
+        `jvm` or `python`; by default the JVM where the session has its functions.
 
     Returns
     -------
@@ -108,11 +124,22 @@ def to_offset_commit_key(col: Column | str, *, mode: str = "FAILFAST") -> Column
     >>> df.select(again == df["data"]).first()[0]
     True
     """
-    return _functions.to_key(col, _schemas.RECORDS[1], mode=mode, name="to_offset_commit_key")
+    return _functions.to_key(
+        col,
+        _schemas.RECORDS[1],
+        mode=mode,
+        name="to_offset_commit_key",
+        package="kafka_records",
+        engine=engine,
+    )
 
 
 def from_offset_commit_value(
-    col: Column | str, *, mode: str = "PERMISSIVE", unknown_tags: bool = False
+    col: Column | str,
+    *,
+    mode: str = "PERMISSIVE",
+    unknown_tags: bool = False,
+    engine: Literal["jvm", "python"] | None = None,
 ) -> Column:
     """Decode a binary column of OffsetCommitValue into a struct.
 
@@ -125,6 +152,8 @@ def from_offset_commit_value(
         `PERMISSIVE`: bytes that do not parse give null; `FAILFAST`: they end the query, with field and byte.
     unknown_tags
         Add `unknown_tagged_fields` to every struct, if the message has flexible versions.
+    engine
+        `jvm` or `python`; by default the JVM where the session has its functions.
 
     Returns
     -------
@@ -146,12 +175,22 @@ def from_offset_commit_value(
     0
     """
     return _functions.from_value(
-        col, _schemas.RECORDS[1], mode=mode, unknown_tags=unknown_tags, name="from_offset_commit_value"
+        col,
+        _schemas.RECORDS[1],
+        mode=mode,
+        unknown_tags=unknown_tags,
+        name="from_offset_commit_value",
+        package="kafka_records",
+        engine=engine,
     )
 
 
 def to_offset_commit_value(
-    col: Column | str, version: int | Column | str | None = None, *, mode: str = "FAILFAST"
+    col: Column | str,
+    version: int | Column | str | None = None,
+    *,
+    mode: str = "FAILFAST",
+    engine: Literal["jvm", "python"] | None = None,
 ) -> Column:
     """Encode a struct column as OffsetCommitValue.
 
@@ -164,6 +203,8 @@ def to_offset_commit_value(
     mode
         `FAILFAST`: a field that cannot be written ends the query, and is named; `PERMISSIVE`: null, which is
         a tombstone where it is written to a topic.
+    engine
+        `jvm` or `python`; by default the JVM where the session has its functions.
 
     Returns
     -------
@@ -179,4 +220,12 @@ def to_offset_commit_value(
     >>> df.select(again == df["data"]).first()[0]
     True
     """
-    return _functions.to_value(col, _schemas.RECORDS[1], version, mode=mode, name="to_offset_commit_value")
+    return _functions.to_value(
+        col,
+        _schemas.RECORDS[1],
+        version,
+        mode=mode,
+        name="to_offset_commit_value",
+        package="kafka_records",
+        engine=engine,
+    )

@@ -8,7 +8,7 @@ Reference: docs/reference/consumer_offsets/share_group_member_metadata.md"""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Literal
 
 from kafka_records_engine.spark import functions as _functions
 from pyspark.sql.types import ArrayType, StringType, StructField, StructType
@@ -44,7 +44,11 @@ SHARE_GROUP_MEMBER_METADATA_VALUE: Final = StructType(
 
 
 def from_share_group_member_metadata_key(
-    col: Column | str, *, mode: str = "PERMISSIVE", unknown_tags: bool = False
+    col: Column | str,
+    *,
+    mode: str = "PERMISSIVE",
+    unknown_tags: bool = False,
+    engine: Literal["jvm", "python"] | None = None,
 ) -> Column:
     """Decode a binary column of ShareGroupMemberMetadataKey into a struct.
 
@@ -57,6 +61,8 @@ def from_share_group_member_metadata_key(
         `PERMISSIVE`: bytes that do not parse give null; `FAILFAST`: they end the query, with field and byte.
     unknown_tags
         Add `unknown_tagged_fields` to every struct, if the message has flexible versions.
+    engine
+        `jvm` or `python`; by default the JVM where the session has its functions.
 
     Returns
     -------
@@ -79,10 +85,14 @@ def from_share_group_member_metadata_key(
         mode=mode,
         unknown_tags=unknown_tags,
         name="from_share_group_member_metadata_key",
+        package="kafka_records",
+        engine=engine,
     )
 
 
-def to_share_group_member_metadata_key(col: Column | str, *, mode: str = "FAILFAST") -> Column:
+def to_share_group_member_metadata_key(
+    col: Column | str, *, mode: str = "FAILFAST", engine: Literal["jvm", "python"] | None = None
+) -> Column:
     """Encode a struct column as ShareGroupMemberMetadataKey.
 
     Parameters
@@ -92,6 +102,8 @@ def to_share_group_member_metadata_key(col: Column | str, *, mode: str = "FAILFA
         gives null.
     mode
         `FAILFAST`: a field that cannot be written ends the query, and is named; `PERMISSIVE`: null.
+    engine
+        `jvm` or `python`; by default the JVM where the session has its functions.
 
     Returns
     -------
@@ -107,11 +119,22 @@ def to_share_group_member_metadata_key(col: Column | str, *, mode: str = "FAILFA
     >>> df.select(again == df["data"]).first()[0]
     True
     """
-    return _functions.to_key(col, _schemas.RECORDS[10], mode=mode, name="to_share_group_member_metadata_key")
+    return _functions.to_key(
+        col,
+        _schemas.RECORDS[10],
+        mode=mode,
+        name="to_share_group_member_metadata_key",
+        package="kafka_records",
+        engine=engine,
+    )
 
 
 def from_share_group_member_metadata_value(
-    col: Column | str, *, mode: str = "PERMISSIVE", unknown_tags: bool = False
+    col: Column | str,
+    *,
+    mode: str = "PERMISSIVE",
+    unknown_tags: bool = False,
+    engine: Literal["jvm", "python"] | None = None,
 ) -> Column:
     """Decode a binary column of ShareGroupMemberMetadataValue into a struct.
 
@@ -124,6 +147,8 @@ def from_share_group_member_metadata_value(
         `PERMISSIVE`: bytes that do not parse give null; `FAILFAST`: they end the query, with field and byte.
     unknown_tags
         Add `unknown_tagged_fields` to every struct, if the message has flexible versions.
+    engine
+        `jvm` or `python`; by default the JVM where the session has its functions.
 
     Returns
     -------
@@ -148,11 +173,17 @@ def from_share_group_member_metadata_value(
         mode=mode,
         unknown_tags=unknown_tags,
         name="from_share_group_member_metadata_value",
+        package="kafka_records",
+        engine=engine,
     )
 
 
 def to_share_group_member_metadata_value(
-    col: Column | str, version: int | Column | str | None = None, *, mode: str = "FAILFAST"
+    col: Column | str,
+    version: int | Column | str | None = None,
+    *,
+    mode: str = "FAILFAST",
+    engine: Literal["jvm", "python"] | None = None,
 ) -> Column:
     """Encode a struct column as ShareGroupMemberMetadataValue.
 
@@ -166,6 +197,8 @@ def to_share_group_member_metadata_value(
     mode
         `FAILFAST`: a field that cannot be written ends the query, and is named; `PERMISSIVE`: null, which is
         a tombstone where it is written to a topic.
+    engine
+        `jvm` or `python`; by default the JVM where the session has its functions.
 
     Returns
     -------
@@ -182,5 +215,11 @@ def to_share_group_member_metadata_value(
     True
     """
     return _functions.to_value(
-        col, _schemas.RECORDS[10], version, mode=mode, name="to_share_group_member_metadata_value"
+        col,
+        _schemas.RECORDS[10],
+        version,
+        mode=mode,
+        name="to_share_group_member_metadata_value",
+        package="kafka_records",
+        engine=engine,
     )

@@ -7,7 +7,7 @@ Reference: docs/reference/consumer_offsets/share_group_metadata.md"""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Literal
 
 from kafka_records_engine.spark import functions as _functions
 from pyspark.sql.types import IntegerType, LongType, StringType, StructField, StructType
@@ -36,7 +36,11 @@ SHARE_GROUP_METADATA_VALUE: Final = StructType(
 
 
 def from_share_group_metadata_key(
-    col: Column | str, *, mode: str = "PERMISSIVE", unknown_tags: bool = False
+    col: Column | str,
+    *,
+    mode: str = "PERMISSIVE",
+    unknown_tags: bool = False,
+    engine: Literal["jvm", "python"] | None = None,
 ) -> Column:
     """Decode a binary column of ShareGroupMetadataKey into a struct.
 
@@ -49,6 +53,8 @@ def from_share_group_metadata_key(
         `PERMISSIVE`: bytes that do not parse give null; `FAILFAST`: they end the query, with field and byte.
     unknown_tags
         Add `unknown_tagged_fields` to every struct, if the message has flexible versions.
+    engine
+        `jvm` or `python`; by default the JVM where the session has its functions.
 
     Returns
     -------
@@ -65,11 +71,19 @@ def from_share_group_metadata_key(
     'group_id'
     """
     return _functions.from_key(
-        col, _schemas.RECORDS[11], mode=mode, unknown_tags=unknown_tags, name="from_share_group_metadata_key"
+        col,
+        _schemas.RECORDS[11],
+        mode=mode,
+        unknown_tags=unknown_tags,
+        name="from_share_group_metadata_key",
+        package="kafka_records",
+        engine=engine,
     )
 
 
-def to_share_group_metadata_key(col: Column | str, *, mode: str = "FAILFAST") -> Column:
+def to_share_group_metadata_key(
+    col: Column | str, *, mode: str = "FAILFAST", engine: Literal["jvm", "python"] | None = None
+) -> Column:
     """Encode a struct column as ShareGroupMetadataKey.
 
     Parameters
@@ -79,6 +93,8 @@ def to_share_group_metadata_key(col: Column | str, *, mode: str = "FAILFAST") ->
         null.
     mode
         `FAILFAST`: a field that cannot be written ends the query, and is named; `PERMISSIVE`: null.
+    engine
+        `jvm` or `python`; by default the JVM where the session has its functions.
 
     Returns
     -------
@@ -94,11 +110,22 @@ def to_share_group_metadata_key(col: Column | str, *, mode: str = "FAILFAST") ->
     >>> df.select(again == df["data"]).first()[0]
     True
     """
-    return _functions.to_key(col, _schemas.RECORDS[11], mode=mode, name="to_share_group_metadata_key")
+    return _functions.to_key(
+        col,
+        _schemas.RECORDS[11],
+        mode=mode,
+        name="to_share_group_metadata_key",
+        package="kafka_records",
+        engine=engine,
+    )
 
 
 def from_share_group_metadata_value(
-    col: Column | str, *, mode: str = "PERMISSIVE", unknown_tags: bool = False
+    col: Column | str,
+    *,
+    mode: str = "PERMISSIVE",
+    unknown_tags: bool = False,
+    engine: Literal["jvm", "python"] | None = None,
 ) -> Column:
     """Decode a binary column of ShareGroupMetadataValue into a struct.
 
@@ -111,6 +138,8 @@ def from_share_group_metadata_value(
         `PERMISSIVE`: bytes that do not parse give null; `FAILFAST`: they end the query, with field and byte.
     unknown_tags
         Add `unknown_tagged_fields` to every struct, if the message has flexible versions.
+    engine
+        `jvm` or `python`; by default the JVM where the session has its functions.
 
     Returns
     -------
@@ -133,11 +162,17 @@ def from_share_group_metadata_value(
         mode=mode,
         unknown_tags=unknown_tags,
         name="from_share_group_metadata_value",
+        package="kafka_records",
+        engine=engine,
     )
 
 
 def to_share_group_metadata_value(
-    col: Column | str, version: int | Column | str | None = None, *, mode: str = "FAILFAST"
+    col: Column | str,
+    version: int | Column | str | None = None,
+    *,
+    mode: str = "FAILFAST",
+    engine: Literal["jvm", "python"] | None = None,
 ) -> Column:
     """Encode a struct column as ShareGroupMetadataValue.
 
@@ -151,6 +186,8 @@ def to_share_group_metadata_value(
     mode
         `FAILFAST`: a field that cannot be written ends the query, and is named; `PERMISSIVE`: null, which is
         a tombstone where it is written to a topic.
+    engine
+        `jvm` or `python`; by default the JVM where the session has its functions.
 
     Returns
     -------
@@ -167,5 +204,11 @@ def to_share_group_metadata_value(
     True
     """
     return _functions.to_value(
-        col, _schemas.RECORDS[11], version, mode=mode, name="to_share_group_metadata_value"
+        col,
+        _schemas.RECORDS[11],
+        version,
+        mode=mode,
+        name="to_share_group_metadata_value",
+        package="kafka_records",
+        engine=engine,
     )

@@ -8,7 +8,7 @@ Reference: docs/reference/consumer_offsets/share_group_target_assignment_metadat
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Literal
 
 from kafka_records_engine.spark import functions as _functions
 from pyspark.sql.types import IntegerType, LongType, StringType, StructField, StructType
@@ -40,7 +40,11 @@ SHARE_GROUP_TARGET_ASSIGNMENT_METADATA_VALUE: Final = StructType(
 
 
 def from_share_group_target_assignment_metadata_key(
-    col: Column | str, *, mode: str = "PERMISSIVE", unknown_tags: bool = False
+    col: Column | str,
+    *,
+    mode: str = "PERMISSIVE",
+    unknown_tags: bool = False,
+    engine: Literal["jvm", "python"] | None = None,
 ) -> Column:
     """Decode a binary column of ShareGroupTargetAssignmentMetadataKey into a struct.
 
@@ -53,6 +57,8 @@ def from_share_group_target_assignment_metadata_key(
         `PERMISSIVE`: bytes that do not parse give null; `FAILFAST`: they end the query, with field and byte.
     unknown_tags
         Add `unknown_tagged_fields` to every struct, if the message has flexible versions.
+    engine
+        `jvm` or `python`; by default the JVM where the session has its functions.
 
     Returns
     -------
@@ -74,10 +80,14 @@ def from_share_group_target_assignment_metadata_key(
         mode=mode,
         unknown_tags=unknown_tags,
         name="from_share_group_target_assignment_metadata_key",
+        package="kafka_records",
+        engine=engine,
     )
 
 
-def to_share_group_target_assignment_metadata_key(col: Column | str, *, mode: str = "FAILFAST") -> Column:
+def to_share_group_target_assignment_metadata_key(
+    col: Column | str, *, mode: str = "FAILFAST", engine: Literal["jvm", "python"] | None = None
+) -> Column:
     """Encode a struct column as ShareGroupTargetAssignmentMetadataKey.
 
     Parameters
@@ -87,6 +97,8 @@ def to_share_group_target_assignment_metadata_key(col: Column | str, *, mode: st
         gives. Null gives null.
     mode
         `FAILFAST`: a field that cannot be written ends the query, and is named; `PERMISSIVE`: null.
+    engine
+        `jvm` or `python`; by default the JVM where the session has its functions.
 
     Returns
     -------
@@ -103,12 +115,21 @@ def to_share_group_target_assignment_metadata_key(col: Column | str, *, mode: st
     True
     """
     return _functions.to_key(
-        col, _schemas.RECORDS[12], mode=mode, name="to_share_group_target_assignment_metadata_key"
+        col,
+        _schemas.RECORDS[12],
+        mode=mode,
+        name="to_share_group_target_assignment_metadata_key",
+        package="kafka_records",
+        engine=engine,
     )
 
 
 def from_share_group_target_assignment_metadata_value(
-    col: Column | str, *, mode: str = "PERMISSIVE", unknown_tags: bool = False
+    col: Column | str,
+    *,
+    mode: str = "PERMISSIVE",
+    unknown_tags: bool = False,
+    engine: Literal["jvm", "python"] | None = None,
 ) -> Column:
     """Decode a binary column of ShareGroupTargetAssignmentMetadataValue into a struct.
 
@@ -121,6 +142,8 @@ def from_share_group_target_assignment_metadata_value(
         `PERMISSIVE`: bytes that do not parse give null; `FAILFAST`: they end the query, with field and byte.
     unknown_tags
         Add `unknown_tagged_fields` to every struct, if the message has flexible versions.
+    engine
+        `jvm` or `python`; by default the JVM where the session has its functions.
 
     Returns
     -------
@@ -143,11 +166,17 @@ def from_share_group_target_assignment_metadata_value(
         mode=mode,
         unknown_tags=unknown_tags,
         name="from_share_group_target_assignment_metadata_value",
+        package="kafka_records",
+        engine=engine,
     )
 
 
 def to_share_group_target_assignment_metadata_value(
-    col: Column | str, version: int | Column | str | None = None, *, mode: str = "FAILFAST"
+    col: Column | str,
+    version: int | Column | str | None = None,
+    *,
+    mode: str = "FAILFAST",
+    engine: Literal["jvm", "python"] | None = None,
 ) -> Column:
     """Encode a struct column as ShareGroupTargetAssignmentMetadataValue.
 
@@ -161,6 +190,8 @@ def to_share_group_target_assignment_metadata_value(
     mode
         `FAILFAST`: a field that cannot be written ends the query, and is named; `PERMISSIVE`: null, which is
         a tombstone where it is written to a topic.
+    engine
+        `jvm` or `python`; by default the JVM where the session has its functions.
 
     Returns
     -------
@@ -178,5 +209,11 @@ def to_share_group_target_assignment_metadata_value(
     True
     """
     return _functions.to_value(
-        col, _schemas.RECORDS[12], version, mode=mode, name="to_share_group_target_assignment_metadata_value"
+        col,
+        _schemas.RECORDS[12],
+        version,
+        mode=mode,
+        name="to_share_group_target_assignment_metadata_value",
+        package="kafka_records",
+        engine=engine,
     )

@@ -8,7 +8,7 @@ Reference: docs/reference/consumer_offsets/streams_group_current_member_assignme
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Literal
 
 from kafka_records_engine.spark import functions as _functions
 from pyspark.sql.types import ArrayType, ByteType, IntegerType, StringType, StructField, StructType
@@ -127,7 +127,11 @@ STREAMS_GROUP_CURRENT_MEMBER_ASSIGNMENT_VALUE: Final = StructType(
 
 
 def from_streams_group_current_member_assignment_key(
-    col: Column | str, *, mode: str = "PERMISSIVE", unknown_tags: bool = False
+    col: Column | str,
+    *,
+    mode: str = "PERMISSIVE",
+    unknown_tags: bool = False,
+    engine: Literal["jvm", "python"] | None = None,
 ) -> Column:
     """Decode a binary column of StreamsGroupCurrentMemberAssignmentKey into a struct.
 
@@ -140,6 +144,8 @@ def from_streams_group_current_member_assignment_key(
         `PERMISSIVE`: bytes that do not parse give null; `FAILFAST`: they end the query, with field and byte.
     unknown_tags
         Add `unknown_tagged_fields` to every struct, if the message has flexible versions.
+    engine
+        `jvm` or `python`; by default the JVM where the session has its functions.
 
     Returns
     -------
@@ -162,10 +168,14 @@ def from_streams_group_current_member_assignment_key(
         mode=mode,
         unknown_tags=unknown_tags,
         name="from_streams_group_current_member_assignment_key",
+        package="kafka_records",
+        engine=engine,
     )
 
 
-def to_streams_group_current_member_assignment_key(col: Column | str, *, mode: str = "FAILFAST") -> Column:
+def to_streams_group_current_member_assignment_key(
+    col: Column | str, *, mode: str = "FAILFAST", engine: Literal["jvm", "python"] | None = None
+) -> Column:
     """Encode a struct column as StreamsGroupCurrentMemberAssignmentKey.
 
     Parameters
@@ -175,6 +185,8 @@ def to_streams_group_current_member_assignment_key(col: Column | str, *, mode: s
         gives. Null gives null.
     mode
         `FAILFAST`: a field that cannot be written ends the query, and is named; `PERMISSIVE`: null.
+    engine
+        `jvm` or `python`; by default the JVM where the session has its functions.
 
     Returns
     -------
@@ -191,12 +203,21 @@ def to_streams_group_current_member_assignment_key(col: Column | str, *, mode: s
     True
     """
     return _functions.to_key(
-        col, _schemas.RECORDS[22], mode=mode, name="to_streams_group_current_member_assignment_key"
+        col,
+        _schemas.RECORDS[22],
+        mode=mode,
+        name="to_streams_group_current_member_assignment_key",
+        package="kafka_records",
+        engine=engine,
     )
 
 
 def from_streams_group_current_member_assignment_value(
-    col: Column | str, *, mode: str = "PERMISSIVE", unknown_tags: bool = False
+    col: Column | str,
+    *,
+    mode: str = "PERMISSIVE",
+    unknown_tags: bool = False,
+    engine: Literal["jvm", "python"] | None = None,
 ) -> Column:
     """Decode a binary column of StreamsGroupCurrentMemberAssignmentValue into a struct.
 
@@ -209,6 +230,8 @@ def from_streams_group_current_member_assignment_value(
         `PERMISSIVE`: bytes that do not parse give null; `FAILFAST`: they end the query, with field and byte.
     unknown_tags
         Add `unknown_tagged_fields` to every struct, if the message has flexible versions.
+    engine
+        `jvm` or `python`; by default the JVM where the session has its functions.
 
     Returns
     -------
@@ -256,11 +279,17 @@ def from_streams_group_current_member_assignment_value(
         mode=mode,
         unknown_tags=unknown_tags,
         name="from_streams_group_current_member_assignment_value",
+        package="kafka_records",
+        engine=engine,
     )
 
 
 def to_streams_group_current_member_assignment_value(
-    col: Column | str, version: int | Column | str | None = None, *, mode: str = "FAILFAST"
+    col: Column | str,
+    version: int | Column | str | None = None,
+    *,
+    mode: str = "FAILFAST",
+    engine: Literal["jvm", "python"] | None = None,
 ) -> Column:
     """Encode a struct column as StreamsGroupCurrentMemberAssignmentValue.
 
@@ -274,6 +303,8 @@ def to_streams_group_current_member_assignment_value(
     mode
         `FAILFAST`: a field that cannot be written ends the query, and is named; `PERMISSIVE`: null, which is
         a tombstone where it is written to a topic.
+    engine
+        `jvm` or `python`; by default the JVM where the session has its functions.
 
     Returns
     -------
@@ -291,5 +322,11 @@ def to_streams_group_current_member_assignment_value(
     True
     """
     return _functions.to_value(
-        col, _schemas.RECORDS[22], version, mode=mode, name="to_streams_group_current_member_assignment_value"
+        col,
+        _schemas.RECORDS[22],
+        version,
+        mode=mode,
+        name="to_streams_group_current_member_assignment_value",
+        package="kafka_records",
+        engine=engine,
     )

@@ -8,7 +8,7 @@ Reference: docs/reference/consumer_offsets/streams_group_member_metadata.md"""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Literal
 
 from kafka_records_engine.spark import functions as _functions
 from pyspark.sql.types import ArrayType, IntegerType, StringType, StructField, StructType
@@ -62,7 +62,11 @@ STREAMS_GROUP_MEMBER_METADATA_VALUE: Final = StructType(
 
 
 def from_streams_group_member_metadata_key(
-    col: Column | str, *, mode: str = "PERMISSIVE", unknown_tags: bool = False
+    col: Column | str,
+    *,
+    mode: str = "PERMISSIVE",
+    unknown_tags: bool = False,
+    engine: Literal["jvm", "python"] | None = None,
 ) -> Column:
     """Decode a binary column of StreamsGroupMemberMetadataKey into a struct.
 
@@ -75,6 +79,8 @@ def from_streams_group_member_metadata_key(
         `PERMISSIVE`: bytes that do not parse give null; `FAILFAST`: they end the query, with field and byte.
     unknown_tags
         Add `unknown_tagged_fields` to every struct, if the message has flexible versions.
+    engine
+        `jvm` or `python`; by default the JVM where the session has its functions.
 
     Returns
     -------
@@ -97,10 +103,14 @@ def from_streams_group_member_metadata_key(
         mode=mode,
         unknown_tags=unknown_tags,
         name="from_streams_group_member_metadata_key",
+        package="kafka_records",
+        engine=engine,
     )
 
 
-def to_streams_group_member_metadata_key(col: Column | str, *, mode: str = "FAILFAST") -> Column:
+def to_streams_group_member_metadata_key(
+    col: Column | str, *, mode: str = "FAILFAST", engine: Literal["jvm", "python"] | None = None
+) -> Column:
     """Encode a struct column as StreamsGroupMemberMetadataKey.
 
     Parameters
@@ -110,6 +120,8 @@ def to_streams_group_member_metadata_key(col: Column | str, *, mode: str = "FAIL
         Null gives null.
     mode
         `FAILFAST`: a field that cannot be written ends the query, and is named; `PERMISSIVE`: null.
+    engine
+        `jvm` or `python`; by default the JVM where the session has its functions.
 
     Returns
     -------
@@ -126,12 +138,21 @@ def to_streams_group_member_metadata_key(col: Column | str, *, mode: str = "FAIL
     True
     """
     return _functions.to_key(
-        col, _schemas.RECORDS[19], mode=mode, name="to_streams_group_member_metadata_key"
+        col,
+        _schemas.RECORDS[19],
+        mode=mode,
+        name="to_streams_group_member_metadata_key",
+        package="kafka_records",
+        engine=engine,
     )
 
 
 def from_streams_group_member_metadata_value(
-    col: Column | str, *, mode: str = "PERMISSIVE", unknown_tags: bool = False
+    col: Column | str,
+    *,
+    mode: str = "PERMISSIVE",
+    unknown_tags: bool = False,
+    engine: Literal["jvm", "python"] | None = None,
 ) -> Column:
     """Decode a binary column of StreamsGroupMemberMetadataValue into a struct.
 
@@ -144,6 +165,8 @@ def from_streams_group_member_metadata_value(
         `PERMISSIVE`: bytes that do not parse give null; `FAILFAST`: they end the query, with field and byte.
     unknown_tags
         Add `unknown_tagged_fields` to every struct, if the message has flexible versions.
+    engine
+        `jvm` or `python`; by default the JVM where the session has its functions.
 
     Returns
     -------
@@ -180,11 +203,17 @@ def from_streams_group_member_metadata_value(
         mode=mode,
         unknown_tags=unknown_tags,
         name="from_streams_group_member_metadata_value",
+        package="kafka_records",
+        engine=engine,
     )
 
 
 def to_streams_group_member_metadata_value(
-    col: Column | str, version: int | Column | str | None = None, *, mode: str = "FAILFAST"
+    col: Column | str,
+    version: int | Column | str | None = None,
+    *,
+    mode: str = "FAILFAST",
+    engine: Literal["jvm", "python"] | None = None,
 ) -> Column:
     """Encode a struct column as StreamsGroupMemberMetadataValue.
 
@@ -198,6 +227,8 @@ def to_streams_group_member_metadata_value(
     mode
         `FAILFAST`: a field that cannot be written ends the query, and is named; `PERMISSIVE`: null, which is
         a tombstone where it is written to a topic.
+    engine
+        `jvm` or `python`; by default the JVM where the session has its functions.
 
     Returns
     -------
@@ -217,5 +248,11 @@ def to_streams_group_member_metadata_value(
     True
     """
     return _functions.to_value(
-        col, _schemas.RECORDS[19], version, mode=mode, name="to_streams_group_member_metadata_value"
+        col,
+        _schemas.RECORDS[19],
+        version,
+        mode=mode,
+        name="to_streams_group_member_metadata_value",
+        package="kafka_records",
+        engine=engine,
     )

@@ -7,7 +7,7 @@ Reference: docs/reference/consumer_offsets/streams_group_metadata.md"""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Literal
 
 from kafka_records_engine.spark import functions as _functions
 from pyspark.sql.types import ArrayType, IntegerType, LongType, StringType, StructField, StructType
@@ -52,7 +52,11 @@ STREAMS_GROUP_METADATA_VALUE: Final = StructType(
 
 
 def from_streams_group_metadata_key(
-    col: Column | str, *, mode: str = "PERMISSIVE", unknown_tags: bool = False
+    col: Column | str,
+    *,
+    mode: str = "PERMISSIVE",
+    unknown_tags: bool = False,
+    engine: Literal["jvm", "python"] | None = None,
 ) -> Column:
     """Decode a binary column of StreamsGroupMetadataKey into a struct.
 
@@ -65,6 +69,8 @@ def from_streams_group_metadata_key(
         `PERMISSIVE`: bytes that do not parse give null; `FAILFAST`: they end the query, with field and byte.
     unknown_tags
         Add `unknown_tagged_fields` to every struct, if the message has flexible versions.
+    engine
+        `jvm` or `python`; by default the JVM where the session has its functions.
 
     Returns
     -------
@@ -86,10 +92,14 @@ def from_streams_group_metadata_key(
         mode=mode,
         unknown_tags=unknown_tags,
         name="from_streams_group_metadata_key",
+        package="kafka_records",
+        engine=engine,
     )
 
 
-def to_streams_group_metadata_key(col: Column | str, *, mode: str = "FAILFAST") -> Column:
+def to_streams_group_metadata_key(
+    col: Column | str, *, mode: str = "FAILFAST", engine: Literal["jvm", "python"] | None = None
+) -> Column:
     """Encode a struct column as StreamsGroupMetadataKey.
 
     Parameters
@@ -99,6 +109,8 @@ def to_streams_group_metadata_key(col: Column | str, *, mode: str = "FAILFAST") 
         null.
     mode
         `FAILFAST`: a field that cannot be written ends the query, and is named; `PERMISSIVE`: null.
+    engine
+        `jvm` or `python`; by default the JVM where the session has its functions.
 
     Returns
     -------
@@ -114,11 +126,22 @@ def to_streams_group_metadata_key(col: Column | str, *, mode: str = "FAILFAST") 
     >>> df.select(again == df["data"]).first()[0]
     True
     """
-    return _functions.to_key(col, _schemas.RECORDS[17], mode=mode, name="to_streams_group_metadata_key")
+    return _functions.to_key(
+        col,
+        _schemas.RECORDS[17],
+        mode=mode,
+        name="to_streams_group_metadata_key",
+        package="kafka_records",
+        engine=engine,
+    )
 
 
 def from_streams_group_metadata_value(
-    col: Column | str, *, mode: str = "PERMISSIVE", unknown_tags: bool = False
+    col: Column | str,
+    *,
+    mode: str = "PERMISSIVE",
+    unknown_tags: bool = False,
+    engine: Literal["jvm", "python"] | None = None,
 ) -> Column:
     """Decode a binary column of StreamsGroupMetadataValue into a struct.
 
@@ -131,6 +154,8 @@ def from_streams_group_metadata_value(
         `PERMISSIVE`: bytes that do not parse give null; `FAILFAST`: they end the query, with field and byte.
     unknown_tags
         Add `unknown_tagged_fields` to every struct, if the message has flexible versions.
+    engine
+        `jvm` or `python`; by default the JVM where the session has its functions.
 
     Returns
     -------
@@ -159,11 +184,17 @@ def from_streams_group_metadata_value(
         mode=mode,
         unknown_tags=unknown_tags,
         name="from_streams_group_metadata_value",
+        package="kafka_records",
+        engine=engine,
     )
 
 
 def to_streams_group_metadata_value(
-    col: Column | str, version: int | Column | str | None = None, *, mode: str = "FAILFAST"
+    col: Column | str,
+    version: int | Column | str | None = None,
+    *,
+    mode: str = "FAILFAST",
+    engine: Literal["jvm", "python"] | None = None,
 ) -> Column:
     """Encode a struct column as StreamsGroupMetadataValue.
 
@@ -177,6 +208,8 @@ def to_streams_group_metadata_value(
     mode
         `FAILFAST`: a field that cannot be written ends the query, and is named; `PERMISSIVE`: null, which is
         a tombstone where it is written to a topic.
+    engine
+        `jvm` or `python`; by default the JVM where the session has its functions.
 
     Returns
     -------
@@ -193,5 +226,11 @@ def to_streams_group_metadata_value(
     True
     """
     return _functions.to_value(
-        col, _schemas.RECORDS[17], version, mode=mode, name="to_streams_group_metadata_value"
+        col,
+        _schemas.RECORDS[17],
+        version,
+        mode=mode,
+        name="to_streams_group_metadata_value",
+        package="kafka_records",
+        engine=engine,
     )

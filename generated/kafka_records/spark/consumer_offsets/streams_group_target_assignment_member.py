@@ -8,7 +8,7 @@ Reference: docs/reference/consumer_offsets/streams_group_target_assignment_membe
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Literal
 
 from kafka_records_engine.spark import functions as _functions
 from pyspark.sql.types import ArrayType, IntegerType, StringType, StructField, StructType
@@ -79,7 +79,11 @@ STREAMS_GROUP_TARGET_ASSIGNMENT_MEMBER_VALUE: Final = StructType(
 
 
 def from_streams_group_target_assignment_member_key(
-    col: Column | str, *, mode: str = "PERMISSIVE", unknown_tags: bool = False
+    col: Column | str,
+    *,
+    mode: str = "PERMISSIVE",
+    unknown_tags: bool = False,
+    engine: Literal["jvm", "python"] | None = None,
 ) -> Column:
     """Decode a binary column of StreamsGroupTargetAssignmentMemberKey into a struct.
 
@@ -92,6 +96,8 @@ def from_streams_group_target_assignment_member_key(
         `PERMISSIVE`: bytes that do not parse give null; `FAILFAST`: they end the query, with field and byte.
     unknown_tags
         Add `unknown_tagged_fields` to every struct, if the message has flexible versions.
+    engine
+        `jvm` or `python`; by default the JVM where the session has its functions.
 
     Returns
     -------
@@ -114,10 +120,14 @@ def from_streams_group_target_assignment_member_key(
         mode=mode,
         unknown_tags=unknown_tags,
         name="from_streams_group_target_assignment_member_key",
+        package="kafka_records",
+        engine=engine,
     )
 
 
-def to_streams_group_target_assignment_member_key(col: Column | str, *, mode: str = "FAILFAST") -> Column:
+def to_streams_group_target_assignment_member_key(
+    col: Column | str, *, mode: str = "FAILFAST", engine: Literal["jvm", "python"] | None = None
+) -> Column:
     """Encode a struct column as StreamsGroupTargetAssignmentMemberKey.
 
     Parameters
@@ -127,6 +137,8 @@ def to_streams_group_target_assignment_member_key(col: Column | str, *, mode: st
         gives. Null gives null.
     mode
         `FAILFAST`: a field that cannot be written ends the query, and is named; `PERMISSIVE`: null.
+    engine
+        `jvm` or `python`; by default the JVM where the session has its functions.
 
     Returns
     -------
@@ -143,12 +155,21 @@ def to_streams_group_target_assignment_member_key(col: Column | str, *, mode: st
     True
     """
     return _functions.to_key(
-        col, _schemas.RECORDS[21], mode=mode, name="to_streams_group_target_assignment_member_key"
+        col,
+        _schemas.RECORDS[21],
+        mode=mode,
+        name="to_streams_group_target_assignment_member_key",
+        package="kafka_records",
+        engine=engine,
     )
 
 
 def from_streams_group_target_assignment_member_value(
-    col: Column | str, *, mode: str = "PERMISSIVE", unknown_tags: bool = False
+    col: Column | str,
+    *,
+    mode: str = "PERMISSIVE",
+    unknown_tags: bool = False,
+    engine: Literal["jvm", "python"] | None = None,
 ) -> Column:
     """Decode a binary column of StreamsGroupTargetAssignmentMemberValue into a struct.
 
@@ -161,6 +182,8 @@ def from_streams_group_target_assignment_member_value(
         `PERMISSIVE`: bytes that do not parse give null; `FAILFAST`: they end the query, with field and byte.
     unknown_tags
         Add `unknown_tagged_fields` to every struct, if the message has flexible versions.
+    engine
+        `jvm` or `python`; by default the JVM where the session has its functions.
 
     Returns
     -------
@@ -190,11 +213,17 @@ def from_streams_group_target_assignment_member_value(
         mode=mode,
         unknown_tags=unknown_tags,
         name="from_streams_group_target_assignment_member_value",
+        package="kafka_records",
+        engine=engine,
     )
 
 
 def to_streams_group_target_assignment_member_value(
-    col: Column | str, version: int | Column | str | None = None, *, mode: str = "FAILFAST"
+    col: Column | str,
+    version: int | Column | str | None = None,
+    *,
+    mode: str = "FAILFAST",
+    engine: Literal["jvm", "python"] | None = None,
 ) -> Column:
     """Encode a struct column as StreamsGroupTargetAssignmentMemberValue.
 
@@ -208,6 +237,8 @@ def to_streams_group_target_assignment_member_value(
     mode
         `FAILFAST`: a field that cannot be written ends the query, and is named; `PERMISSIVE`: null, which is
         a tombstone where it is written to a topic.
+    engine
+        `jvm` or `python`; by default the JVM where the session has its functions.
 
     Returns
     -------
@@ -225,5 +256,11 @@ def to_streams_group_target_assignment_member_value(
     True
     """
     return _functions.to_value(
-        col, _schemas.RECORDS[21], version, mode=mode, name="to_streams_group_target_assignment_member_value"
+        col,
+        _schemas.RECORDS[21],
+        version,
+        mode=mode,
+        name="to_streams_group_target_assignment_member_value",
+        package="kafka_records",
+        engine=engine,
     )

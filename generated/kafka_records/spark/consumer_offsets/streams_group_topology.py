@@ -7,7 +7,7 @@ Reference: docs/reference/consumer_offsets/streams_group_topology.md"""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Literal
 
 from kafka_records_engine.spark import functions as _functions
 from pyspark.sql.types import ArrayType, IntegerType, ShortType, StringType, StructField, StructType
@@ -125,7 +125,11 @@ STREAMS_GROUP_TOPOLOGY_VALUE: Final = StructType(
 
 
 def from_streams_group_topology_key(
-    col: Column | str, *, mode: str = "PERMISSIVE", unknown_tags: bool = False
+    col: Column | str,
+    *,
+    mode: str = "PERMISSIVE",
+    unknown_tags: bool = False,
+    engine: Literal["jvm", "python"] | None = None,
 ) -> Column:
     """Decode a binary column of StreamsGroupTopologyKey into a struct.
 
@@ -138,6 +142,8 @@ def from_streams_group_topology_key(
         `PERMISSIVE`: bytes that do not parse give null; `FAILFAST`: they end the query, with field and byte.
     unknown_tags
         Add `unknown_tagged_fields` to every struct, if the message has flexible versions.
+    engine
+        `jvm` or `python`; by default the JVM where the session has its functions.
 
     Returns
     -------
@@ -159,10 +165,14 @@ def from_streams_group_topology_key(
         mode=mode,
         unknown_tags=unknown_tags,
         name="from_streams_group_topology_key",
+        package="kafka_records",
+        engine=engine,
     )
 
 
-def to_streams_group_topology_key(col: Column | str, *, mode: str = "FAILFAST") -> Column:
+def to_streams_group_topology_key(
+    col: Column | str, *, mode: str = "FAILFAST", engine: Literal["jvm", "python"] | None = None
+) -> Column:
     """Encode a struct column as StreamsGroupTopologyKey.
 
     Parameters
@@ -172,6 +182,8 @@ def to_streams_group_topology_key(col: Column | str, *, mode: str = "FAILFAST") 
         null.
     mode
         `FAILFAST`: a field that cannot be written ends the query, and is named; `PERMISSIVE`: null.
+    engine
+        `jvm` or `python`; by default the JVM where the session has its functions.
 
     Returns
     -------
@@ -187,11 +199,22 @@ def to_streams_group_topology_key(col: Column | str, *, mode: str = "FAILFAST") 
     >>> df.select(again == df["data"]).first()[0]
     True
     """
-    return _functions.to_key(col, _schemas.RECORDS[23], mode=mode, name="to_streams_group_topology_key")
+    return _functions.to_key(
+        col,
+        _schemas.RECORDS[23],
+        mode=mode,
+        name="to_streams_group_topology_key",
+        package="kafka_records",
+        engine=engine,
+    )
 
 
 def from_streams_group_topology_value(
-    col: Column | str, *, mode: str = "PERMISSIVE", unknown_tags: bool = False
+    col: Column | str,
+    *,
+    mode: str = "PERMISSIVE",
+    unknown_tags: bool = False,
+    engine: Literal["jvm", "python"] | None = None,
 ) -> Column:
     """Decode a binary column of StreamsGroupTopologyValue into a struct.
 
@@ -204,6 +227,8 @@ def from_streams_group_topology_value(
         `PERMISSIVE`: bytes that do not parse give null; `FAILFAST`: they end the query, with field and byte.
     unknown_tags
         Add `unknown_tagged_fields` to every struct, if the message has flexible versions.
+    engine
+        `jvm` or `python`; by default the JVM where the session has its functions.
 
     Returns
     -------
@@ -248,11 +273,17 @@ def from_streams_group_topology_value(
         mode=mode,
         unknown_tags=unknown_tags,
         name="from_streams_group_topology_value",
+        package="kafka_records",
+        engine=engine,
     )
 
 
 def to_streams_group_topology_value(
-    col: Column | str, version: int | Column | str | None = None, *, mode: str = "FAILFAST"
+    col: Column | str,
+    version: int | Column | str | None = None,
+    *,
+    mode: str = "FAILFAST",
+    engine: Literal["jvm", "python"] | None = None,
 ) -> Column:
     """Encode a struct column as StreamsGroupTopologyValue.
 
@@ -266,6 +297,8 @@ def to_streams_group_topology_value(
     mode
         `FAILFAST`: a field that cannot be written ends the query, and is named; `PERMISSIVE`: null, which is
         a tombstone where it is written to a topic.
+    engine
+        `jvm` or `python`; by default the JVM where the session has its functions.
 
     Returns
     -------
@@ -282,5 +315,11 @@ def to_streams_group_topology_value(
     True
     """
     return _functions.to_value(
-        col, _schemas.RECORDS[23], version, mode=mode, name="to_streams_group_topology_value"
+        col,
+        _schemas.RECORDS[23],
+        version,
+        mode=mode,
+        name="to_streams_group_topology_value",
+        package="kafka_records",
+        engine=engine,
     )

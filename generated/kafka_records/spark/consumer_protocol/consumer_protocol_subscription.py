@@ -7,7 +7,7 @@ Reference: docs/reference/consumer_protocol/consumer_protocol_subscription.md"""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Literal
 
 from kafka_records_engine.spark import functions as _functions
 from pyspark.sql.types import ArrayType, BinaryType, IntegerType, StringType, StructField, StructType
@@ -55,6 +55,7 @@ def from_consumer_protocol_subscription(
     newer_as_highest: bool = True,
     mode: str = "PERMISSIVE",
     unknown_tags: bool = False,
+    engine: Literal["jvm", "python"] | None = None,
 ) -> Column:
     """Decode a binary column of ConsumerProtocolSubscription into a struct.
 
@@ -73,6 +74,8 @@ def from_consumer_protocol_subscription(
         `PERMISSIVE`: bytes that do not parse give null; `FAILFAST`: they end the query, with field and byte.
     unknown_tags
         Add `unknown_tagged_fields` to every struct, if the message has flexible versions.
+    engine
+        `jvm` or `python`; by default the JVM where the session has its functions.
 
     Returns
     -------
@@ -103,6 +106,8 @@ def from_consumer_protocol_subscription(
         newer_as_highest=newer_as_highest,
         unknown_tags=unknown_tags,
         name="from_consumer_protocol_subscription",
+        package="kafka_records",
+        engine=engine,
     )
 
 
@@ -112,6 +117,7 @@ def to_consumer_protocol_subscription(
     *,
     mode: str = "FAILFAST",
     version_prefix: bool = True,
+    engine: Literal["jvm", "python"] | None = None,
 ) -> Column:
     """Encode a struct column as ConsumerProtocolSubscription.
 
@@ -126,6 +132,8 @@ def to_consumer_protocol_subscription(
         `FAILFAST`: a field that cannot be written ends the query, and is named; `PERMISSIVE`: null.
     version_prefix
         Write the version as int16 before each message.
+    engine
+        `jvm` or `python`; by default the JVM where the session has its functions.
 
     Returns
     -------
@@ -148,4 +156,6 @@ def to_consumer_protocol_subscription(
         mode=mode,
         version_prefix=version_prefix,
         name="to_consumer_protocol_subscription",
+        package="kafka_records",
+        engine=engine,
     )

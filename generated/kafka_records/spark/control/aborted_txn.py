@@ -7,7 +7,7 @@ Reference: docs/reference/control/aborted_txn.md"""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Literal
 
 from kafka_records_engine.spark import functions as _functions
 from pyspark.sql.types import LongType, StructField, StructType
@@ -42,6 +42,7 @@ def from_aborted_txn(
     newer_as_highest: bool = False,
     mode: str = "PERMISSIVE",
     unknown_tags: bool = False,
+    engine: Literal["jvm", "python"] | None = None,
 ) -> Column:
     """Decode a binary column of AbortedTxn into a struct.
 
@@ -60,6 +61,8 @@ def from_aborted_txn(
         `PERMISSIVE`: bytes that do not parse give null; `FAILFAST`: they end the query, with field and byte.
     unknown_tags
         Add `unknown_tagged_fields` to every struct, if the message has flexible versions.
+    engine
+        `jvm` or `python`; by default the JVM where the session has its functions.
 
     Returns
     -------
@@ -87,6 +90,8 @@ def from_aborted_txn(
         newer_as_highest=newer_as_highest,
         unknown_tags=unknown_tags,
         name="from_aborted_txn",
+        package="kafka_records",
+        engine=engine,
     )
 
 
@@ -96,6 +101,7 @@ def to_aborted_txn(
     *,
     mode: str = "FAILFAST",
     version_prefix: bool = True,
+    engine: Literal["jvm", "python"] | None = None,
 ) -> Column:
     """Encode a struct column as AbortedTxn.
 
@@ -109,6 +115,8 @@ def to_aborted_txn(
         `FAILFAST`: a field that cannot be written ends the query, and is named; `PERMISSIVE`: null.
     version_prefix
         Write the version as int16 before each message.
+    engine
+        `jvm` or `python`; by default the JVM where the session has its functions.
 
     Returns
     -------
@@ -125,5 +133,12 @@ def to_aborted_txn(
     True
     """
     return _functions.to_message(
-        col, _schemas.ABORTED_TXN, version, mode=mode, version_prefix=version_prefix, name="to_aborted_txn"
+        col,
+        _schemas.ABORTED_TXN,
+        version,
+        mode=mode,
+        version_prefix=version_prefix,
+        name="to_aborted_txn",
+        package="kafka_records",
+        engine=engine,
     )

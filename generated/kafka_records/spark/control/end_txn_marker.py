@@ -7,7 +7,7 @@ Reference: docs/reference/control/end_txn_marker.md"""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Literal
 
 from kafka_records_engine.spark import functions as _functions
 from pyspark.sql.types import IntegerType, StructField, StructType
@@ -35,6 +35,7 @@ def from_end_txn_marker(
     newer_as_highest: bool = True,
     mode: str = "PERMISSIVE",
     unknown_tags: bool = False,
+    engine: Literal["jvm", "python"] | None = None,
 ) -> Column:
     """Decode a binary column of EndTxnMarker into a struct.
 
@@ -53,6 +54,8 @@ def from_end_txn_marker(
         `PERMISSIVE`: bytes that do not parse give null; `FAILFAST`: they end the query, with field and byte.
     unknown_tags
         Add `unknown_tagged_fields` to every struct, if the message has flexible versions.
+    engine
+        `jvm` or `python`; by default the JVM where the session has its functions.
 
     Returns
     -------
@@ -77,6 +80,8 @@ def from_end_txn_marker(
         newer_as_highest=newer_as_highest,
         unknown_tags=unknown_tags,
         name="from_end_txn_marker",
+        package="kafka_records",
+        engine=engine,
     )
 
 
@@ -86,6 +91,7 @@ def to_end_txn_marker(
     *,
     mode: str = "FAILFAST",
     version_prefix: bool = True,
+    engine: Literal["jvm", "python"] | None = None,
 ) -> Column:
     """Encode a struct column as EndTxnMarker.
 
@@ -99,6 +105,8 @@ def to_end_txn_marker(
         `FAILFAST`: a field that cannot be written ends the query, and is named; `PERMISSIVE`: null.
     version_prefix
         Write the version as int16 before each message.
+    engine
+        `jvm` or `python`; by default the JVM where the session has its functions.
 
     Returns
     -------
@@ -121,4 +129,6 @@ def to_end_txn_marker(
         mode=mode,
         version_prefix=version_prefix,
         name="to_end_txn_marker",
+        package="kafka_records",
+        engine=engine,
     )

@@ -7,7 +7,7 @@ Reference: docs/reference/proposed/consumer_group_prepare_assignment_response.md
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Literal
 
 from kafka_records_engine.spark import functions as _functions
 from pyspark.sql.types import (
@@ -105,6 +105,7 @@ def from_consumer_group_prepare_assignment_response(
     newer_as_highest: bool = False,
     mode: str = "PERMISSIVE",
     unknown_tags: bool = False,
+    engine: Literal["jvm", "python"] | None = None,
 ) -> Column:
     """Decode a binary column of ConsumerGroupPrepareAssignmentResponse into a struct.
 
@@ -123,6 +124,8 @@ def from_consumer_group_prepare_assignment_response(
         `PERMISSIVE`: bytes that do not parse give null; `FAILFAST`: they end the query, with field and byte.
     unknown_tags
         Add `unknown_tagged_fields` to every struct, if the message has flexible versions.
+    engine
+        `jvm` or `python`; by default the JVM where the session has its functions.
 
     Returns
     -------
@@ -170,6 +173,8 @@ def from_consumer_group_prepare_assignment_response(
         newer_as_highest=newer_as_highest,
         unknown_tags=unknown_tags,
         name="from_consumer_group_prepare_assignment_response",
+        package="kafka_records",
+        engine=engine,
     )
 
 
@@ -179,6 +184,7 @@ def to_consumer_group_prepare_assignment_response(
     *,
     mode: str = "FAILFAST",
     version_prefix: bool = True,
+    engine: Literal["jvm", "python"] | None = None,
 ) -> Column:
     """Encode a struct column as ConsumerGroupPrepareAssignmentResponse.
 
@@ -193,6 +199,8 @@ def to_consumer_group_prepare_assignment_response(
         `FAILFAST`: a field that cannot be written ends the query, and is named; `PERMISSIVE`: null.
     version_prefix
         Write the version as int16 before each message.
+    engine
+        `jvm` or `python`; by default the JVM where the session has its functions.
 
     Returns
     -------
@@ -218,4 +226,6 @@ def to_consumer_group_prepare_assignment_response(
         mode=mode,
         version_prefix=version_prefix,
         name="to_consumer_group_prepare_assignment_response",
+        package="kafka_records",
+        engine=engine,
     )

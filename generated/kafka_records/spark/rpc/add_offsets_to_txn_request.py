@@ -7,7 +7,7 @@ Reference: docs/reference/rpc/add_offsets_to_txn.md"""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Literal
 
 from kafka_records_engine.spark import functions as _functions
 from pyspark.sql.types import LongType, ShortType, StringType, StructField, StructType
@@ -40,6 +40,7 @@ def from_add_offsets_to_txn_request(
     *,
     mode: str = "PERMISSIVE",
     unknown_tags: bool = False,
+    engine: Literal["jvm", "python"] | None = None,
 ) -> Column:
     """Decode a binary column of AddOffsetsToTxnRequest into a struct.
 
@@ -54,6 +55,8 @@ def from_add_offsets_to_txn_request(
         `PERMISSIVE`: bytes that do not parse give null; `FAILFAST`: they end the query, with field and byte.
     unknown_tags
         Add `unknown_tagged_fields` to every struct, if the message has flexible versions.
+    engine
+        `jvm` or `python`; by default the JVM where the session has its functions.
 
     Returns
     -------
@@ -82,6 +85,8 @@ def from_add_offsets_to_txn_request(
         mode=mode,
         unknown_tags=unknown_tags,
         name="from_add_offsets_to_txn_request",
+        package=None,
+        engine=engine,
     )
 
 
@@ -91,6 +96,7 @@ def to_add_offsets_to_txn_request(
     *,
     mode: str = "FAILFAST",
     version_prefix: bool = False,
+    engine: Literal["jvm", "python"] | None = None,
 ) -> Column:
     """Encode a struct column as AddOffsetsToTxnRequest.
 
@@ -105,6 +111,8 @@ def to_add_offsets_to_txn_request(
         `FAILFAST`: a field that cannot be written ends the query, and is named; `PERMISSIVE`: null.
     version_prefix
         Write the version as int16 before each message.
+    engine
+        `jvm` or `python`; by default the JVM where the session has its functions.
 
     Returns
     -------
@@ -130,4 +138,6 @@ def to_add_offsets_to_txn_request(
         mode=mode,
         version_prefix=version_prefix,
         name="to_add_offsets_to_txn_request",
+        package=None,
+        engine=engine,
     )

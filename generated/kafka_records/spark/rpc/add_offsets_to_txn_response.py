@@ -7,7 +7,7 @@ Reference: docs/reference/rpc/add_offsets_to_txn.md"""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Literal
 
 from kafka_records_engine.spark import functions as _functions
 from pyspark.sql.types import IntegerType, ShortType, StructField, StructType
@@ -35,6 +35,7 @@ def from_add_offsets_to_txn_response(
     *,
     mode: str = "PERMISSIVE",
     unknown_tags: bool = False,
+    engine: Literal["jvm", "python"] | None = None,
 ) -> Column:
     """Decode a binary column of AddOffsetsToTxnResponse into a struct.
 
@@ -49,6 +50,8 @@ def from_add_offsets_to_txn_response(
         `PERMISSIVE`: bytes that do not parse give null; `FAILFAST`: they end the query, with field and byte.
     unknown_tags
         Add `unknown_tagged_fields` to every struct, if the message has flexible versions.
+    engine
+        `jvm` or `python`; by default the JVM where the session has its functions.
 
     Returns
     -------
@@ -72,6 +75,8 @@ def from_add_offsets_to_txn_response(
         mode=mode,
         unknown_tags=unknown_tags,
         name="from_add_offsets_to_txn_response",
+        package=None,
+        engine=engine,
     )
 
 
@@ -81,6 +86,7 @@ def to_add_offsets_to_txn_response(
     *,
     mode: str = "FAILFAST",
     version_prefix: bool = False,
+    engine: Literal["jvm", "python"] | None = None,
 ) -> Column:
     """Encode a struct column as AddOffsetsToTxnResponse.
 
@@ -95,6 +101,8 @@ def to_add_offsets_to_txn_response(
         `FAILFAST`: a field that cannot be written ends the query, and is named; `PERMISSIVE`: null.
     version_prefix
         Write the version as int16 before each message.
+    engine
+        `jvm` or `python`; by default the JVM where the session has its functions.
 
     Returns
     -------
@@ -117,4 +125,6 @@ def to_add_offsets_to_txn_response(
         mode=mode,
         version_prefix=version_prefix,
         name="to_add_offsets_to_txn_response",
+        package=None,
+        engine=engine,
     )

@@ -7,7 +7,7 @@ Reference: docs/reference/rpc/delete_share_group_state.md"""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Literal
 
 from kafka_records_engine.spark import functions as _functions
 from pyspark.sql.types import ArrayType, IntegerType, ShortType, StringType, StructField, StructType
@@ -62,6 +62,7 @@ def from_delete_share_group_state_response(
     *,
     mode: str = "PERMISSIVE",
     unknown_tags: bool = False,
+    engine: Literal["jvm", "python"] | None = None,
 ) -> Column:
     """Decode a binary column of DeleteShareGroupStateResponse into a struct.
 
@@ -76,6 +77,8 @@ def from_delete_share_group_state_response(
         `PERMISSIVE`: bytes that do not parse give null; `FAILFAST`: they end the query, with field and byte.
     unknown_tags
         Add `unknown_tagged_fields` to every struct, if the message has flexible versions.
+    engine
+        `jvm` or `python`; by default the JVM where the session has its functions.
 
     Returns
     -------
@@ -103,6 +106,8 @@ def from_delete_share_group_state_response(
         mode=mode,
         unknown_tags=unknown_tags,
         name="from_delete_share_group_state_response",
+        package=None,
+        engine=engine,
     )
 
 
@@ -112,6 +117,7 @@ def to_delete_share_group_state_response(
     *,
     mode: str = "FAILFAST",
     version_prefix: bool = False,
+    engine: Literal["jvm", "python"] | None = None,
 ) -> Column:
     """Encode a struct column as DeleteShareGroupStateResponse.
 
@@ -126,6 +132,8 @@ def to_delete_share_group_state_response(
         `FAILFAST`: a field that cannot be written ends the query, and is named; `PERMISSIVE`: null.
     version_prefix
         Write the version as int16 before each message.
+    engine
+        `jvm` or `python`; by default the JVM where the session has its functions.
 
     Returns
     -------
@@ -148,4 +156,6 @@ def to_delete_share_group_state_response(
         mode=mode,
         version_prefix=version_prefix,
         name="to_delete_share_group_state_response",
+        package=None,
+        engine=engine,
     )

@@ -7,7 +7,7 @@ Reference: docs/reference/rpc/fetch.md"""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Literal
 
 from kafka_records_engine.spark import functions as _functions
 from pyspark.sql.types import ArrayType, ByteType, IntegerType, LongType, StringType, StructField, StructType
@@ -101,6 +101,7 @@ def from_fetch_request(
     *,
     mode: str = "PERMISSIVE",
     unknown_tags: bool = False,
+    engine: Literal["jvm", "python"] | None = None,
 ) -> Column:
     """Decode a binary column of FetchRequest into a struct.
 
@@ -115,6 +116,8 @@ def from_fetch_request(
         `PERMISSIVE`: bytes that do not parse give null; `FAILFAST`: they end the query, with field and byte.
     unknown_tags
         Add `unknown_tagged_fields` to every struct, if the message has flexible versions.
+    engine
+        `jvm` or `python`; by default the JVM where the session has its functions.
 
     Returns
     -------
@@ -158,7 +161,14 @@ def from_fetch_request(
     0
     """
     return _functions.from_message(
-        col, _schemas.FETCH_REQUEST, version, mode=mode, unknown_tags=unknown_tags, name="from_fetch_request"
+        col,
+        _schemas.FETCH_REQUEST,
+        version,
+        mode=mode,
+        unknown_tags=unknown_tags,
+        name="from_fetch_request",
+        package=None,
+        engine=engine,
     )
 
 
@@ -168,6 +178,7 @@ def to_fetch_request(
     *,
     mode: str = "FAILFAST",
     version_prefix: bool = False,
+    engine: Literal["jvm", "python"] | None = None,
 ) -> Column:
     """Encode a struct column as FetchRequest.
 
@@ -181,6 +192,8 @@ def to_fetch_request(
         `FAILFAST`: a field that cannot be written ends the query, and is named; `PERMISSIVE`: null.
     version_prefix
         Write the version as int16 before each message.
+    engine
+        `jvm` or `python`; by default the JVM where the session has its functions.
 
     Returns
     -------
@@ -203,4 +216,6 @@ def to_fetch_request(
         mode=mode,
         version_prefix=version_prefix,
         name="to_fetch_request",
+        package=None,
+        engine=engine,
     )

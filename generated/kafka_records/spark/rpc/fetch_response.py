@@ -7,7 +7,7 @@ Reference: docs/reference/rpc/fetch.md"""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Literal
 
 from kafka_records_engine.spark import functions as _functions
 from pyspark.sql.types import (
@@ -137,6 +137,7 @@ def from_fetch_response(
     *,
     mode: str = "PERMISSIVE",
     unknown_tags: bool = False,
+    engine: Literal["jvm", "python"] | None = None,
 ) -> Column:
     """Decode a binary column of FetchResponse into a struct.
 
@@ -151,6 +152,8 @@ def from_fetch_response(
         `PERMISSIVE`: bytes that do not parse give null; `FAILFAST`: they end the query, with field and byte.
     unknown_tags
         Add `unknown_tagged_fields` to every struct, if the message has flexible versions.
+    engine
+        `jvm` or `python`; by default the JVM where the session has its functions.
 
     Returns
     -------
@@ -203,6 +206,8 @@ def from_fetch_response(
         mode=mode,
         unknown_tags=unknown_tags,
         name="from_fetch_response",
+        package=None,
+        engine=engine,
     )
 
 
@@ -212,6 +217,7 @@ def to_fetch_response(
     *,
     mode: str = "FAILFAST",
     version_prefix: bool = False,
+    engine: Literal["jvm", "python"] | None = None,
 ) -> Column:
     """Encode a struct column as FetchResponse.
 
@@ -225,6 +231,8 @@ def to_fetch_response(
         `FAILFAST`: a field that cannot be written ends the query, and is named; `PERMISSIVE`: null.
     version_prefix
         Write the version as int16 before each message.
+    engine
+        `jvm` or `python`; by default the JVM where the session has its functions.
 
     Returns
     -------
@@ -247,4 +255,6 @@ def to_fetch_response(
         mode=mode,
         version_prefix=version_prefix,
         name="to_fetch_response",
+        package=None,
+        engine=engine,
     )

@@ -7,7 +7,7 @@ Reference: docs/reference/rpc/find_coordinator.md"""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Literal
 
 from kafka_records_engine.spark import functions as _functions
 from pyspark.sql.types import ArrayType, IntegerType, ShortType, StringType, StructField, StructType
@@ -59,6 +59,7 @@ def from_find_coordinator_response(
     *,
     mode: str = "PERMISSIVE",
     unknown_tags: bool = False,
+    engine: Literal["jvm", "python"] | None = None,
 ) -> Column:
     """Decode a binary column of FindCoordinatorResponse into a struct.
 
@@ -73,6 +74,8 @@ def from_find_coordinator_response(
         `PERMISSIVE`: bytes that do not parse give null; `FAILFAST`: they end the query, with field and byte.
     unknown_tags
         Add `unknown_tagged_fields` to every struct, if the message has flexible versions.
+    engine
+        `jvm` or `python`; by default the JVM where the session has its functions.
 
     Returns
     -------
@@ -107,6 +110,8 @@ def from_find_coordinator_response(
         mode=mode,
         unknown_tags=unknown_tags,
         name="from_find_coordinator_response",
+        package=None,
+        engine=engine,
     )
 
 
@@ -116,6 +121,7 @@ def to_find_coordinator_response(
     *,
     mode: str = "FAILFAST",
     version_prefix: bool = False,
+    engine: Literal["jvm", "python"] | None = None,
 ) -> Column:
     """Encode a struct column as FindCoordinatorResponse.
 
@@ -130,6 +136,8 @@ def to_find_coordinator_response(
         `FAILFAST`: a field that cannot be written ends the query, and is named; `PERMISSIVE`: null.
     version_prefix
         Write the version as int16 before each message.
+    engine
+        `jvm` or `python`; by default the JVM where the session has its functions.
 
     Returns
     -------
@@ -152,4 +160,6 @@ def to_find_coordinator_response(
         mode=mode,
         version_prefix=version_prefix,
         name="to_find_coordinator_response",
+        package=None,
+        engine=engine,
     )

@@ -7,7 +7,7 @@ Reference: docs/reference/rpc/heartbeat.md"""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Literal
 
 from kafka_records_engine.spark import functions as _functions
 from pyspark.sql.types import IntegerType, StringType, StructField, StructType
@@ -40,6 +40,7 @@ def from_heartbeat_request(
     *,
     mode: str = "PERMISSIVE",
     unknown_tags: bool = False,
+    engine: Literal["jvm", "python"] | None = None,
 ) -> Column:
     """Decode a binary column of HeartbeatRequest into a struct.
 
@@ -54,6 +55,8 @@ def from_heartbeat_request(
         `PERMISSIVE`: bytes that do not parse give null; `FAILFAST`: they end the query, with field and byte.
     unknown_tags
         Add `unknown_tagged_fields` to every struct, if the message has flexible versions.
+    engine
+        `jvm` or `python`; by default the JVM where the session has its functions.
 
     Returns
     -------
@@ -82,6 +85,8 @@ def from_heartbeat_request(
         mode=mode,
         unknown_tags=unknown_tags,
         name="from_heartbeat_request",
+        package=None,
+        engine=engine,
     )
 
 
@@ -91,6 +96,7 @@ def to_heartbeat_request(
     *,
     mode: str = "FAILFAST",
     version_prefix: bool = False,
+    engine: Literal["jvm", "python"] | None = None,
 ) -> Column:
     """Encode a struct column as HeartbeatRequest.
 
@@ -104,6 +110,8 @@ def to_heartbeat_request(
         `FAILFAST`: a field that cannot be written ends the query, and is named; `PERMISSIVE`: null.
     version_prefix
         Write the version as int16 before each message.
+    engine
+        `jvm` or `python`; by default the JVM where the session has its functions.
 
     Returns
     -------
@@ -129,4 +137,6 @@ def to_heartbeat_request(
         mode=mode,
         version_prefix=version_prefix,
         name="to_heartbeat_request",
+        package=None,
+        engine=engine,
     )

@@ -7,7 +7,7 @@ Reference: docs/reference/rpc/initialize_share_group_state.md"""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Literal
 
 from kafka_records_engine.spark import functions as _functions
 from pyspark.sql.types import ArrayType, IntegerType, LongType, StringType, StructField, StructType
@@ -63,6 +63,7 @@ def from_initialize_share_group_state_request(
     *,
     mode: str = "PERMISSIVE",
     unknown_tags: bool = False,
+    engine: Literal["jvm", "python"] | None = None,
 ) -> Column:
     """Decode a binary column of InitializeShareGroupStateRequest into a struct.
 
@@ -77,6 +78,8 @@ def from_initialize_share_group_state_request(
         `PERMISSIVE`: bytes that do not parse give null; `FAILFAST`: they end the query, with field and byte.
     unknown_tags
         Add `unknown_tagged_fields` to every struct, if the message has flexible versions.
+    engine
+        `jvm` or `python`; by default the JVM where the session has its functions.
 
     Returns
     -------
@@ -105,6 +108,8 @@ def from_initialize_share_group_state_request(
         mode=mode,
         unknown_tags=unknown_tags,
         name="from_initialize_share_group_state_request",
+        package=None,
+        engine=engine,
     )
 
 
@@ -114,6 +119,7 @@ def to_initialize_share_group_state_request(
     *,
     mode: str = "FAILFAST",
     version_prefix: bool = False,
+    engine: Literal["jvm", "python"] | None = None,
 ) -> Column:
     """Encode a struct column as InitializeShareGroupStateRequest.
 
@@ -128,6 +134,8 @@ def to_initialize_share_group_state_request(
         `FAILFAST`: a field that cannot be written ends the query, and is named; `PERMISSIVE`: null.
     version_prefix
         Write the version as int16 before each message.
+    engine
+        `jvm` or `python`; by default the JVM where the session has its functions.
 
     Returns
     -------
@@ -150,4 +158,6 @@ def to_initialize_share_group_state_request(
         mode=mode,
         version_prefix=version_prefix,
         name="to_initialize_share_group_state_request",
+        package=None,
+        engine=engine,
     )

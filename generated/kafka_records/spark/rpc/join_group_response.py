@@ -7,7 +7,7 @@ Reference: docs/reference/rpc/join_group.md"""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Literal
 
 from kafka_records_engine.spark import functions as _functions
 from pyspark.sql.types import (
@@ -67,6 +67,7 @@ def from_join_group_response(
     *,
     mode: str = "PERMISSIVE",
     unknown_tags: bool = False,
+    engine: Literal["jvm", "python"] | None = None,
 ) -> Column:
     """Decode a binary column of JoinGroupResponse into a struct.
 
@@ -81,6 +82,8 @@ def from_join_group_response(
         `PERMISSIVE`: bytes that do not parse give null; `FAILFAST`: they end the query, with field and byte.
     unknown_tags
         Add `unknown_tagged_fields` to every struct, if the message has flexible versions.
+    engine
+        `jvm` or `python`; by default the JVM where the session has its functions.
 
     Returns
     -------
@@ -117,6 +120,8 @@ def from_join_group_response(
         mode=mode,
         unknown_tags=unknown_tags,
         name="from_join_group_response",
+        package=None,
+        engine=engine,
     )
 
 
@@ -126,6 +131,7 @@ def to_join_group_response(
     *,
     mode: str = "FAILFAST",
     version_prefix: bool = False,
+    engine: Literal["jvm", "python"] | None = None,
 ) -> Column:
     """Encode a struct column as JoinGroupResponse.
 
@@ -139,6 +145,8 @@ def to_join_group_response(
         `FAILFAST`: a field that cannot be written ends the query, and is named; `PERMISSIVE`: null.
     version_prefix
         Write the version as int16 before each message.
+    engine
+        `jvm` or `python`; by default the JVM where the session has its functions.
 
     Returns
     -------
@@ -164,4 +172,6 @@ def to_join_group_response(
         mode=mode,
         version_prefix=version_prefix,
         name="to_join_group_response",
+        package=None,
+        engine=engine,
     )

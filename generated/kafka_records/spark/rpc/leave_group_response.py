@@ -7,7 +7,7 @@ Reference: docs/reference/rpc/leave_group.md"""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Literal
 
 from kafka_records_engine.spark import functions as _functions
 from pyspark.sql.types import ArrayType, IntegerType, ShortType, StringType, StructField, StructType
@@ -52,6 +52,7 @@ def from_leave_group_response(
     *,
     mode: str = "PERMISSIVE",
     unknown_tags: bool = False,
+    engine: Literal["jvm", "python"] | None = None,
 ) -> Column:
     """Decode a binary column of LeaveGroupResponse into a struct.
 
@@ -66,6 +67,8 @@ def from_leave_group_response(
         `PERMISSIVE`: bytes that do not parse give null; `FAILFAST`: they end the query, with field and byte.
     unknown_tags
         Add `unknown_tagged_fields` to every struct, if the message has flexible versions.
+    engine
+        `jvm` or `python`; by default the JVM where the session has its functions.
 
     Returns
     -------
@@ -93,6 +96,8 @@ def from_leave_group_response(
         mode=mode,
         unknown_tags=unknown_tags,
         name="from_leave_group_response",
+        package=None,
+        engine=engine,
     )
 
 
@@ -102,6 +107,7 @@ def to_leave_group_response(
     *,
     mode: str = "FAILFAST",
     version_prefix: bool = False,
+    engine: Literal["jvm", "python"] | None = None,
 ) -> Column:
     """Encode a struct column as LeaveGroupResponse.
 
@@ -115,6 +121,8 @@ def to_leave_group_response(
         `FAILFAST`: a field that cannot be written ends the query, and is named; `PERMISSIVE`: null.
     version_prefix
         Write the version as int16 before each message.
+    engine
+        `jvm` or `python`; by default the JVM where the session has its functions.
 
     Returns
     -------
@@ -137,4 +145,6 @@ def to_leave_group_response(
         mode=mode,
         version_prefix=version_prefix,
         name="to_leave_group_response",
+        package=None,
+        engine=engine,
     )

@@ -7,7 +7,7 @@ Reference: docs/reference/rpc/list_groups.md"""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Literal
 
 from kafka_records_engine.spark import functions as _functions
 from pyspark.sql.types import ArrayType, StringType, StructField, StructType
@@ -38,6 +38,7 @@ def from_list_groups_request(
     *,
     mode: str = "PERMISSIVE",
     unknown_tags: bool = False,
+    engine: Literal["jvm", "python"] | None = None,
 ) -> Column:
     """Decode a binary column of ListGroupsRequest into a struct.
 
@@ -52,6 +53,8 @@ def from_list_groups_request(
         `PERMISSIVE`: bytes that do not parse give null; `FAILFAST`: they end the query, with field and byte.
     unknown_tags
         Add `unknown_tagged_fields` to every struct, if the message has flexible versions.
+    engine
+        `jvm` or `python`; by default the JVM where the session has its functions.
 
     Returns
     -------
@@ -75,6 +78,8 @@ def from_list_groups_request(
         mode=mode,
         unknown_tags=unknown_tags,
         name="from_list_groups_request",
+        package=None,
+        engine=engine,
     )
 
 
@@ -84,6 +89,7 @@ def to_list_groups_request(
     *,
     mode: str = "FAILFAST",
     version_prefix: bool = False,
+    engine: Literal["jvm", "python"] | None = None,
 ) -> Column:
     """Encode a struct column as ListGroupsRequest.
 
@@ -97,6 +103,8 @@ def to_list_groups_request(
         `FAILFAST`: a field that cannot be written ends the query, and is named; `PERMISSIVE`: null.
     version_prefix
         Write the version as int16 before each message.
+    engine
+        `jvm` or `python`; by default the JVM where the session has its functions.
 
     Returns
     -------
@@ -119,4 +127,6 @@ def to_list_groups_request(
         mode=mode,
         version_prefix=version_prefix,
         name="to_list_groups_request",
+        package=None,
+        engine=engine,
     )

@@ -7,7 +7,7 @@ Reference: docs/reference/rpc/list_groups.md"""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Literal
 
 from kafka_records_engine.spark import functions as _functions
 from pyspark.sql.types import ArrayType, IntegerType, ShortType, StringType, StructField, StructType
@@ -53,6 +53,7 @@ def from_list_groups_response(
     *,
     mode: str = "PERMISSIVE",
     unknown_tags: bool = False,
+    engine: Literal["jvm", "python"] | None = None,
 ) -> Column:
     """Decode a binary column of ListGroupsResponse into a struct.
 
@@ -67,6 +68,8 @@ def from_list_groups_response(
         `PERMISSIVE`: bytes that do not parse give null; `FAILFAST`: they end the query, with field and byte.
     unknown_tags
         Add `unknown_tagged_fields` to every struct, if the message has flexible versions.
+    engine
+        `jvm` or `python`; by default the JVM where the session has its functions.
 
     Returns
     -------
@@ -95,6 +98,8 @@ def from_list_groups_response(
         mode=mode,
         unknown_tags=unknown_tags,
         name="from_list_groups_response",
+        package=None,
+        engine=engine,
     )
 
 
@@ -104,6 +109,7 @@ def to_list_groups_response(
     *,
     mode: str = "FAILFAST",
     version_prefix: bool = False,
+    engine: Literal["jvm", "python"] | None = None,
 ) -> Column:
     """Encode a struct column as ListGroupsResponse.
 
@@ -117,6 +123,8 @@ def to_list_groups_response(
         `FAILFAST`: a field that cannot be written ends the query, and is named; `PERMISSIVE`: null.
     version_prefix
         Write the version as int16 before each message.
+    engine
+        `jvm` or `python`; by default the JVM where the session has its functions.
 
     Returns
     -------
@@ -139,4 +147,6 @@ def to_list_groups_response(
         mode=mode,
         version_prefix=version_prefix,
         name="to_list_groups_response",
+        package=None,
+        engine=engine,
     )

@@ -7,7 +7,7 @@ Reference: docs/reference/rpc/offset_fetch.md"""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Literal
 
 from kafka_records_engine.spark import functions as _functions
 from pyspark.sql.types import ArrayType, IntegerType, LongType, ShortType, StringType, StructField, StructType
@@ -110,6 +110,7 @@ def from_offset_fetch_response(
     *,
     mode: str = "PERMISSIVE",
     unknown_tags: bool = False,
+    engine: Literal["jvm", "python"] | None = None,
 ) -> Column:
     """Decode a binary column of OffsetFetchResponse into a struct.
 
@@ -124,6 +125,8 @@ def from_offset_fetch_response(
         `PERMISSIVE`: bytes that do not parse give null; `FAILFAST`: they end the query, with field and byte.
     unknown_tags
         Add `unknown_tagged_fields` to every struct, if the message has flexible versions.
+    engine
+        `jvm` or `python`; by default the JVM where the session has its functions.
 
     Returns
     -------
@@ -167,6 +170,8 @@ def from_offset_fetch_response(
         mode=mode,
         unknown_tags=unknown_tags,
         name="from_offset_fetch_response",
+        package=None,
+        engine=engine,
     )
 
 
@@ -176,6 +181,7 @@ def to_offset_fetch_response(
     *,
     mode: str = "FAILFAST",
     version_prefix: bool = False,
+    engine: Literal["jvm", "python"] | None = None,
 ) -> Column:
     """Encode a struct column as OffsetFetchResponse.
 
@@ -190,6 +196,8 @@ def to_offset_fetch_response(
         `FAILFAST`: a field that cannot be written ends the query, and is named; `PERMISSIVE`: null.
     version_prefix
         Write the version as int16 before each message.
+    engine
+        `jvm` or `python`; by default the JVM where the session has its functions.
 
     Returns
     -------
@@ -212,4 +220,6 @@ def to_offset_fetch_response(
         mode=mode,
         version_prefix=version_prefix,
         name="to_offset_fetch_response",
+        package=None,
+        engine=engine,
     )

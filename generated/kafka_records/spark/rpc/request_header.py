@@ -7,7 +7,7 @@ Reference: docs/reference/rpc/request_header.md"""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Literal
 
 from kafka_records_engine.spark import functions as _functions
 from pyspark.sql.types import IntegerType, ShortType, StringType, StructField, StructType
@@ -40,6 +40,7 @@ def from_request_header(
     *,
     mode: str = "PERMISSIVE",
     unknown_tags: bool = False,
+    engine: Literal["jvm", "python"] | None = None,
 ) -> Column:
     """Decode a binary column of RequestHeader into a struct.
 
@@ -54,6 +55,8 @@ def from_request_header(
         `PERMISSIVE`: bytes that do not parse give null; `FAILFAST`: they end the query, with field and byte.
     unknown_tags
         Add `unknown_tagged_fields` to every struct, if the message has flexible versions.
+    engine
+        `jvm` or `python`; by default the JVM where the session has its functions.
 
     Returns
     -------
@@ -79,6 +82,8 @@ def from_request_header(
         mode=mode,
         unknown_tags=unknown_tags,
         name="from_request_header",
+        package=None,
+        engine=engine,
     )
 
 
@@ -88,6 +93,7 @@ def to_request_header(
     *,
     mode: str = "FAILFAST",
     version_prefix: bool = False,
+    engine: Literal["jvm", "python"] | None = None,
 ) -> Column:
     """Encode a struct column as RequestHeader.
 
@@ -101,6 +107,8 @@ def to_request_header(
         `FAILFAST`: a field that cannot be written ends the query, and is named; `PERMISSIVE`: null.
     version_prefix
         Write the version as int16 before each message.
+    engine
+        `jvm` or `python`; by default the JVM where the session has its functions.
 
     Returns
     -------
@@ -123,4 +131,6 @@ def to_request_header(
         mode=mode,
         version_prefix=version_prefix,
         name="to_request_header",
+        package=None,
+        engine=engine,
     )

@@ -7,7 +7,7 @@ Reference: docs/reference/rpc/response_header.md"""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Literal
 
 from kafka_records_engine.spark import functions as _functions
 from pyspark.sql.types import IntegerType, StructField, StructType
@@ -33,6 +33,7 @@ def from_response_header(
     *,
     mode: str = "PERMISSIVE",
     unknown_tags: bool = False,
+    engine: Literal["jvm", "python"] | None = None,
 ) -> Column:
     """Decode a binary column of ResponseHeader into a struct.
 
@@ -47,6 +48,8 @@ def from_response_header(
         `PERMISSIVE`: bytes that do not parse give null; `FAILFAST`: they end the query, with field and byte.
     unknown_tags
         Add `unknown_tagged_fields` to every struct, if the message has flexible versions.
+    engine
+        `jvm` or `python`; by default the JVM where the session has its functions.
 
     Returns
     -------
@@ -69,6 +72,8 @@ def from_response_header(
         mode=mode,
         unknown_tags=unknown_tags,
         name="from_response_header",
+        package=None,
+        engine=engine,
     )
 
 
@@ -78,6 +83,7 @@ def to_response_header(
     *,
     mode: str = "FAILFAST",
     version_prefix: bool = False,
+    engine: Literal["jvm", "python"] | None = None,
 ) -> Column:
     """Encode a struct column as ResponseHeader.
 
@@ -91,6 +97,8 @@ def to_response_header(
         `FAILFAST`: a field that cannot be written ends the query, and is named; `PERMISSIVE`: null.
     version_prefix
         Write the version as int16 before each message.
+    engine
+        `jvm` or `python`; by default the JVM where the session has its functions.
 
     Returns
     -------
@@ -113,4 +121,6 @@ def to_response_header(
         mode=mode,
         version_prefix=version_prefix,
         name="to_response_header",
+        package=None,
+        engine=engine,
     )

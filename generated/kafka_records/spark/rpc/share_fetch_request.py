@@ -7,7 +7,7 @@ Reference: docs/reference/rpc/share_fetch.md"""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Literal
 
 from kafka_records_engine.spark import functions as _functions
 from pyspark.sql.types import (
@@ -111,6 +111,7 @@ def from_share_fetch_request(
     *,
     mode: str = "PERMISSIVE",
     unknown_tags: bool = False,
+    engine: Literal["jvm", "python"] | None = None,
 ) -> Column:
     """Decode a binary column of ShareFetchRequest into a struct.
 
@@ -125,6 +126,8 @@ def from_share_fetch_request(
         `PERMISSIVE`: bytes that do not parse give null; `FAILFAST`: they end the query, with field and byte.
     unknown_tags
         Add `unknown_tagged_fields` to every struct, if the message has flexible versions.
+    engine
+        `jvm` or `python`; by default the JVM where the session has its functions.
 
     Returns
     -------
@@ -171,6 +174,8 @@ def from_share_fetch_request(
         mode=mode,
         unknown_tags=unknown_tags,
         name="from_share_fetch_request",
+        package=None,
+        engine=engine,
     )
 
 
@@ -180,6 +185,7 @@ def to_share_fetch_request(
     *,
     mode: str = "FAILFAST",
     version_prefix: bool = False,
+    engine: Literal["jvm", "python"] | None = None,
 ) -> Column:
     """Encode a struct column as ShareFetchRequest.
 
@@ -193,6 +199,8 @@ def to_share_fetch_request(
         `FAILFAST`: a field that cannot be written ends the query, and is named; `PERMISSIVE`: null.
     version_prefix
         Write the version as int16 before each message.
+    engine
+        `jvm` or `python`; by default the JVM where the session has its functions.
 
     Returns
     -------
@@ -218,4 +226,6 @@ def to_share_fetch_request(
         mode=mode,
         version_prefix=version_prefix,
         name="to_share_fetch_request",
+        package=None,
+        engine=engine,
     )

@@ -7,7 +7,7 @@ Reference: docs/reference/rpc/share_group_describe.md"""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Literal
 
 from kafka_records_engine.spark import functions as _functions
 from pyspark.sql.types import ArrayType, IntegerType, ShortType, StringType, StructField, StructType
@@ -105,6 +105,7 @@ def from_share_group_describe_response(
     *,
     mode: str = "PERMISSIVE",
     unknown_tags: bool = False,
+    engine: Literal["jvm", "python"] | None = None,
 ) -> Column:
     """Decode a binary column of ShareGroupDescribeResponse into a struct.
 
@@ -119,6 +120,8 @@ def from_share_group_describe_response(
         `PERMISSIVE`: bytes that do not parse give null; `FAILFAST`: they end the query, with field and byte.
     unknown_tags
         Add `unknown_tagged_fields` to every struct, if the message has flexible versions.
+    engine
+        `jvm` or `python`; by default the JVM where the session has its functions.
 
     Returns
     -------
@@ -162,6 +165,8 @@ def from_share_group_describe_response(
         mode=mode,
         unknown_tags=unknown_tags,
         name="from_share_group_describe_response",
+        package=None,
+        engine=engine,
     )
 
 
@@ -171,6 +176,7 @@ def to_share_group_describe_response(
     *,
     mode: str = "FAILFAST",
     version_prefix: bool = False,
+    engine: Literal["jvm", "python"] | None = None,
 ) -> Column:
     """Encode a struct column as ShareGroupDescribeResponse.
 
@@ -185,6 +191,8 @@ def to_share_group_describe_response(
         `FAILFAST`: a field that cannot be written ends the query, and is named; `PERMISSIVE`: null.
     version_prefix
         Write the version as int16 before each message.
+    engine
+        `jvm` or `python`; by default the JVM where the session has its functions.
 
     Returns
     -------
@@ -207,4 +215,6 @@ def to_share_group_describe_response(
         mode=mode,
         version_prefix=version_prefix,
         name="to_share_group_describe_response",
+        package=None,
+        engine=engine,
     )

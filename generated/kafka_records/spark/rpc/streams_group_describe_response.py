@@ -7,7 +7,7 @@ Reference: docs/reference/rpc/streams_group_describe.md"""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Literal
 
 from kafka_records_engine.spark import functions as _functions
 from pyspark.sql.types import (
@@ -495,6 +495,7 @@ def from_streams_group_describe_response(
     *,
     mode: str = "PERMISSIVE",
     unknown_tags: bool = False,
+    engine: Literal["jvm", "python"] | None = None,
 ) -> Column:
     """Decode a binary column of StreamsGroupDescribeResponse into a struct.
 
@@ -509,6 +510,8 @@ def from_streams_group_describe_response(
         `PERMISSIVE`: bytes that do not parse give null; `FAILFAST`: they end the query, with field and byte.
     unknown_tags
         Add `unknown_tagged_fields` to every struct, if the message has flexible versions.
+    engine
+        `jvm` or `python`; by default the JVM where the session has its functions.
 
     Returns
     -------
@@ -630,6 +633,8 @@ def from_streams_group_describe_response(
         mode=mode,
         unknown_tags=unknown_tags,
         name="from_streams_group_describe_response",
+        package=None,
+        engine=engine,
     )
 
 
@@ -639,6 +644,7 @@ def to_streams_group_describe_response(
     *,
     mode: str = "FAILFAST",
     version_prefix: bool = False,
+    engine: Literal["jvm", "python"] | None = None,
 ) -> Column:
     """Encode a struct column as StreamsGroupDescribeResponse.
 
@@ -653,6 +659,8 @@ def to_streams_group_describe_response(
         `FAILFAST`: a field that cannot be written ends the query, and is named; `PERMISSIVE`: null.
     version_prefix
         Write the version as int16 before each message.
+    engine
+        `jvm` or `python`; by default the JVM where the session has its functions.
 
     Returns
     -------
@@ -675,4 +683,6 @@ def to_streams_group_describe_response(
         mode=mode,
         version_prefix=version_prefix,
         name="to_streams_group_describe_response",
+        package=None,
+        engine=engine,
     )

@@ -7,7 +7,7 @@ Reference: docs/reference/rpc/streams_group_heartbeat.md"""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Literal
 
 from kafka_records_engine.spark import functions as _functions
 from pyspark.sql.types import (
@@ -240,6 +240,7 @@ def from_streams_group_heartbeat_request(
     *,
     mode: str = "PERMISSIVE",
     unknown_tags: bool = False,
+    engine: Literal["jvm", "python"] | None = None,
 ) -> Column:
     """Decode a binary column of StreamsGroupHeartbeatRequest into a struct.
 
@@ -254,6 +255,8 @@ def from_streams_group_heartbeat_request(
         `PERMISSIVE`: bytes that do not parse give null; `FAILFAST`: they end the query, with field and byte.
     unknown_tags
         Add `unknown_tagged_fields` to every struct, if the message has flexible versions.
+    engine
+        `jvm` or `python`; by default the JVM where the session has its functions.
 
     Returns
     -------
@@ -335,6 +338,8 @@ def from_streams_group_heartbeat_request(
         mode=mode,
         unknown_tags=unknown_tags,
         name="from_streams_group_heartbeat_request",
+        package=None,
+        engine=engine,
     )
 
 
@@ -344,6 +349,7 @@ def to_streams_group_heartbeat_request(
     *,
     mode: str = "FAILFAST",
     version_prefix: bool = False,
+    engine: Literal["jvm", "python"] | None = None,
 ) -> Column:
     """Encode a struct column as StreamsGroupHeartbeatRequest.
 
@@ -358,6 +364,8 @@ def to_streams_group_heartbeat_request(
         `FAILFAST`: a field that cannot be written ends the query, and is named; `PERMISSIVE`: null.
     version_prefix
         Write the version as int16 before each message.
+    engine
+        `jvm` or `python`; by default the JVM where the session has its functions.
 
     Returns
     -------
@@ -383,4 +391,6 @@ def to_streams_group_heartbeat_request(
         mode=mode,
         version_prefix=version_prefix,
         name="to_streams_group_heartbeat_request",
+        package=None,
+        engine=engine,
     )

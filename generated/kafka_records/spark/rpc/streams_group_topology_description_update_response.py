@@ -7,7 +7,7 @@ Reference: docs/reference/rpc/streams_group_topology_description_update.md"""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Literal
 
 from kafka_records_engine.spark import functions as _functions
 from pyspark.sql.types import IntegerType, ShortType, StringType, StructField, StructType
@@ -39,6 +39,7 @@ def from_streams_group_topology_description_update_response(
     *,
     mode: str = "PERMISSIVE",
     unknown_tags: bool = False,
+    engine: Literal["jvm", "python"] | None = None,
 ) -> Column:
     """Decode a binary column of StreamsGroupTopologyDescriptionUpdateResponse into a struct.
 
@@ -53,6 +54,8 @@ def from_streams_group_topology_description_update_response(
         `PERMISSIVE`: bytes that do not parse give null; `FAILFAST`: they end the query, with field and byte.
     unknown_tags
         Add `unknown_tagged_fields` to every struct, if the message has flexible versions.
+    engine
+        `jvm` or `python`; by default the JVM where the session has its functions.
 
     Returns
     -------
@@ -77,6 +80,8 @@ def from_streams_group_topology_description_update_response(
         mode=mode,
         unknown_tags=unknown_tags,
         name="from_streams_group_topology_description_update_response",
+        package=None,
+        engine=engine,
     )
 
 
@@ -86,6 +91,7 @@ def to_streams_group_topology_description_update_response(
     *,
     mode: str = "FAILFAST",
     version_prefix: bool = False,
+    engine: Literal["jvm", "python"] | None = None,
 ) -> Column:
     """Encode a struct column as StreamsGroupTopologyDescriptionUpdateResponse.
 
@@ -100,6 +106,8 @@ def to_streams_group_topology_description_update_response(
         `FAILFAST`: a field that cannot be written ends the query, and is named; `PERMISSIVE`: null.
     version_prefix
         Write the version as int16 before each message.
+    engine
+        `jvm` or `python`; by default the JVM where the session has its functions.
 
     Returns
     -------
@@ -122,4 +130,6 @@ def to_streams_group_topology_description_update_response(
         mode=mode,
         version_prefix=version_prefix,
         name="to_streams_group_topology_description_update_response",
+        package=None,
+        engine=engine,
     )

@@ -7,7 +7,7 @@ Reference: docs/reference/rpc/sync_group.md"""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Literal
 
 from kafka_records_engine.spark import functions as _functions
 from pyspark.sql.types import ArrayType, BinaryType, IntegerType, StringType, StructField, StructType
@@ -55,6 +55,7 @@ def from_sync_group_request(
     *,
     mode: str = "PERMISSIVE",
     unknown_tags: bool = False,
+    engine: Literal["jvm", "python"] | None = None,
 ) -> Column:
     """Decode a binary column of SyncGroupRequest into a struct.
 
@@ -69,6 +70,8 @@ def from_sync_group_request(
         `PERMISSIVE`: bytes that do not parse give null; `FAILFAST`: they end the query, with field and byte.
     unknown_tags
         Add `unknown_tagged_fields` to every struct, if the message has flexible versions.
+    engine
+        `jvm` or `python`; by default the JVM where the session has its functions.
 
     Returns
     -------
@@ -102,6 +105,8 @@ def from_sync_group_request(
         mode=mode,
         unknown_tags=unknown_tags,
         name="from_sync_group_request",
+        package=None,
+        engine=engine,
     )
 
 
@@ -111,6 +116,7 @@ def to_sync_group_request(
     *,
     mode: str = "FAILFAST",
     version_prefix: bool = False,
+    engine: Literal["jvm", "python"] | None = None,
 ) -> Column:
     """Encode a struct column as SyncGroupRequest.
 
@@ -124,6 +130,8 @@ def to_sync_group_request(
         `FAILFAST`: a field that cannot be written ends the query, and is named; `PERMISSIVE`: null.
     version_prefix
         Write the version as int16 before each message.
+    engine
+        `jvm` or `python`; by default the JVM where the session has its functions.
 
     Returns
     -------
@@ -149,4 +157,6 @@ def to_sync_group_request(
         mode=mode,
         version_prefix=version_prefix,
         name="to_sync_group_request",
+        package=None,
+        engine=engine,
     )

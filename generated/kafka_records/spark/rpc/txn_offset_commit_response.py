@@ -7,7 +7,7 @@ Reference: docs/reference/rpc/txn_offset_commit.md"""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Literal
 
 from kafka_records_engine.spark import functions as _functions
 from pyspark.sql.types import ArrayType, IntegerType, ShortType, StringType, StructField, StructType
@@ -63,6 +63,7 @@ def from_txn_offset_commit_response(
     *,
     mode: str = "PERMISSIVE",
     unknown_tags: bool = False,
+    engine: Literal["jvm", "python"] | None = None,
 ) -> Column:
     """Decode a binary column of TxnOffsetCommitResponse into a struct.
 
@@ -77,6 +78,8 @@ def from_txn_offset_commit_response(
         `PERMISSIVE`: bytes that do not parse give null; `FAILFAST`: they end the query, with field and byte.
     unknown_tags
         Add `unknown_tagged_fields` to every struct, if the message has flexible versions.
+    engine
+        `jvm` or `python`; by default the JVM where the session has its functions.
 
     Returns
     -------
@@ -105,6 +108,8 @@ def from_txn_offset_commit_response(
         mode=mode,
         unknown_tags=unknown_tags,
         name="from_txn_offset_commit_response",
+        package=None,
+        engine=engine,
     )
 
 
@@ -114,6 +119,7 @@ def to_txn_offset_commit_response(
     *,
     mode: str = "FAILFAST",
     version_prefix: bool = False,
+    engine: Literal["jvm", "python"] | None = None,
 ) -> Column:
     """Encode a struct column as TxnOffsetCommitResponse.
 
@@ -128,6 +134,8 @@ def to_txn_offset_commit_response(
         `FAILFAST`: a field that cannot be written ends the query, and is named; `PERMISSIVE`: null.
     version_prefix
         Write the version as int16 before each message.
+    engine
+        `jvm` or `python`; by default the JVM where the session has its functions.
 
     Returns
     -------
@@ -150,4 +158,6 @@ def to_txn_offset_commit_response(
         mode=mode,
         version_prefix=version_prefix,
         name="to_txn_offset_commit_response",
+        package=None,
+        engine=engine,
     )

@@ -7,7 +7,7 @@ Reference: docs/reference/share_group_state/share_snapshot.md"""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Literal
 
 from kafka_records_engine.spark import functions as _functions
 from pyspark.sql.types import (
@@ -74,7 +74,11 @@ SHARE_SNAPSHOT_VALUE: Final = StructType(
 
 
 def from_share_snapshot_key(
-    col: Column | str, *, mode: str = "PERMISSIVE", unknown_tags: bool = False
+    col: Column | str,
+    *,
+    mode: str = "PERMISSIVE",
+    unknown_tags: bool = False,
+    engine: Literal["jvm", "python"] | None = None,
 ) -> Column:
     """Decode a binary column of ShareSnapshotKey into a struct.
 
@@ -87,6 +91,8 @@ def from_share_snapshot_key(
         `PERMISSIVE`: bytes that do not parse give null; `FAILFAST`: they end the query, with field and byte.
     unknown_tags
         Add `unknown_tagged_fields` to every struct, if the message has flexible versions.
+    engine
+        `jvm` or `python`; by default the JVM where the session has its functions.
 
     Returns
     -------
@@ -105,11 +111,19 @@ def from_share_snapshot_key(
     'group_id'
     """
     return _functions.from_key(
-        col, _schemas.RECORDS[0], mode=mode, unknown_tags=unknown_tags, name="from_share_snapshot_key"
+        col,
+        _schemas.RECORDS[0],
+        mode=mode,
+        unknown_tags=unknown_tags,
+        name="from_share_snapshot_key",
+        package="kafka_records",
+        engine=engine,
     )
 
 
-def to_share_snapshot_key(col: Column | str, *, mode: str = "FAILFAST") -> Column:
+def to_share_snapshot_key(
+    col: Column | str, *, mode: str = "FAILFAST", engine: Literal["jvm", "python"] | None = None
+) -> Column:
     """Encode a struct column as ShareSnapshotKey.
 
     Parameters
@@ -118,6 +132,8 @@ def to_share_snapshot_key(col: Column | str, *, mode: str = "FAILFAST") -> Colum
         Struct column, or its name, with the fields that `from_share_snapshot_key` gives. Null gives null.
     mode
         `FAILFAST`: a field that cannot be written ends the query, and is named; `PERMISSIVE`: null.
+    engine
+        `jvm` or `python`; by default the JVM where the session has its functions.
 
     Returns
     -------
@@ -133,11 +149,22 @@ def to_share_snapshot_key(col: Column | str, *, mode: str = "FAILFAST") -> Colum
     >>> df.select(again == df["data"]).first()[0]
     True
     """
-    return _functions.to_key(col, _schemas.RECORDS[0], mode=mode, name="to_share_snapshot_key")
+    return _functions.to_key(
+        col,
+        _schemas.RECORDS[0],
+        mode=mode,
+        name="to_share_snapshot_key",
+        package="kafka_records",
+        engine=engine,
+    )
 
 
 def from_share_snapshot_value(
-    col: Column | str, *, mode: str = "PERMISSIVE", unknown_tags: bool = False
+    col: Column | str,
+    *,
+    mode: str = "PERMISSIVE",
+    unknown_tags: bool = False,
+    engine: Literal["jvm", "python"] | None = None,
 ) -> Column:
     """Decode a binary column of ShareSnapshotValue into a struct.
 
@@ -150,6 +177,8 @@ def from_share_snapshot_value(
         `PERMISSIVE`: bytes that do not parse give null; `FAILFAST`: they end the query, with field and byte.
     unknown_tags
         Add `unknown_tagged_fields` to every struct, if the message has flexible versions.
+    engine
+        `jvm` or `python`; by default the JVM where the session has its functions.
 
     Returns
     -------
@@ -180,12 +209,22 @@ def from_share_snapshot_value(
     0
     """
     return _functions.from_value(
-        col, _schemas.RECORDS[0], mode=mode, unknown_tags=unknown_tags, name="from_share_snapshot_value"
+        col,
+        _schemas.RECORDS[0],
+        mode=mode,
+        unknown_tags=unknown_tags,
+        name="from_share_snapshot_value",
+        package="kafka_records",
+        engine=engine,
     )
 
 
 def to_share_snapshot_value(
-    col: Column | str, version: int | Column | str | None = None, *, mode: str = "FAILFAST"
+    col: Column | str,
+    version: int | Column | str | None = None,
+    *,
+    mode: str = "FAILFAST",
+    engine: Literal["jvm", "python"] | None = None,
 ) -> Column:
     """Encode a struct column as ShareSnapshotValue.
 
@@ -198,6 +237,8 @@ def to_share_snapshot_value(
     mode
         `FAILFAST`: a field that cannot be written ends the query, and is named; `PERMISSIVE`: null, which is
         a tombstone where it is written to a topic.
+    engine
+        `jvm` or `python`; by default the JVM where the session has its functions.
 
     Returns
     -------
@@ -216,4 +257,12 @@ def to_share_snapshot_value(
     >>> df.select(again == df["data"]).first()[0]
     True
     """
-    return _functions.to_value(col, _schemas.RECORDS[0], version, mode=mode, name="to_share_snapshot_value")
+    return _functions.to_value(
+        col,
+        _schemas.RECORDS[0],
+        version,
+        mode=mode,
+        name="to_share_snapshot_value",
+        package="kafka_records",
+        engine=engine,
+    )

@@ -7,7 +7,7 @@ Reference: docs/reference/share_group_state/share_update.md"""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Literal
 
 from kafka_records_engine.spark import functions as _functions
 from pyspark.sql.types import (
@@ -71,7 +71,11 @@ SHARE_UPDATE_VALUE: Final = StructType(
 
 
 def from_share_update_key(
-    col: Column | str, *, mode: str = "PERMISSIVE", unknown_tags: bool = False
+    col: Column | str,
+    *,
+    mode: str = "PERMISSIVE",
+    unknown_tags: bool = False,
+    engine: Literal["jvm", "python"] | None = None,
 ) -> Column:
     """Decode a binary column of ShareUpdateKey into a struct.
 
@@ -84,6 +88,8 @@ def from_share_update_key(
         `PERMISSIVE`: bytes that do not parse give null; `FAILFAST`: they end the query, with field and byte.
     unknown_tags
         Add `unknown_tagged_fields` to every struct, if the message has flexible versions.
+    engine
+        `jvm` or `python`; by default the JVM where the session has its functions.
 
     Returns
     -------
@@ -102,11 +108,19 @@ def from_share_update_key(
     'group_id'
     """
     return _functions.from_key(
-        col, _schemas.RECORDS[1], mode=mode, unknown_tags=unknown_tags, name="from_share_update_key"
+        col,
+        _schemas.RECORDS[1],
+        mode=mode,
+        unknown_tags=unknown_tags,
+        name="from_share_update_key",
+        package="kafka_records",
+        engine=engine,
     )
 
 
-def to_share_update_key(col: Column | str, *, mode: str = "FAILFAST") -> Column:
+def to_share_update_key(
+    col: Column | str, *, mode: str = "FAILFAST", engine: Literal["jvm", "python"] | None = None
+) -> Column:
     """Encode a struct column as ShareUpdateKey.
 
     Parameters
@@ -115,6 +129,8 @@ def to_share_update_key(col: Column | str, *, mode: str = "FAILFAST") -> Column:
         Struct column, or its name, with the fields that `from_share_update_key` gives. Null gives null.
     mode
         `FAILFAST`: a field that cannot be written ends the query, and is named; `PERMISSIVE`: null.
+    engine
+        `jvm` or `python`; by default the JVM where the session has its functions.
 
     Returns
     -------
@@ -130,11 +146,22 @@ def to_share_update_key(col: Column | str, *, mode: str = "FAILFAST") -> Column:
     >>> df.select(again == df["data"]).first()[0]
     True
     """
-    return _functions.to_key(col, _schemas.RECORDS[1], mode=mode, name="to_share_update_key")
+    return _functions.to_key(
+        col,
+        _schemas.RECORDS[1],
+        mode=mode,
+        name="to_share_update_key",
+        package="kafka_records",
+        engine=engine,
+    )
 
 
 def from_share_update_value(
-    col: Column | str, *, mode: str = "PERMISSIVE", unknown_tags: bool = False
+    col: Column | str,
+    *,
+    mode: str = "PERMISSIVE",
+    unknown_tags: bool = False,
+    engine: Literal["jvm", "python"] | None = None,
 ) -> Column:
     """Decode a binary column of ShareUpdateValue into a struct.
 
@@ -147,6 +174,8 @@ def from_share_update_value(
         `PERMISSIVE`: bytes that do not parse give null; `FAILFAST`: they end the query, with field and byte.
     unknown_tags
         Add `unknown_tagged_fields` to every struct, if the message has flexible versions.
+    engine
+        `jvm` or `python`; by default the JVM where the session has its functions.
 
     Returns
     -------
@@ -171,12 +200,22 @@ def from_share_update_value(
     0
     """
     return _functions.from_value(
-        col, _schemas.RECORDS[1], mode=mode, unknown_tags=unknown_tags, name="from_share_update_value"
+        col,
+        _schemas.RECORDS[1],
+        mode=mode,
+        unknown_tags=unknown_tags,
+        name="from_share_update_value",
+        package="kafka_records",
+        engine=engine,
     )
 
 
 def to_share_update_value(
-    col: Column | str, version: int | Column | str | None = None, *, mode: str = "FAILFAST"
+    col: Column | str,
+    version: int | Column | str | None = None,
+    *,
+    mode: str = "FAILFAST",
+    engine: Literal["jvm", "python"] | None = None,
 ) -> Column:
     """Encode a struct column as ShareUpdateValue.
 
@@ -189,6 +228,8 @@ def to_share_update_value(
     mode
         `FAILFAST`: a field that cannot be written ends the query, and is named; `PERMISSIVE`: null, which is
         a tombstone where it is written to a topic.
+    engine
+        `jvm` or `python`; by default the JVM where the session has its functions.
 
     Returns
     -------
@@ -204,4 +245,12 @@ def to_share_update_value(
     >>> df.select(again == df["data"]).first()[0]
     True
     """
-    return _functions.to_value(col, _schemas.RECORDS[1], version, mode=mode, name="to_share_update_value")
+    return _functions.to_value(
+        col,
+        _schemas.RECORDS[1],
+        version,
+        mode=mode,
+        name="to_share_update_value",
+        package="kafka_records",
+        engine=engine,
+    )

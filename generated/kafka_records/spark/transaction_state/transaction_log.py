@@ -7,7 +7,7 @@ Reference: docs/reference/transaction_state/transaction_log.md"""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Literal
 
 from kafka_records_engine.spark import functions as _functions
 from pyspark.sql.types import (
@@ -69,7 +69,11 @@ TRANSACTION_LOG_VALUE: Final = StructType(
 
 
 def from_transaction_log_key(
-    col: Column | str, *, mode: str = "PERMISSIVE", unknown_tags: bool = False
+    col: Column | str,
+    *,
+    mode: str = "PERMISSIVE",
+    unknown_tags: bool = False,
+    engine: Literal["jvm", "python"] | None = None,
 ) -> Column:
     """Decode a binary column of TransactionLogKey into a struct.
 
@@ -82,6 +86,8 @@ def from_transaction_log_key(
         `PERMISSIVE`: bytes that do not parse give null; `FAILFAST`: they end the query, with field and byte.
     unknown_tags
         Add `unknown_tagged_fields` to every struct, if the message has flexible versions.
+    engine
+        `jvm` or `python`; by default the JVM where the session has its functions.
 
     Returns
     -------
@@ -98,11 +104,19 @@ def from_transaction_log_key(
     'transactional_id'
     """
     return _functions.from_key(
-        col, _schemas.RECORDS[0], mode=mode, unknown_tags=unknown_tags, name="from_transaction_log_key"
+        col,
+        _schemas.RECORDS[0],
+        mode=mode,
+        unknown_tags=unknown_tags,
+        name="from_transaction_log_key",
+        package="kafka_records",
+        engine=engine,
     )
 
 
-def to_transaction_log_key(col: Column | str, *, mode: str = "FAILFAST") -> Column:
+def to_transaction_log_key(
+    col: Column | str, *, mode: str = "FAILFAST", engine: Literal["jvm", "python"] | None = None
+) -> Column:
     """Encode a struct column as TransactionLogKey.
 
     Parameters
@@ -111,6 +125,8 @@ def to_transaction_log_key(col: Column | str, *, mode: str = "FAILFAST") -> Colu
         Struct column, or its name, with the fields that `from_transaction_log_key` gives. Null gives null.
     mode
         `FAILFAST`: a field that cannot be written ends the query, and is named; `PERMISSIVE`: null.
+    engine
+        `jvm` or `python`; by default the JVM where the session has its functions.
 
     Returns
     -------
@@ -126,11 +142,22 @@ def to_transaction_log_key(col: Column | str, *, mode: str = "FAILFAST") -> Colu
     >>> df.select(again == df["data"]).first()[0]
     True
     """
-    return _functions.to_key(col, _schemas.RECORDS[0], mode=mode, name="to_transaction_log_key")
+    return _functions.to_key(
+        col,
+        _schemas.RECORDS[0],
+        mode=mode,
+        name="to_transaction_log_key",
+        package="kafka_records",
+        engine=engine,
+    )
 
 
 def from_transaction_log_value(
-    col: Column | str, *, mode: str = "PERMISSIVE", unknown_tags: bool = False
+    col: Column | str,
+    *,
+    mode: str = "PERMISSIVE",
+    unknown_tags: bool = False,
+    engine: Literal["jvm", "python"] | None = None,
 ) -> Column:
     """Decode a binary column of TransactionLogValue into a struct.
 
@@ -143,6 +170,8 @@ def from_transaction_log_value(
         `PERMISSIVE`: bytes that do not parse give null; `FAILFAST`: they end the query, with field and byte.
     unknown_tags
         Add `unknown_tagged_fields` to every struct, if the message has flexible versions.
+    engine
+        `jvm` or `python`; by default the JVM where the session has its functions.
 
     Returns
     -------
@@ -171,12 +200,22 @@ def from_transaction_log_value(
     0
     """
     return _functions.from_value(
-        col, _schemas.RECORDS[0], mode=mode, unknown_tags=unknown_tags, name="from_transaction_log_value"
+        col,
+        _schemas.RECORDS[0],
+        mode=mode,
+        unknown_tags=unknown_tags,
+        name="from_transaction_log_value",
+        package="kafka_records",
+        engine=engine,
     )
 
 
 def to_transaction_log_value(
-    col: Column | str, version: int | Column | str | None = None, *, mode: str = "FAILFAST"
+    col: Column | str,
+    version: int | Column | str | None = None,
+    *,
+    mode: str = "FAILFAST",
+    engine: Literal["jvm", "python"] | None = None,
 ) -> Column:
     """Encode a struct column as TransactionLogValue.
 
@@ -190,6 +229,8 @@ def to_transaction_log_value(
     mode
         `FAILFAST`: a field that cannot be written ends the query, and is named; `PERMISSIVE`: null, which is
         a tombstone where it is written to a topic.
+    engine
+        `jvm` or `python`; by default the JVM where the session has its functions.
 
     Returns
     -------
@@ -205,4 +246,12 @@ def to_transaction_log_value(
     >>> df.select(again == df["data"]).first()[0]
     True
     """
-    return _functions.to_value(col, _schemas.RECORDS[0], version, mode=mode, name="to_transaction_log_value")
+    return _functions.to_value(
+        col,
+        _schemas.RECORDS[0],
+        version,
+        mode=mode,
+        name="to_transaction_log_value",
+        package="kafka_records",
+        engine=engine,
+    )

@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
-import logging
 import random
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from math import inf
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from kafka_records_engine.sources._brokers.connection import TOLD_AFTER, Connection
-from kafka_records_engine.sources._brokers.failures import ConnectionLost, Refused
+from kafka_records_engine.sources._brokers.connection import Connection
+from kafka_records_engine.sources._brokers.failures import ConnectionLost, Refused, TopicUnavailable
+from kafka_records_engine.sources._brokers.patience import short_wait
 from kafka_records_engine.sources._brokers.pool import borrow, give_back
 from kafka_records_engine.sources._brokers.requests_sent import LIST_OFFSETS, METADATA
+from kafka_records_engine.sources._brokers.session import Session
+from kafka_records_engine.sources._brokers.transport import shown_address
+from kafka_records_engine.sources.waiting import side_by_side
 from kafka_records_runtime.error_codes import ErrorCode
 from kafka_records_runtime.uuids import Uuid
 
@@ -37,12 +40,13 @@ CONSUMER: Final = -1
 DEBUGGER: Final = -2
 """Who asks ListOffsets: for a debugger (`ListOffsetsRequest.DEBUGGING_REPLICA_ID`) isolation does not count."""
 
-_log: Final = logging.getLogger(__name__)
-
 _NO_ID: Final = bytes(16)
-_FIRST_PAUSE: Final = 0.05
-_LONGEST_PAUSE: Final = 1.0
-
+_WITH_OPERATIONS: Final = 8
+"""The first version of Metadata that tells which operations on a topic are allowed."""
+_NO_OPERATIONS: Final = -(1 << 31)
+"""What a broker says that does not tell them."""
+_READ: Final = 1 << 3
+"""The bit of READ in what is allowed (`AclOperation`)."""
 PASSING: Final = frozenset(
     {
         ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
@@ -68,43 +72,31 @@ class TopicMissing(Exception):
 
 
 class NotAllowed(Exception):
-    """The right to do something with the topic is missing."""
+    """The right to do something with the topic is missing: the ACL operation, READ or DESCRIBE."""
+
+    def __init__(self, who: str, operation: str, topic: str) -> None:
+        super().__init__(who, operation, topic)
+        self.who = who
+        self.operation = operation
+        self.topic = topic
+
+    def __str__(self) -> str:
+        verb = self.operation.lower()
+        return f"{self.who} may not {verb} topic {self.topic}: it needs the ACL operation {self.operation} on it"
 
 
-class GivenUp(Exception):
-    """Nothing has moved for as long as the configuration has patience; the text says why."""
+@dataclass(frozen=True, slots=True)
+class UnknownOffset:
+    """Why it is unknown where a log begins or ends."""
 
+    why: str
+    broker_failed: bool = False
+    """Whether the leader itself cannot be asked, and not only about this partition."""
+    not_allowed: NotAllowed | None = None
+    """The right that is missing, if that is the reason."""
 
-class Patience:
-    """Waits before another try, longer each time, until nothing has moved for too long."""
-
-    def __init__(self, config: ClientConfig) -> None:
-        self.limit = config.patience_ms / 1000
-        """Seconds."""
-        self.moved()
-
-    def moved(self) -> None:
-        """Something was read."""
-        self._since: float | None = None
-        self._is_told = False
-        self._pause = _FIRST_PAUSE
-
-    def wait(self, why: str, at_most: float = inf) -> None:
-        """Wait a little; who has waited for a while is told so once. Raises GivenUp after so many seconds, `at_most`
-        as many as the configuration has patience for."""
-        limit = min(self.limit, at_most)
-        now = time.monotonic()
-        if self._since is None:
-            self._since = now
-        waited = now - self._since
-        if waited > limit:
-            raise GivenUp(f"{why}, for {limit:g} s")
-        if waited > TOLD_AFTER and not self._is_told:
-            self._is_told = True
-            _log.warning("%s; it is tried again, for up to %g s", why, limit)
-        # No two readers in step: a broker that has just come back would get them all at once.
-        time.sleep(self._pause * random.uniform(0.8, 1.2))
-        self._pause = min(2 * self._pause, _LONGEST_PAUSE)
+    def __str__(self) -> str:
+        return self.why
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,11 +108,25 @@ class Topic:
     """Sixteen zeros from brokers that know no ids (before Kafka 2.8)."""
     leaders: Mapping[int, int]
     """The broker that leads each partition, -1 while none does."""
+    may_be_read: bool | None = None
+    """Whether this client has the right READ; None if the broker does not say it (before Kafka 2.3, KIP-430)."""
+    fault: str | None = None
+    """What is wrong with the answer of every broker about this topic; None if nothing is."""
 
     @property
     def has_id(self) -> bool:
         """Whether the id says which topic of this name it is."""
         return self.topic_id != _NO_ID
+
+
+class _DescribedTopic(NamedTuple):
+    """What a broker answers about a topic."""
+
+    fields: dict[str, Any]
+    """Of Metadata."""
+    fault: str | None
+    """What is wrong with the answer."""
+    address: str
 
 
 @dataclass(slots=True)
@@ -129,23 +135,38 @@ class Cluster:
 
     bootstrap: Sequence[Address]
     config: ClientConfig
-    has_answered: bool = False
-    """Whether a broker has ever answered something."""
+    session: Session = field(default_factory=Session)
+    until: float = inf
+    """The moment (`time.monotonic`) up to which answers are waited for; never longer than the configuration has
+    patience."""
     _brokers: dict[int, Address] = field(default_factory=dict)
 
     def asked(self, address: Address, ask: Callable[[Connection], dict[str, Any]]) -> dict[str, Any]:
-        """What a broker answers. One that has closed a connection while it was idle is asked anew at once."""
-        connection = borrow(*address, self.config)
+        """What a broker answers. If it has closed a connection that was idle, it is asked again at once."""
+        until = self._until(address)
+        connection = borrow(*address, self.config, self.session, until)
         try:
             return self._asked_by(connection, address, ask)
         except ConnectionLost:
-            if not connection.was_idle:
+            if not connection.was_idle or time.monotonic() >= until:
                 raise
-        return self._asked_by(Connection(*address, self.config), address, ask)
+        return self._asked_by(Connection(*address, self.config, self.session, until), address, ask)
 
     def asked_once(self, address: Address, ask: Callable[[Connection], dict[str, Any]]) -> dict[str, Any]:
-        """The same, and never asked anew: what changes something may have been done although no answer came."""
-        return self._asked_by(borrow(*address, self.config), address, ask)
+        """The same, and never asked again: a change may have been made although no answer came."""
+        until = self._until(address, may_be_short=False)
+        return self._asked_by(borrow(*address, self.config, self.session, until), address, ask)
+
+    def _until(self, address: Address, may_be_short: bool = True) -> float:
+        """Up to when an answer is waited for. The wait is short after a question that the broker did not answer, so
+        that it does not take the time of the others."""
+        name = self._address_text(address)
+        if self.session.is_over:
+            raise ConnectionLost(name, f"is not asked: {self.session.limit} is over")
+        patience = self.config.patience_ms / 1000
+        if may_be_short and self.session.is_silent(name, patience):
+            patience = short_wait(patience)
+        return min(time.monotonic() + patience, self.until, self.session.end)
 
     def _asked_by(
         self, connection: Connection, address: Address, ask: Callable[[Connection], dict[str, Any]]
@@ -156,11 +177,11 @@ class Cluster:
             connection.close()
             raise
         give_back(*address, self.config, connection)
-        self.has_answered = True
+        self.session.has_answered = True
         return answer
 
     def address_of(self, node: int) -> Address | None:
-        """Where a broker listens, as far as it was told."""
+        """Where a broker listens; None if that is unknown."""
         return self._brokers.get(node)
 
     def brokers(self) -> list[Address]:
@@ -170,38 +191,41 @@ class Cluster:
 
     def topic(self, name: str) -> Topic:
         """The topic of that name. Nothing is created by asking. Raises TopicMissing, NotAllowed too."""
-        (found,) = self._metadata([{"name": name}])
-        code = found["error_code"]
+        (found,) = self._metadata([name])
+        code = found.fields["error_code"]
         if code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
             raise TopicMissing(f"there is no topic {name}")
         if code == ErrorCode.TOPIC_AUTHORIZATION_FAILED:
-            raise NotAllowed(f"{self._who} may not describe topic {name}: it needs the ACL operation DESCRIBE on it")
+            raise NotAllowed(self.who, "DESCRIBE", name)
         if code == ErrorCode.INVALID_TOPIC_EXCEPTION:
             raise TopicMissing(f"{name!r} is no name of a topic")
         if code and code not in PASSING:
             raise TopicMissing(f"topic {name}: {ErrorCode(code).name}")
+        if found.fault is not None:
+            raise TopicUnavailable(found.address, found.fault)
         return _topic_of(found)
 
     def topics(self) -> dict[str, tuple[Uuid, int]]:
         """All topics that may be described here, by their names: the id of each, and how many partitions it has."""
         return {
-            each["name"]: (each["topic_id"], len(each["partitions"]))
-            for each in self._metadata(None)
-            if not each["error_code"]
+            each["name"]: (each["topic_id"], len(_leaders_of(each)))
+            for each in (found.fields for found in self._metadata(None))
+            if not each["error_code"] and each["name"]
         }
 
-    def described(self, names: Collection[str]) -> list[Topic]:
-        """Those of some topics that are there and may be described, by one request."""
-        topics = self._metadata([{"name": name} for name in names]) if names else []
-        passing = PASSING - {ErrorCode.UNKNOWN_TOPIC_OR_PARTITION}
-        return [_topic_of(each) for each in topics if not each["error_code"] or each["error_code"] in passing]
+    def described(self, names: Collection[str] | None) -> list[Topic]:
+        """Those of some topics that are there and may be described, by one request; all for None. A topic may have a
+        `fault`."""
+        topics = self._metadata(names) if names is None or names else []
+        passing = {0, *PASSING} - {ErrorCode.UNKNOWN_TOPIC_OR_PARTITION}
+        return [_topic_of(each) for each in topics if each.fields["error_code"] in passing]
 
-    def offsets(self, topic: Topic, partitions: Collection[int], timestamp: int) -> dict[int, int | str]:
-        """Where the logs of some partitions begin or end: EARLIEST or LATEST. A text says why one is not known.
-
-        Raises NotAllowed too.
-        """
+    def offsets(self, topic: Topic, partitions: Collection[int], timestamp: int) -> dict[int, int | UnknownOffset]:
+        """Where the logs of some partitions begin or end: EARLIEST or LATEST. Raises NotAllowed too."""
         found = self.offsets_of([topic], {topic.name: partitions}, timestamp)
+        for offset in found.values():
+            if isinstance(offset, UnknownOffset) and offset.not_allowed is not None:
+                raise offset.not_allowed
         return {partition: offset for (_, partition), offset in found.items()}
 
     def offsets_of(
@@ -212,75 +236,162 @@ class Cluster:
         *,
         isolation: int = READ_UNCOMMITTED,
         replica: int = CONSUMER,
-    ) -> dict[tuple[str, int], int | str]:
-        """The same for partitions of several topics, by one request to each of their leaders.
+    ) -> dict[tuple[str, int], int | UnknownOffset]:
+        """The same for partitions of several topics, by one request to each of their leaders. A right that is missing
+        is not raised.
 
         LATEST is the high watermark under READ_UNCOMMITTED, the last stable offset under READ_COMMITTED, and the log
         end for a DEBUGGER.
         """
-        found: dict[tuple[str, int], int | str] = {}
+        found: dict[tuple[str, int], int | UnknownOffset] = {}
         by_leader: dict[int, dict[str, list[int]]] = {}
         for topic in topics:
             for partition in partitions[topic.name]:
                 led = by_leader.setdefault(topic.leaders.get(partition, -1), {})
                 led.setdefault(topic.name, []).append(partition)
+        asked: dict[Address, dict[str, list[int]]] = {}
         for leader, led in by_leader.items():
-            places = [(name, partition) for name, numbers in led.items() for partition in numbers]
             address = self._brokers.get(leader)
             if address is None:
-                found |= dict.fromkeys(places, "it has no leader")
+                found |= dict.fromkeys(_places(led), UnknownOffset("it has no leader"))
                 continue
-            try:
-                question = _asking_offsets(led, timestamp, isolation, replica)
-                answer = self.asked(address, partial(Connection.ask, name=LIST_OFFSETS, fields=question))
-            except ConnectionLost as lost:
-                found |= dict.fromkeys(places, f"its leader cannot be asked: {lost}")
-                continue
-            for topic_answer in answer["topics"]:
-                name = topic_answer["name"]
-                for each in topic_answer["partitions"]:
-                    code = each["error_code"]
-                    if code == ErrorCode.TOPIC_AUTHORIZATION_FAILED:
-                        raise NotAllowed(
-                            f"{self._who} may not describe topic {name}: it needs the ACL operation DESCRIBE on it"
-                        )
-                    found[name, each["partition_index"]] = ErrorCode(code).name if code else each["offset"]
+            for name, numbers in led.items():
+                asked.setdefault(address, {}).setdefault(name, []).extend(numbers)
+        ask = partial(self._offsets_by, timestamp=timestamp, isolation=isolation, replica=replica)
+        for answer in side_by_side([partial(ask, *each) for each in asked.items()]):
+            found |= answer
         return found
 
+    def _offsets_by(
+        self, address: Address, led: dict[str, list[int]], timestamp: int, isolation: int, replica: int
+    ) -> dict[tuple[str, int], int | UnknownOffset]:
+        """The answer of one broker about the partitions that it leads."""
+        question = _asking_offsets(led, timestamp, isolation, replica)
+        try:
+            answer = self.asked(address, partial(Connection.ask, name=LIST_OFFSETS, fields=question))
+        except ConnectionLost as lost:
+            return dict.fromkeys(_places(led), UnknownOffset(f"its leader cannot be asked: {lost}", broker_failed=True))
+        leader = self._address_text(address)
+        found: dict[tuple[str, int], int | UnknownOffset] = dict.fromkeys(
+            _places(led), UnknownOffset(f"its leader {leader} answers ListOffsets, and says nothing about it")
+        )
+        for topic_answer in answer["topics"]:
+            name = topic_answer["name"]
+            for each in topic_answer["partitions"]:
+                place = name, each["partition_index"]
+                if place not in found:
+                    continue  # it was not asked for
+                code, offset = each["error_code"], each["offset"]
+                if code == ErrorCode.TOPIC_AUTHORIZATION_FAILED:
+                    right = NotAllowed(self.who, "DESCRIBE", name)
+                    found[place] = UnknownOffset(str(right), not_allowed=right)
+                elif code:
+                    found[place] = UnknownOffset(ErrorCode(code).name)
+                elif offset < 0 and timestamp in (EARLIEST, LATEST):
+                    found[place] = UnknownOffset(f"its leader {leader} answers ListOffsets with the offset {offset}")
+                else:
+                    found[place] = offset
+        return found
+
+    def _address_text(self, address: Address) -> str:
+        host, port = address
+        return shown_address(host, port, self.config)
+
+    def hidden(self, names: Collection[str]) -> list[str]:
+        """Those of some topics that may not be described. Of these a broker does not tell which exist."""
+        topics = self._metadata(names) if names else []
+        for each in topics:
+            if each.fault is not None:
+                raise ConnectionLost(each.address, each.fault)
+        return [
+            each.fields["name"] for each in topics if each.fields["error_code"] == ErrorCode.TOPIC_AUTHORIZATION_FAILED
+        ]
+
     @property
-    def _who(self) -> str:
+    def who(self) -> str:
+        """Who asks, in words."""
         return f"user {self.config.username}" if self.config.uses_sasl else "this client"
 
-    def _metadata(self, topics: list[dict[str, Any]] | None) -> list[dict[str, Any]]:
+    def _metadata(self, names: Collection[str] | None) -> list[_DescribedTopic]:
+        """What a broker knows of some topics, in their order, or of all. Other brokers are asked if it has a fault."""
         lost: dict[str, ConnectionLost] = {}
+        faulty: tuple[dict[str, Any], list[_DescribedTopic]] | None = None
         # Whoever answered last knows the brokers of now; the addresses that were given may be gone.
         known = [*self._brokers.values()]
         random.shuffle(known)
-        for address in dict.fromkeys([*self.bootstrap, *known]):
+        addresses = [*dict.fromkeys([*self.bootstrap, *known])]
+        patience = self.config.patience_ms / 1000
+        addresses.sort(key=lambda each: self.session.is_silent(self._address_text(each), patience))
+        for address in addresses:
             try:
-                answer = self.asked(address, partial(_metadata_of, topics=topics))
+                answer = self.asked(address, partial(_metadata_of, names=names))
             except ConnectionLost as error:
                 lost[error.address] = error
                 continue
-            self._brokers = {each["node_id"]: (each["host"], each["port"]) for each in answer["brokers"]}
-            return list(answer["topics"])
-        first, *others = lost.values()
-        if others:
-            raise ConnectionLost(", ".join(lost), f"none of them answers; {first}")
-        raise first
+            topics = _topics_in(answer, names, self._address_text(address))
+            if all(each.fault is None for each in topics):
+                break
+            faulty = faulty or (answer, topics)
+        else:
+            if faulty is None:
+                first, *others = lost.values()
+                raise ConnectionLost(", ".join(lost), f"none of them answers; {first}") if others else first
+            answer, topics = faulty
+        self._brokers = {each["node_id"]: (each["host"], each["port"]) for each in answer["brokers"]}
+        return topics
 
 
-def _metadata_of(connection: Connection, topics: list[dict[str, Any]] | None) -> dict[str, Any]:
+def _places(partitions: Mapping[str, Sequence[int]]) -> list[tuple[str, int]]:
+    return [(name, partition) for name, numbers in partitions.items() for partition in numbers]
+
+
+def _metadata_of(connection: Connection, names: Collection[str] | None) -> dict[str, Any]:
     version = connection.version(METADATA)
     if version < 4:
         # Before version 4 a broker may create what it is asked about.
         raise Refused(connection.address, "Kafka 0.11 and later are read, and this broker is older")
-    return connection.ask(METADATA, {"topics": topics, "allow_auto_topic_creation": False}, version)
+    topics = None if names is None else [{"name": name} for name in names]
+    fields: dict[str, Any] = {"topics": topics, "allow_auto_topic_creation": False}
+    if version >= _WITH_OPERATIONS:
+        fields["include_topic_authorized_operations"] = True
+    return connection.ask(METADATA, fields, version)
 
 
-def _topic_of(found: Mapping[str, Any]) -> Topic:
-    leaders = {each["partition_index"]: each["leader_id"] for each in found["partitions"]}
-    return Topic(found["name"], bytes(found["topic_id"]), leaders)
+def _topics_in(answer: dict[str, Any], names: Collection[str] | None, address: str) -> list[_DescribedTopic]:
+    """The topics in an answer to Metadata that were asked for, all for None."""
+    found = {each["name"]: each for each in answer["topics"]}
+    topics = answer["topics"] if names is None else [found.get(name, _NOTHING | {"name": name}) for name in names]
+    return [_DescribedTopic(each, _fault_of(each), address) for each in topics]
+
+
+_NOTHING: Final[dict[str, Any]] = {
+    "error_code": 0,
+    "topic_id": _NO_ID,
+    "partitions": None,
+    "topic_authorized_operations": _NO_OPERATIONS,
+}
+"""In the place of a topic that the answer to Metadata leaves out."""
+
+
+def _fault_of(topic: Mapping[str, Any]) -> str | None:
+    if topic["partitions"] is None:
+        return f"its answer to Metadata says nothing about topic {topic['name']}"
+    if any(each["partition_index"] < 0 for each in topic["partitions"]):
+        return f"its answer to Metadata has a partition with a negative number in topic {topic['name']}"
+    return None
+
+
+def _leaders_of(topic: Mapping[str, Any]) -> dict[int, int]:
+    partitions = topic["partitions"] or ()
+    return {each["partition_index"]: each["leader_id"] for each in partitions if each["partition_index"] >= 0}
+
+
+def _topic_of(found: _DescribedTopic) -> Topic:
+    topic = found.fields
+    operations = topic["topic_authorized_operations"]
+    may_be_read = None if operations == _NO_OPERATIONS else bool(operations & _READ)
+    fault = None if found.fault is None else f"{found.address}: {found.fault}"
+    return Topic(topic["name"], bytes(topic["topic_id"]), _leaders_of(topic), may_be_read, fault)
 
 
 def _asking_offsets(
@@ -294,5 +405,5 @@ def _asking_offsets(
 
 
 def named(addresses: Sequence[Address]) -> str:
-    """The addresses as one text, as somebody would write them."""
+    """The addresses as one text, in the form of `bootstrap`."""
     return ",".join(f"[{host}]:{port}" if ":" in host else f"{host}:{port}" for host, port in addresses)

@@ -1,4 +1,4 @@
-"""How asking a broker can fail: with a hope that asking again helps, or without."""
+"""How asking a broker can fail. Another try may help against some of it."""
 
 from __future__ import annotations
 
@@ -21,5 +21,30 @@ class ConnectionLost(BrokerFailure, OSError):
     """A broker cannot be reached, went away or does not answer in time: worth another try."""
 
 
+class PartitionUnavailable(ConnectionLost):
+    """One partition cannot be asked for: it has no leader, or the leader's answer leaves it out. The other partitions
+    of the broker are not concerned."""
+
+
+class TopicUnavailable(ConnectionLost):
+    """Brokers answer, and what they say of one topic makes no sense. Other topics are not concerned."""
+
+
+class NoAnswer(ConnectionLost):
+    """A broker does not answer in time. `has_begun`: a part of the answer is there."""
+
+    has_begun = False
+
+
+class AnswerTooLarge(ConnectionLost):
+    """A broker announces an answer of `size` bytes, more than what it was asked for can take. Nothing of it is read."""
+
+    size = 0
+
+
+class PauseTooLong(ConnectionLost):
+    """A broker asks for a pause that is longer than the wait for it may be."""
+
+
 class Refused(BrokerFailure, ValueError):
-    """What no other try mends: the wrong password, a certificate that is not trusted, a missing right."""
+    """Another try does not help: a wrong password, a certificate that is not trusted, an unknown request."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
@@ -12,11 +13,19 @@ from kafka_records_engine.sources._brokers.cluster import (
     Address,
     Cluster,
     NotAllowed,
-    Patience,
     Topic,
     TopicMissing,
+    UnknownOffset,
 )
-from kafka_records_engine.sources._brokers.failures import ConnectionLost, Refused
+from kafka_records_engine.sources._brokers.failures import (
+    AnswerTooLarge,
+    ConnectionLost,
+    NoAnswer,
+    PartitionUnavailable,
+    PauseTooLong,
+    Refused,
+)
+from kafka_records_engine.sources._brokers.patience import GivenUp, Patience
 from kafka_records_engine.sources._brokers.pool import borrow, give_back
 from kafka_records_engine.sources._brokers.requests_sent import FETCH
 from kafka_records_runtime.error_codes import ErrorCode
@@ -28,9 +37,14 @@ _WAIT_MS: Final = 500
 """How long a broker may wait for records to come. There are some below the high watermark, so it does not wait."""
 _BY_ID: Final = 13
 """From this version on Fetch names topics by their ids (KIP-516)."""
-_LARGEST_FETCH: Final = 1 << 30
+_NEWEST: Final = 0x7FFF
+_LARGEST_FETCH: Final = 128 << 20
+"""Bytes: no batch is larger than a segment, and those of the coordinators' topics have 100 MiB by default."""
+_SMALLEST_FETCH: Final = 1 << 16
 _TRIES_TO_READ: Final = 3
 """How often a broker is asked again for what it cannot read itself."""
+_NO_ANSWER: Final = UnknownOffset("no broker says which records there are")
+_NO_TIMES: Final = ErrorCode.UNSUPPORTED_FOR_MESSAGE_FORMAT.name
 _UNREADABLE: Final = frozenset({ErrorCode.CORRUPT_MESSAGE, ErrorCode.UNKNOWN_SERVER_ERROR})
 
 
@@ -64,11 +78,12 @@ class EndMoved:
 
 @dataclass(frozen=True, slots=True)
 class Unreadable:
-    """The broker has the record at `position`, and cannot read its own log there."""
+    """The broker has the record at `position`, and does not give it in a form that can be read."""
 
     address: str
     position: int
     what: str
+    """A sentence about the broker."""
 
 
 class Fetcher:
@@ -83,16 +98,21 @@ class Fetcher:
         self._config = cluster.config
         self._topic = topic
         self._partition = partition
-        self._patience = Patience(self._config)
+        self._leader = topic.leaders.get(partition, -1)
+        self._patience = Patience(
+            self._config, cluster.session, self._name, leader=self._led_by, target=(topic.name, partition)
+        )
         self._rack = self._config.client_rack
         self._follower: int | None = None
-        self._leader = topic.leaders.get(partition, -1)
+        self._is_redirected = False
         self._connection: Connection | None = None
         self._address: Address | None = None
         self._position = 0
-        self._bytes = self._config.fetch_bytes
+        self._usual = self._bytes = self._config.fetch_bytes
+        self._most = max(_LARGEST_FETCH, self._usual)
+        self._sent_bytes = 0
+        """Bytes of the last answer."""
         self._is_asked = False
-        self._why = ""
         self._unreadable = 0
 
     def close(self) -> None:
@@ -102,60 +122,92 @@ class Fetcher:
             give_back(*self._address, self._config, connection)
 
     def ask(self, position: int) -> None:
-        """Ask for the log from an offset on; what goes wrong is mended by `answer`."""
+        """Ask for the log from an offset on. If that fails, `answer` asks again."""
         self._position = position
         self._is_asked = False
+        self._cluster.until = self._patience.until
         try:
             self._send()
-        except ConnectionLost as lost:
-            self._drop(lost)
+        except ConnectionLost:
+            self._drop()
+
+    @property
+    def had_room(self) -> bool:
+        """Whether the last answer might have had more bytes."""
+        return self._sent_bytes < self._bytes
 
     def larger(self) -> bool:
-        """Ask for more bytes from now on, as what is wanted did not fit; whether that can be done."""
-        self._bytes *= 2
-        return self._bytes <= _LARGEST_FETCH
+        """Ask for more bytes from now on, as what is wanted did not fit; whether that can help. A broker that had room
+        for more has no more."""
+        if self.had_room or self._bytes >= self._most:
+            return False
+        self._bytes = min(2 * self._bytes, self._most)
+        return True
 
     def moved(self) -> None:
         """What was fetched has brought the reading forward."""
         self._patience.moved()
         self._unreadable = 0
-        self._bytes = self._config.fetch_bytes
+        self._is_redirected = False
+        self._bytes = self._usual
 
-    def wait(self, why: str) -> None:
-        """Wait before the same is asked again. Raises GivenUp."""
-        self._patience.wait(why)
+    def wait(self, why: str, *, broker_failed: bool = False) -> None:
+        """Wait before the same is asked again. See `Patience.check` for `broker_failed`. Raises GivenUp."""
+        self._patience.wait(why, broker_failed=broker_failed)
 
     def answer(self) -> Fetched | StartMoved | EndMoved | Unreadable:
         """What the request brought. Raises GivenUp, Refused, NotAllowed, TopicMissing."""
+        self._patience.begin()
         while True:
             try:
+                self._cluster.until = self._patience.until
                 if not self._is_asked:
                     self._send()
+                elif self._connection is not None:
+                    self._connection.until = self._cluster.until
                 found = self._received()
+            except AnswerTooLarge as large:
+                self._drop()
+                if large.size > self._most:
+                    return Unreadable(large.address, self._position, large.detail)
+                # Brokers send one batch whole, however large it is.
+                self._usual = self._bytes = min(max(large.size, 2 * self._bytes), self._most)
+                self._look_again(str(large))
+                continue
+            except PauseTooLong as lost:
+                raise GivenUp(str(lost)) from None
             except ConnectionLost as lost:
-                self._drop(lost)
-                self._look_again()
+                is_leader = self._follower is None
+                self._drop()
+                if isinstance(lost, NoAnswer) and lost.has_begun:
+                    self._usual = self._bytes = max(self._bytes // 4, _SMALLEST_FETCH)
+                self._look_again(str(lost), broker_failed=is_leader and not isinstance(lost, PartitionUnavailable))
                 continue
             if found is not None:
                 return found
 
     def record_named(self) -> int | None:
-        """A record at or behind the position that ListOffsets names, which searches by timestamps; None without one.
+        """A record at or after the position that ListOffsets names, which searches by timestamps; None without one.
 
-        Raises NotAllowed, Refused.
+        Raises ConnectionLost if the leader does not answer that, NotAllowed, Refused.
         """
-        topic = self._led
+        self._cluster.until = self._patience.until
         for timestamp in (0, MAX_TIMESTAMP):
-            offset = self._cluster.offsets(topic, [self._partition], timestamp).get(self._partition)
-            if isinstance(offset, int) and offset >= self._position:
-                return offset
+            offset = self._cluster.offsets(self._led, [self._partition], timestamp).get(self._partition, _NO_ANSWER)
+            if isinstance(offset, int):
+                if offset >= self._position:
+                    return offset
+            elif offset.broker_failed:
+                raise ConnectionLost(self._name, offset.why)
+            elif offset.why != _NO_TIMES:
+                raise PartitionUnavailable(self._name, offset.why)
         return None
 
     # -- asking --------------------------------------------------------------------------------------------------------
 
     def _send(self) -> None:
         connection = self._connected()
-        version = connection.version(FETCH, _LARGEST_FETCH if self._topic.has_id else _BY_ID - 1)
+        version = connection.version(FETCH, _NEWEST if self._topic.has_id else _BY_ID - 1)
         asked = {
             "partition": self._partition,
             "fetch_offset": self._position,
@@ -164,7 +216,8 @@ class Fetcher:
         topic: dict[str, Any] = {"partitions": [asked]}
         topic |= {"topic_id": self._topic.topic_id} if version >= _BY_ID else {"topic": self._topic.name}
         fields: dict[str, Any] = {
-            "max_wait_ms": _WAIT_MS,
+            # Whoever waits for less wants to hear before that there is nothing.
+            "max_wait_ms": max(min(_WAIT_MS, int(1000 * (connection.until - time.monotonic()) / 4)), 0),
             "min_bytes": 1,
             "max_bytes": self._bytes,
             # Everything up to the high watermark, transactions that are open or aborted too: tables settle them.
@@ -180,11 +233,15 @@ class Fetcher:
         node = self._leader if self._follower is None else self._follower
         address = self._cluster.address_of(node)
         if address is None:
-            raise ConnectionLost(self._name, "it has no leader" if node < 0 else f"broker {node} is not there")
+            if node < 0:
+                raise PartitionUnavailable(self._name, "it has no leader")
+            raise ConnectionLost(self._name, f"broker {node} is not there")
         if self._connection is not None and address != self._address:
             self.close()
         if self._connection is None:
-            self._connection, self._address = borrow(*address, self._config), address
+            self._connection = borrow(*address, self._config, self._cluster.session, self._cluster.until)
+            self._address = address
+        self._connection.until = self._cluster.until
         return self._connection
 
     @property
@@ -193,11 +250,14 @@ class Fetcher:
         return Topic(self._topic.name, self._topic.topic_id, {self._partition: self._leader})
 
     @property
+    def _led_by(self) -> int | None:
+        return None if self._leader < 0 else self._leader
+
+    @property
     def _name(self) -> str:
         return f"{self._topic.name}-{self._partition}"
 
-    def _drop(self, lost: ConnectionLost) -> None:
-        self._why = str(lost)
+    def _drop(self) -> None:
         self._is_asked = False
         if self._connection is not None:
             self._connection.close()
@@ -209,13 +269,12 @@ class Fetcher:
         if self._follower is not None:
             self._follower, self._rack = None, ""
 
-    def _look_again(self) -> None:
+    def _look_again(self, why: str, *, broker_failed: bool = False) -> None:
         """Wait a moment, then ask who leads now. Raises GivenUp, Refused, NotAllowed, TopicMissing."""
-        self._patience.wait(self._why)
+        self._patience.wait(why, broker_failed=broker_failed)
         try:
             topic = self._cluster.topic(self._topic.name)
-        except ConnectionLost as lost:
-            self._why = str(lost)
+        except ConnectionLost:
             return
         except TopicMissing as missing:
             # A broker that has just started may not know yet.
@@ -224,6 +283,7 @@ class Fetcher:
         if topic.has_id and self._topic.has_id and topic.topic_id != self._topic.topic_id:
             raise TopicMissing(f"topic {topic.name} was deleted while it was read, and another one has its name now")
         self._leader = topic.leaders.get(self._partition, -1)
+        self._patience.leader = self._led_by
 
     # -- answers -------------------------------------------------------------------------------------------------------
 
@@ -234,22 +294,19 @@ class Fetcher:
         answer = connection.receive()
         self._is_asked = False
         code = answer["error_code"]
-        partitions = [each for topic in answer["responses"] for each in topic["partitions"]]
-        if not code and not partitions:
-            if answer["throttle_time_ms"] > 0:
-                return None  # it wants to be left alone for a while, which the connection sees to
-            raise ConnectionLost(connection.address, "its answer to Fetch is about no partition")
-        data: dict[str, Any] = partitions[0] if not code else {}
+        if not code and not answer["responses"] and answer["throttle_time_ms"] > 0:
+            why = f"{connection.address}: it sends nothing and asks for a pause"
+            self._patience.wait(why, broker_failed=self._follower is None)
+            return None
+        data: dict[str, Any] = {} if code else self._own(answer, connection.address)
         code = code or data["error_code"]
         if code:
             return self._failed(connection.address, ErrorCode(code))
         records: bytes = data["records"] or b""
+        self._sent_bytes = len(records)
         preferred = data["preferred_read_replica"]
         if preferred >= 0 and not records:
-            if self._cluster.address_of(preferred) is not None:
-                self._follower = preferred
-            else:
-                self._rack = ""
+            self._redirected(preferred, connection.address)
             return None
         if not records and self._follower is not None:
             self._leave_follower()  # it lags behind
@@ -257,24 +314,45 @@ class Fetcher:
         throttled = answer["throttle_time_ms"] > 0
         return Fetched(connection.address, self._position, records, data["high_watermark"], throttled)
 
+    def _own(self, answer: dict[str, Any], address: str) -> dict[str, Any]:
+        """What an answer says about the log partition. Raises ConnectionLost where it is about another one."""
+        for topic in answer["responses"]:
+            # Versions have either names or ids.
+            is_own = topic["topic"] == self._topic.name or (
+                self._topic.has_id and bytes(topic["topic_id"]) == self._topic.topic_id
+            )
+            for each in topic["partitions"] if is_own else ():
+                if each["partition_index"] == self._partition:
+                    return dict(each)
+        what = f"its answer to Fetch says nothing about {self._name}, which it was asked for"
+        raise PartitionUnavailable(address, what)
+
+    def _redirected(self, preferred: int, address: str) -> None:
+        """The broker names a replica to read from. It is asked once; a leader that goes on naming some reads itself."""
+        is_leader = self._follower is None
+        if is_leader and not self._is_redirected and self._cluster.address_of(preferred) is not None:
+            self._follower, self._is_redirected = preferred, True
+            return
+        was_asked_to = is_leader and bool(self._rack)
+        self._follower, self._rack = None, ""
+        if not was_asked_to:
+            self._patience.wait(f"{address}: it sends no records, and names broker {preferred} to read from")
+
     def _failed(self, address: str, code: ErrorCode) -> StartMoved | EndMoved | Unreadable | None:
         if code == ErrorCode.TOPIC_AUTHORIZATION_FAILED:
-            who = f"user {self._config.username}" if self._config.uses_sasl else "this client"
-            raise NotAllowed(f"{who} may not read topic {self._topic.name}: it needs the ACL operation READ on it")
+            raise NotAllowed(self._cluster.who, "READ", self._topic.name)
         if code == ErrorCode.OFFSET_OUT_OF_RANGE:
             return self._out_of_range(address)
         if code in _UNREADABLE:
             self._unreadable += 1
             if self._unreadable < _TRIES_TO_READ:
-                self._why = f"{address}: {code.name}"
-                self._look_again()
+                self._look_again(f"{address}: {code.name}")
                 return None
-            return Unreadable(address, self._position, code.name)
+            return Unreadable(address, self._position, f"the broker cannot read its own log: {code.name}")
         if code not in PASSING:
             raise Refused(address, f"cannot fetch {self._name}: {code.name}")
-        self._why = f"{address}: {code.name}"
         self._leave_follower()
-        self._look_again()
+        self._look_again(f"{address}: {code.name}")
         return None
 
     def _out_of_range(self, address: str) -> StartMoved | EndMoved | None:
@@ -282,8 +360,7 @@ class Fetcher:
             self._leave_follower()
             return None
         start = self._cluster.offsets(self._led, [self._partition], EARLIEST)[self._partition]
-        if isinstance(start, str):
-            self._why = f"{address}: {start}"
-            self._look_again()
+        if isinstance(start, UnknownOffset):
+            self._look_again(f"{address}: {start}", broker_failed=start.broker_failed)
             return None
         return StartMoved(address, start) if start > self._position else EndMoved(address)

@@ -1,9 +1,9 @@
-"""Where logs begin and end, by the word of their leaders."""
+"""Where logs begin and end, as their leaders answer."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
 from kafka_records_engine.sources._brokers.cluster import (
@@ -14,13 +14,14 @@ from kafka_records_engine.sources._brokers.cluster import (
     READ_COMMITTED,
     READ_UNCOMMITTED,
     Cluster,
-    GivenUp,
-    Patience,
     Topic,
+    UnknownOffset,
     named,
 )
-from kafka_records_engine.sources._brokers.failures import ConnectionLost
-from kafka_records_engine.sources.protocol import LogEnds
+from kafka_records_engine.sources._brokers.failures import BrokerFailure, ConnectionLost, TopicUnavailable
+from kafka_records_engine.sources._brokers.patience import GivenUp, Patience
+from kafka_records_engine.sources.protocol import LogEnds, LogStarts
+from kafka_records_engine.sources.waiting import pause
 from kafka_records_runtime.uuids import Uuid
 
 _TRIES: Final = 4
@@ -31,56 +32,89 @@ _PAUSE: Final = 0.5
 class Bounds:
     """Where the logs of all partitions of a topic begin, and their high watermarks.
 
-    Every partition is waited for, for as long as the configuration has patience. `trouble` has those whose leader did
-    not say it by then, and why; `given_up` names those that were waited for before, in vain, and are asked once.
-    Raises ConnectionLost where no broker answers, and what `Cluster.topic` raises.
+    Every partition is waited for, up to `default.api.timeout.ms`; if only those are left that have timed out before,
+    they are asked once. `trouble` has those whose leader did not answer by then, and why. Raises ConnectionLost if no
+    broker answers, and what `Cluster.topic` raises.
     """
 
-    def __init__(self, cluster: Cluster, topic: Topic, given_up: Collection[int] = ()) -> None:
+    def __init__(self, cluster: Cluster, topic: Topic) -> None:
         self._cluster = cluster
-        self._given_up = given_up
         self.topic = topic
         self.trouble: dict[int, str] = {}
-        self.ends = self._asked(LATEST)
-        self.starts = self._asked(EARLIEST)
+        self.asked_ms = now_ms()
+        """When ends were asked for first, in milliseconds since 1970."""
+        self.ends = self._ask(LATEST)
+        self.starts = self._ask(EARLIEST)
 
-    def _asked(self, timestamp: int) -> dict[int, int]:
-        patience = Patience(self._cluster.config)
+    def _ask(self, timestamp: int) -> dict[int, int]:
         known: dict[int, int] = {}
+        waits: dict[int | None, Patience] = {}
         while True:
-            unknown: dict[int, str] = {}
             missing = [each for each in self.topic.leaders if each not in known and each not in self.trouble]
-            for partition, offset in self._cluster.offsets(self.topic, missing, timestamp).items():
-                if isinstance(offset, int):
-                    known[partition] = offset
-                else:
-                    unknown[partition] = offset
-            awaited = [each for each in unknown if each not in self._given_up]
-            if self.topic.leaders and not awaited:
-                self.trouble |= unknown
+            if self.topic.leaders and not missing:
                 return known
-            why = f"{self.topic.name}: no broker tells anything of it"
-            if awaited:
-                why = f"{self.topic.name}-{awaited[0]}: {unknown[awaited[0]]}"
+            asked = self._waits(waits, missing)
             try:
-                patience.wait(why)
+                for each in asked.values():
+                    each.begin()
+                self._cluster.until = max(each.until for each in asked.values())
+                unknown: dict[int, UnknownOffset] = {}
+                for partition, offset in self._cluster.offsets(self.topic, missing, timestamp).items():
+                    if isinstance(offset, int):
+                        known[partition] = offset
+                    else:
+                        unknown[partition] = offset
+                self._wait(asked, unknown)
             except GivenUp as over:
-                if not self.topic.leaders:
+                if not known:
                     raise ConnectionLost(named(self._cluster.bootstrap), str(over)) from None
-                self.trouble |= {which: f"{why}, for {patience.limit:g} s" for which, why in unknown.items()}
-                return known
-            self._look_again(patience)
+                self.trouble |= {each: str(over) for each in missing if each not in known}
+
+    def _waits(self, waits: dict[int | None, Patience], missing: Sequence[int]) -> Mapping[int | None, Patience]:
+        """The wait for each of some partitions; without any, the one for the partitions of the topic."""
+        partitions: list[int | None] = [*missing] or [None]
+        for partition in partitions:
+            if partition not in waits:
+                name = self.topic.name if partition is None else f"{self.topic.name}-{partition}"
+                waits[partition] = Patience(
+                    self._cluster.config, self._cluster.session, name, target=(self.topic.name, partition)
+                )
+            leader = -1 if partition is None else self.topic.leaders[partition]
+            waits[partition].leader = None if leader < 0 else leader
+        return {each: waits[each] for each in partitions}
+
+    def _wait(self, waits: Mapping[int | None, Patience], unknown: Mapping[int, UnknownOffset]) -> None:
+        """Wait before the unknown partitions are asked again, and ask who leads them; those that have timed out get
+        into `trouble`. Raises GivenUp if no broker answers any more."""
+        if not self.topic.leaders:
+            why = "no broker names its partitions"
+            waits[None].wait(why, broker_failed=True)
+            self._look_again(waits[None])
+            return
+        if all(waits[each].has_timed_out for each in unknown):
+            for partition, offset in unknown.items():
+                waits[partition].note_timeout(broker_failed=offset.broker_failed)
+                self.trouble[partition] = offset.why
+            return
+        for partition, offset in unknown.items():
+            try:
+                waits[partition].check(offset.why, broker_failed=offset.broker_failed)
+            except GivenUp as over:
+                self.trouble[partition] = str(over)
+        left = [each for each in unknown if each not in self.trouble]
+        if left:
+            waits[left[0]].pause(unknown[left[0]].why)
+            self._look_again(waits[left[0]])
 
     def _look_again(self, patience: Patience) -> None:
-        """Ask who leads now. The cluster has answered before: its brokers may be started anew, one after another."""
+        """Ask who leads now. The cluster has answered before: its brokers may be restarted, one after another. Raises
+        GivenUp."""
         while True:
+            self._cluster.until = patience.until
             try:
                 self.topic = self._cluster.topic(self.topic.name)
             except ConnectionLost as lost:
-                try:
-                    patience.wait(str(lost))
-                except GivenUp as over:
-                    raise ConnectionLost(named(self._cluster.bootstrap), str(over)) from None
+                patience.wait(str(lost), broker_failed=not isinstance(lost, TopicUnavailable))
             else:
                 return
 
@@ -96,32 +130,59 @@ class AskingEnds:
     }
     """By the member of LogEnds, in this order: what is asked later is not below what was asked before it."""
 
-    def __init__(self, cluster: Cluster, names: Sequence[str]) -> None:
+    def __init__(self, cluster: Cluster, names: Sequence[str] | None, *, starts_only: bool = False) -> None:
+        """`names` are topics; None for all. With `starts_only` nothing but log starts is asked for."""
         self._cluster = cluster
         self._names = names
+        self._asked = ("log_start_offset",) if starts_only else tuple(self._QUESTIONS)
         self._topics: list[Topic] = []
-        self._known: dict[str, dict[tuple[str, int], int]] = {name: {} for name in self._QUESTIONS}
-        self._trouble: dict[tuple[str, int], str] = {}
+        self._known: dict[str, dict[tuple[str, int], int]] = {name: {} for name in self._asked}
+        self._trouble: dict[tuple[str, int], UnknownOffset] = {}
         self._when: dict[tuple[str, int], int] = {}
+        self.asked_ms = now_ms()
+        """When the first question was asked, in milliseconds since 1970."""
+        self.hidden: list[str] = []
+        """Topics that may not be described, of those that were named."""
 
     def ask(self) -> None:
-        """Ask, and ask again for what was not told."""
+        """Ask, and ask again for what is missing in the answers. Raises BrokerFailure if there is no answer at all."""
         for tries_left in range(_TRIES - 1, -1, -1):
-            self._topics = self._cluster.described(self._names)
+            try:
+                topics = self._cluster.described(self._names)
+                described = {each.name for each in topics}
+                hidden = self._cluster.hidden([each for each in self._names or () if each not in described])
+            except BrokerFailure:
+                if not self._topics:
+                    raise
+                return  # the answers to the last try are worth having
+            self._topics, self.hidden = topics, hidden
             self._trouble = {}
-            for name, question in self._QUESTIONS.items():
-                self._ask_for(name, *question)
-            if not self._trouble or not tries_left:
+            for name in self._asked:
+                self._ask_for(name, *self._QUESTIONS[name])
+            if not self._may_change() or not tries_left or self._cluster.session.is_over:
                 return
-            time.sleep(_PAUSE)
+            pause(_PAUSE)
+
+    def _may_change(self) -> bool:
+        """Whether there is a reason to ask again: a right that is missing is none."""
+        return any(each.not_allowed is None for each in self._trouble.values())
+
+    @property
+    def faulty(self) -> list[Topic]:
+        """Topics about which brokers answer nonsense. They are not asked for offsets."""
+        return [each for each in self._topics if each.fault is not None]
+
+    @property
+    def _sound(self) -> list[Topic]:
+        return [each for each in self._topics if each.fault is None]
 
     def _ask_for(self, name: str, timestamp: int, isolation: int, replica: int) -> None:
         known = self._known[name]
         missing = {
-            topic.name: [each for each in topic.leaders if (topic.name, each) not in known] for topic in self._topics
+            topic.name: [each for each in topic.leaders if (topic.name, each) not in known] for topic in self._sound
         }
-        asked_at = time.time_ns() // 1_000_000
-        answers = self._cluster.offsets_of(self._topics, missing, timestamp, isolation=isolation, replica=replica)
+        asked_at = now_ms()
+        answers = self._cluster.offsets_of(self._sound, missing, timestamp, isolation=isolation, replica=replica)
         for place, offset in answers.items():
             if isinstance(offset, int):
                 known[place] = offset
@@ -130,18 +191,36 @@ class AskingEnds:
             else:
                 self._trouble.setdefault(place, offset)
 
-    def answers(self) -> Iterator[tuple[Topic, int, LogEnds, str | None]]:
-        """By topic and partition: what is known, and what is wrong with the rest."""
-        for topic in sorted(self._topics, key=lambda topic: topic.name):
+    def starts(self) -> LogStarts:
+        """The log starts that are known, and why others are not."""
+        ids = {topic.name: _id_of(topic) for topic in self._topics}
+        known = self._known["log_start_offset"]
+        offsets = {(topic, partition): (ids[topic], offset) for (topic, partition), offset in known.items()}
+        trouble = {place: offset.why for place, offset in self._trouble.items()}
+        trouble |= {(topic.name, each): str(topic.fault) for topic in self.faulty for each in topic.leaders}
+        return LogStarts(offsets, trouble, self.asked_ms)
+
+    def answers(self) -> Iterator[tuple[Topic, int, LogEnds, UnknownOffset | None]]:
+        """By topic and partition: what is known, and why the rest is not."""
+        for topic in sorted(self._sound, key=lambda topic: topic.name):
             for partition, leader in sorted(topic.leaders.items()):
                 place = topic.name, partition
                 address = self._cluster.address_of(leader)
                 ends = LogEnds(
                     topic.name,
                     partition,
-                    str(Uuid(topic.topic_id)) if topic.has_id else None,
+                    _id_of(topic),
                     high_watermark_timestamp_ms=self._when.get(place),
                     place=None if address is None else named([address]),
                     **{name: known.get(place) for name, known in self._known.items()},
                 )
                 yield topic, partition, ends, self._trouble.get(place)
+
+
+def _id_of(topic: Topic) -> str | None:
+    return str(Uuid(topic.topic_id)) if topic.has_id else None
+
+
+def now_ms() -> int:
+    """Milliseconds since 1970."""
+    return time.time_ns() // 1_000_000

@@ -1,4 +1,4 @@
-"""Connections that wait for the next one who reads, so that not every log partition starts with a handshake."""
+"""Idle connections, kept for the next reader, so that not every log partition starts with a handshake."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final
 from kafka_records_engine.sources._brokers.connection import Connection
 
 if TYPE_CHECKING:
+    from kafka_records_engine.sources._brokers.session import Session
     from kafka_records_engine.sources.client_config import ClientConfig
 
 _Key = tuple[int, str, int, "ClientConfig"]
@@ -22,17 +23,17 @@ _lock = threading.Lock()
 _idle: dict[_Key, tuple[Connection, float]] = {}
 
 
-def borrow(host: str, port: int, config: ClientConfig) -> Connection:
-    """A connection that nobody else uses: an idle one, or a new one. Raises what `Connection` does."""
+def borrow(host: str, port: int, config: ClientConfig, session: Session, until: float) -> Connection:
+    """A connection that is not in use: an idle one, or a new one. See `Connection`, also for what is raised."""
     key = (os.getpid(), host, port, config)
     with _lock:
         connection, since = _idle.pop(key, (None, 0.0))
     if connection is not None:
         if time.monotonic() < min(since + _KEPT_SECONDS, connection.expires):
-            connection.was_idle = True
+            connection.was_idle, connection.session, connection.until = True, session, until
             return connection
         connection.close()
-    return Connection(host, port, config)
+    return Connection(host, port, config, session, until)
 
 
 def give_back(host: str, port: int, config: ClientConfig, connection: Connection) -> None:

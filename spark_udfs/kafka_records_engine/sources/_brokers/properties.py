@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 from typing import Final
 
 _ESCAPED: Final = {"t": "\t", "n": "\n", "r": "\r", "f": "\f"}
@@ -10,6 +11,19 @@ _LINE: Final = re.compile(r"[ \t\f]*((?:\\.|[^\\:= \t\f])*)[ \t\f]*[:=]?[ \t\f]*
 _ESCAPE: Final = re.compile(r"\\(u[0-9a-fA-F]{4}|.)", re.DOTALL)
 _OPTION: Final = re.compile(r"""\s*([\w.]+)\s*=\s*("(?:\\.|[^"\\])*"|'(?:\\.|[^'\\])*'|[^\s;"']+)""", re.DOTALL)
 _MODULE: Final = re.compile(r"\s*([\w.$]+)\s+(required|requisite|sufficient|optional)\b", re.IGNORECASE)
+
+
+_LARGEST_FILE: Final = 16 << 20
+"""Bytes of a properties file, or of a store of certificates, at most. A device has no end."""
+
+
+def read_file(path: str) -> bytes:
+    """The bytes of a small file, or of a pipe. Raises OSError, and ValueError for a large one."""
+    with Path(path).open("rb") as file:
+        data = file.read(_LARGEST_FILE + 1)
+    if len(data) > _LARGEST_FILE:
+        raise ValueError(f"it has more than {_LARGEST_FILE >> 20} MiB: name another file")
+    return data
 
 
 def read_properties(data: bytes) -> dict[str, str]:

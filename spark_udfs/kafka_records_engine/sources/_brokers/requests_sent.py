@@ -29,7 +29,9 @@ class Exchange(NamedTuple):
 
 
 API_VERSIONS: Final = "ApiVersions"
+CONSUMER_GROUP_DESCRIBE: Final = "ConsumerGroupDescribe"
 DELETE_GROUPS: Final = "DeleteGroups"
+DESCRIBE_GROUPS: Final = "DescribeGroups"
 FETCH: Final = "Fetch"
 FIND_COORDINATOR: Final = "FindCoordinator"
 LIST_GROUPS: Final = "ListGroups"
@@ -40,6 +42,7 @@ OFFSET_DELETE: Final = "OffsetDelete"
 OFFSET_FETCH: Final = "OffsetFetch"
 SASL_AUTHENTICATE: Final = "SaslAuthenticate"
 SASL_HANDSHAKE: Final = "SaslHandshake"
+STREAMS_GROUP_DESCRIBE: Final = "StreamsGroupDescribe"
 
 _KEYS: Final = {
     FETCH: 1,
@@ -48,12 +51,15 @@ _KEYS: Final = {
     OFFSET_COMMIT: 8,
     OFFSET_FETCH: 9,
     FIND_COORDINATOR: 10,
+    DESCRIBE_GROUPS: 15,
     LIST_GROUPS: 16,
     SASL_HANDSHAKE: 17,
     API_VERSIONS: 18,
     SASL_AUTHENTICATE: 36,
     DELETE_GROUPS: 42,
     OFFSET_DELETE: 47,
+    CONSUMER_GROUP_DESCRIBE: 69,
+    STREAMS_GROUP_DESCRIBE: 89,
 }
 
 

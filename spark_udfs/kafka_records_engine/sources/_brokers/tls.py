@@ -8,10 +8,10 @@ import ssl
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from kafka_records_engine.log.discovery import LogSourceError
+from kafka_records_engine.sources._brokers.properties import read_file
 from kafka_records_runtime.installing import install_command
 
 if TYPE_CHECKING:
@@ -55,7 +55,7 @@ def _trusted(config: ClientConfig) -> str | None:
         return config.truststore_certificates
     if config.truststore_location is None:
         return None
-    data = Path(config.truststore_location).read_bytes()
+    data = read_file(config.truststore_location)
     if _is_pem(data):
         return data.decode("ascii", "replace")
     _, own, others = _pkcs12(data, config.truststore_password)
@@ -75,9 +75,9 @@ def _load_key(context: ssl.SSLContext, config: ClientConfig) -> None:
         )
         return
     assert config.keystore_location is not None
-    data = Path(config.keystore_location).read_bytes()
+    data = read_file(config.keystore_location)
     if _is_pem(data):
-        context.load_cert_chain(config.keystore_location, password=_asked(password))
+        _load_pem(context, data, password)
         return
     key, own, others = _pkcs12(data, config.keystore_password)
     if key is None or own is None:

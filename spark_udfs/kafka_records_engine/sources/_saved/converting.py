@@ -147,7 +147,7 @@ class SavedFile:
             try:
                 made(array.slice(row, 1))
             except (pa.ArrowException, TypeError) as of_row:
-                where, value, error = f"row {first + row + 1}", f" ({array[row].as_py()!r})", of_row
+                where, value, error = f"row {first + row + 1}", _shown(array[row]), of_row
                 break
         return LogSourceError(
             self.path,
@@ -156,9 +156,18 @@ class SavedFile:
         )
 
 
+def _shown(scalar: Any) -> str:
+    """A value for a message, where Python can have it: not a text that is not UTF-8, nor a time in year 290 000."""
+    try:
+        return f" ({scalar.as_py()!r})"
+    except Exception:  # of pyarrow, datetime and zoneinfo, for bytes of which anything may be wrong
+        return ""
+
+
 def _text(array: Any) -> Any:
-    """Texts, also those of JSON and CSV, which are read as bytes."""
-    return plain_array(array).cast(pa.string())
+    """Texts, also those of JSON, CSV and Arrow, which are read as bytes. Parquet may hold texts that are not UTF-8."""
+    array = plain_array(array)
+    return (array.cast(pa.binary()) if is_text(array.type) else array).cast(pa.string())
 
 
 def _number(array: Any, kind: Any) -> Any:

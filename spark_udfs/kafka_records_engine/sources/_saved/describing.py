@@ -71,8 +71,8 @@ def described(name: str, listing: SavedFiles, asked: SavedAsked) -> Described:
 
 
 def _taken(found: Found, reader: FileReader, asked: SavedAsked) -> tuple[TakenColumn, ...]:
-    if not reader.fields and reader.groups is None:
-        return ()  # a text file without a line
+    if not reader.fields and found.format in ("csv", "json"):
+        return ()  # there is no line
     known = {*found.folders, *found.name}
     columns = taken_columns(found.path, reader.fields, asked.columns, known)
     if "topic" not in columns and "topic" not in known and asked.topic is None:

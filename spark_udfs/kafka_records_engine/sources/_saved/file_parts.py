@@ -9,8 +9,9 @@ from typing import Any
 import pyarrow as pa
 
 from kafka_records_engine.findings import OnFinding
+from kafka_records_engine.log.raw_rows import raw_column
 from kafka_records_engine.sources._saved.converting import SavedFile
-from kafka_records_engine.sources._saved.file_pieces import IN_LOG, Wrong, raw_column, usable_rows
+from kafka_records_engine.sources._saved.file_pieces import IN_LOG, Wrong, usable_rows
 from kafka_records_engine.sources._saved.saved_formats import unreadable
 from kafka_records_engine.sources._saved.tabular import FileReader, top_columns
 
@@ -21,8 +22,6 @@ class FilePart:
 
     file: SavedFile
     group: int | None
-    topic: str | None
-    """The topic of all of them, if that is known."""
     size: int
     """Bytes of the file, roughly."""
 
@@ -44,12 +43,9 @@ class FilePart:
 
 def parts_of(file: SavedFile, reader: FileReader) -> Iterator[FilePart]:
     """The parts of a file that can be read side by side."""
-    given = dict(file.given).get("topic")
-    column = next((taken.column for taken in file.taken if taken.raw == "topic"), None)
     groups: Sequence[int | None] = [None] if reader.groups is None else range(reader.groups)
     rows = reader.rows_of_groups()
     total = sum(rows)
     for group in groups:
         size = file.size if group is None else file.size * rows[group] // max(total, 1)
-        told = None if group is None or column is None else reader.statistics(group, column)
-        yield FilePart(file, group, told.least if told is not None and told.least == told.most else given, size)
+        yield FilePart(file, group, size)

@@ -12,7 +12,6 @@ import pyarrow.compute as pc
 
 from kafka_records_engine.findings import DAMAGED_LOG, Finding
 from kafka_records_engine.log.places import LogSourceError
-from kafka_records_engine.log.raw_rows import RAW_SCHEMA
 from kafka_records_engine.sources._saved.converting import SavedFile
 from kafka_records_engine.sources._saved.tabular import FileReader, top_columns
 
@@ -107,11 +106,6 @@ def usable_rows(
     return rows.filter(pa.array(kept))
 
 
-def raw_column(rows: Any, name: str) -> Any:
-    """A column of raw rows; null where these rows have none."""
-    return rows.column(name) if name in rows.schema.names else pa.nulls(rows.num_rows, RAW_SCHEMA.field(name).type)
-
-
 def by_log_partition(rows: Any) -> Iterator[tuple[tuple[str, int], Any]]:
     """The rows of each log partition, in their order."""
     if not rows.num_rows:
@@ -174,7 +168,8 @@ def pieces_of(number: int, file: SavedFile, reader: FileReader) -> dict[tuple[st
 
 
 def _told(file: SavedFile, reader: FileReader, group: int) -> tuple[tuple[str, int], int, int] | None:
-    """The only log partition of a group with its smallest and largest offset, if statistics say it."""
+    """The only log partition of a group with its smallest and largest offset, if statistics say it. Where they say what
+    cannot be, reading the rows finds the one that is wrong."""
     given = dict(file.given)
     columns = {taken.raw: taken.column for taken in file.taken}
     told: dict[str, tuple[Any, Any]] = {}
@@ -185,11 +180,14 @@ def _told(file: SavedFile, reader: FileReader, group: int) -> tuple[tuple[str, i
         found = reader.statistics(group, columns[name])
         if found is None:
             return None
-        least, most = (each.decode() if isinstance(each, bytes) else each for each in found)
+        try:
+            least, most = (each.decode() if isinstance(each, bytes) else each for each in found)
+        except UnicodeDecodeError:
+            return None
         if name == "topic" and not isinstance(least, str):
             return None
         if name != "topic" and (not isinstance(least, int) or least < 0):
-            return None  # reading the rows finds the one that is wrong
+            return None
         told[name] = least, most
     (topic, last_topic), (partition, last_partition), (first, last) = (told[name] for name in IN_LOG)
     if topic != last_topic or partition != last_partition:
@@ -214,16 +212,23 @@ def rows_of(
     raws: Collection[str],
     wrong: list[Wrong],
 ) -> Iterator[Any]:
-    """The rows of a piece, in the order of the file. Raises OSError, pa.ArrowException, LogSourceError."""
+    """The rows of a piece, in the order of the file.
+
+    Raises LogSourceError, OSError, and pa.ArrowException, also for rows that are not those that statistics told: the
+    order in which pieces are read depends on them.
+    """
     wanted = {*raws, *IN_LOG}
     mistakes: list[Wrong] = []
     for first, batch in reader.batches(top_columns(reader, file.columns(wanted)), piece.group):
         rows = usable_rows(file, reader, batch, first, wanted, mistakes)
         wrong += [each for each in mistakes if each.place == place]
         mistakes.clear()
+        is_here = pc.and_(pc.equal(rows.column("topic"), place[0]), pc.equal(rows.column("partition"), place[1]))
         if not piece.is_pure:
-            rows = rows.filter(
-                pc.and_(pc.equal(rows.column("topic"), place[0]), pc.equal(rows.column("partition"), place[1]))
-            )
-        if rows.num_rows:
-            yield rows
+            rows = rows.filter(is_here)
+        if not rows.num_rows:
+            continue
+        offsets = rows.column("offset").to_numpy()
+        if (piece.is_pure and not pc.all(is_here).as_py()) or offsets.min() < piece.first or offsets.max() > piece.last:
+            raise pa.ArrowInvalid(f"from row {first + 1} on there are other rows than its statistics say")
+        yield rows

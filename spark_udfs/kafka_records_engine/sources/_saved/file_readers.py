@@ -36,5 +36,6 @@ def open_reader(
         if format == "json":
             return JsonReader(place, asked, known)
         return _READERS[format](place)
-    except (OSError, pa.ArrowException, EOFError) as error:
+    except (OSError, pa.ArrowException, EOFError, UnicodeDecodeError) as error:
+        # pyarrow takes names of columns for UTF-8.
         raise unreadable(place, error) from None

@@ -10,7 +10,13 @@ from urllib.parse import unquote
 from kafka_records_engine.log.discovery import SUFFIXES, folders_with_logs
 from kafka_records_engine.log.paths import inside_of, is_archive, places_of
 from kafka_records_engine.log.places import Entry, LogSourceError, Place
-from kafka_records_engine.sources._saved.saved_formats import Format, format_of_file, format_of_name, unreadable
+from kafka_records_engine.sources._saved.saved_formats import (
+    Format,
+    format_of_file,
+    format_of_name,
+    read_head,
+    unreadable,
+)
 from kafka_records_engine.sources._saved.tabular import OF_A_SNAPSHOT, package_missing
 from kafka_records_engine.sources._saved.taken_columns import raw_name
 from kafka_records_engine.sources._stored.stored_names import MARK
@@ -20,6 +26,10 @@ _NULL: Final = "__HIVE_DEFAULT_PARTITION__"
 _SINK_NAME: Final = re.compile(r"([A-Za-z0-9._-]+)[+-]([0-9]{1,10})[+-]([0-9]{1,20})(\.[a-z0-9.]+)?")
 """Files of sink connectors: topic, partition and first offset."""
 _LOG_FOLDER: Final = re.compile(r"[A-Za-z0-9._-]+-[0-9]+")
+_SEGMENT: Final = re.compile(r"[0-9]{20}\.log(\.swap)?")
+_MAGIC_AT: Final = 16
+_LAST_MAGIC: Final = 2
+"""Every batch has its magic at this byte, at most this (section Record Batch of Kafka's documentation)."""
 
 
 class Found(NamedTuple):
@@ -79,16 +89,28 @@ def _holds_segments(folder: Place) -> bool:
     """Whether there are segments, however deep: people archive a directory by its whole path."""
     entries = folder.listed()
     return any(
-        entry.name.endswith(SUFFIXES) if entry.kind != "folder" else _holds_segments(folder.child(entry.name))
+        _is_segment(folder, entry) if entry.kind != "folder" else _holds_segments(folder.child(entry.name))
         for entry in entries
     )
+
+
+def _is_segment(folder: Place, entry: Entry) -> bool:
+    """Whether this is a file of a log: it has the name that a broker gives, or begins like a batch. Many programs call
+    the text that they print `.log`."""
+    if not entry.name.endswith(SUFFIXES) or _SEGMENT.fullmatch(entry.name):
+        return entry.name.endswith(SUFFIXES)
+    try:
+        head = read_head(folder.child(entry.name))
+    except LogSourceError:
+        return True
+    return len(head) > _MAGIC_AT and head[_MAGIC_AT] <= _LAST_MAGIC
 
 
 def _holds_saved(folder: Place) -> bool:
     """Whether there are saved rows and no segments. Where segments are, other files went astray: a list of partitions
     to move, an export beside them."""
     entries = sorted(folder.listed(), key=lambda entry: entry.name)
-    if any(entry.name.endswith(SUFFIXES) for entry in entries):
+    if any(_is_segment(folder, entry) for entry in entries):
         return False
     names = [entry.name for entry in entries if _counts(entry.name)]
     if any(entry.name == _DELTA for entry in entries) or any(format_of_name(name) for name in names):
@@ -102,7 +124,8 @@ def _is_data_directory(folder: Place, entries: Sequence[Entry]) -> bool:
     if any(entry.name == "meta.properties" or entry.name.endswith("-offset-checkpoint") for entry in entries):
         return True
     logs = (entry.name for entry in entries if _LOG_FOLDER.fullmatch(entry.name) and entry.kind == "folder")
-    return any(inner.name.endswith(SUFFIXES) for name in logs for inner in folder.child(name).listed())
+    below = map(folder.child, logs)
+    return any(_is_segment(inside, inner) for inside in below for inner in inside.listed())
 
 
 def _counts(name: str) -> bool:
@@ -157,7 +180,7 @@ def _in_folder(folder: Place, format: Format | None, left_out: list[str]) -> lis
         return list(_delta(folder))
     found = []
     for place, folders in _files(folder, ()):
-        known = format or format_of_file(place)
+        known = format or (None if place.name.endswith(SUFFIXES) else format_of_file(place))
         if known is None:
             left_out.append(place.name)
         else:

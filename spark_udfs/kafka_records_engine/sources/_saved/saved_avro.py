@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import islice
 from typing import Any, Final
 
@@ -48,11 +48,14 @@ class AvroReader(Sequential):
         try:
             with open_stream(place) as file:
                 schema: Any = fastavro.block_reader(file).writer_schema
+            kind = _type(schema)
+            least = _least_bytes(schema, {}, frozenset())
         except Exception as error:  # fastavro raises whatever hostile bytes lead it into
             raise unreadable(place, error) from None
-        kind = _type(schema)
         if not pa.types.is_struct(kind):
             raise LogSourceError(str(place), "the Avro schema is no record: rows have columns")
+        if not least:
+            raise LogSourceError(str(place), f"the Avro schema has rows {_WITHOUT_BYTES}")
         self.fields = {field.name: field.type for field in kind}
 
     def batches(self, columns: Sequence[str], group: int | None = None) -> Iterator[tuple[int, Any]]:
@@ -69,6 +72,44 @@ class AvroReader(Sequential):
         except Exception as error:
             text = " ".join(str(error).split()) or "the file ends in the middle of a block"
             raise LogSourceError(str(self._place), f"behind row {first} this is no Avro: {text}") from None
+
+
+_BYTES: Final[Mapping[str, int]] = {"null": 0, "float": 4, "double": 8}
+"""The fewest bytes of a value; of other types one."""
+
+_WITHOUT_BYTES: Final = "that take no bytes: a few bytes of such a file can claim any number of them"
+
+
+def _least_bytes(kind: Any, named: dict[str, int], around: frozenset[str]) -> int:
+    """The fewest bytes of a value. Raises ValueError for what fastavro cannot read safely: a type inside of itself,
+    whose depth the file decides and which ends the process, and items that take no bytes.
+
+    `named` are the types with names so far, which the schema as fastavro gives it calls by their full names, and
+    `around` those whose definition this stands in.
+    """
+    if isinstance(kind, list):
+        for each in kind:
+            _least_bytes(each, named, around)
+        return 1  # the number of the type in the union
+    if isinstance(kind, str):
+        if kind in around:
+            raise ValueError(f"the Avro schema has the type {kind} inside of itself: rows may be of any depth")
+        return named.get(kind, _BYTES.get(kind, 1))
+    name, what = kind.get("name", ""), kind["type"]
+    if what in ("record", "error"):
+        inner = around | {name}
+        named[name] = sum(_least_bytes(field["type"], named, inner) for field in kind["fields"])
+        return named[name]
+    if what in ("array", "map"):
+        if what == "array" and not _least_bytes(kind["items"], named, around):
+            raise ValueError(f"the Avro schema has items {_WITHOUT_BYTES}")
+        if what == "map":
+            _least_bytes(kind["values"], named, around)
+        return 1
+    if what in ("fixed", "enum"):
+        named[name] = int(kind["size"]) if what == "fixed" else 1
+        return named[name]
+    return _least_bytes(what, named, around)
 
 
 def _type(kind: Any) -> Any:

@@ -33,7 +33,10 @@ class CsvReader(Sequential):
             at = _next_line(lines, at + 1)
         head = lines[at] if at < len(lines) else ""
         self._delimiter = max(",;\t|", key=head.count) if said is None else said[1]
-        names = [name.strip() for name in next(csv.reader([head], delimiter=self._delimiter), [])]
+        try:
+            names = [name.strip() for name in next(csv.reader([head], delimiter=self._delimiter), [])]
+        except csv.Error as error:
+            raise LogSourceError(str(place), f"line {at + 1} has no names of columns: {error}") from None
         has_names = any(map(raw_name, names)) and not any(name.isdigit() for name in names)
         self._before_rows = at + has_names
         # Columns of no name are those of delimiters at the end of a line.

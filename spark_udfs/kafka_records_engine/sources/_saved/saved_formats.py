@@ -88,11 +88,13 @@ def open_stream(place: Place) -> Any:
     return file if codec is None else pa.CompressedInputStream(file, codec)
 
 
-def open_file(place: Place, maps: bool = False) -> Any:
-    """A file that can be read at any place, mapped into memory if it is one of this machine and `maps`. Raises
-    OSError."""
+def open_file(place: Place) -> Any:
+    """A file that can be read at any place. Raises OSError.
+
+    It is never mapped into memory: where another process cuts a mapped file short, reading it ends this process.
+    """
     if place.files.is_local:
-        return pa.memory_map(place.path) if maps else pa.OSFile(place.path)
+        return pa.OSFile(place.path)
     return pa.PythonFile(_Elsewhere(place.opened()), mode="r")
 
 

@@ -20,6 +20,8 @@ from kafka_records_engine.sources._saved.tabular import Sequential
 from kafka_records_engine.sources._saved.taken_columns import plain, plain_names, raw_name, type_of
 from kafka_records_engine.sources._saved.text_lines import blocks_of_lines, first_lines
 
+_SURROGATES: Final = re.compile("[\ud800-\udfff]")
+
 _SEPARATED: Final = r'[^A-Za-z0-9"]*'
 """What may stand between the letters of a name; see `plain`."""
 
@@ -73,7 +75,7 @@ class JsonReader(Sequential):
 
     def _row(self, line: bytes, number: int) -> dict[str, Any]:
         try:
-            row = json.loads(line.decode("utf-8", "surrogateescape"))
+            row = json.loads(line.decode("utf-8", "surrogateescape"), object_pairs_hook=_with_names)
         except ValueError as error:
             raise LogSourceError(str(self._place), self._no_json(line, number, str(error))) from None
         if not isinstance(row, dict):
@@ -122,6 +124,11 @@ class JsonReader(Sequential):
                     what = f"the column {name} of line {number + 1} is {kind}, and {was} in the lines before"
                     raise LogSourceError(str(self._place), what)
         raise LogSourceError(str(self._place), f"behind line {first} this is no JSON: {told}")
+
+
+def _with_names(pairs: Sequence[tuple[str, Any]]) -> dict[str, Any]:
+    """Without what has a name that is not UTF-8: Arrow knows no such column."""
+    return {name: value for name, value in pairs if name.isascii() or not _SURROGATES.search(name)}
 
 
 def late_names(fields: Mapping[str, Any], asked: Collection[str]) -> str:

@@ -41,10 +41,16 @@ class ParquetReader:
         at = self._numbers.get(column)
         if at is None:
             return None
-        told = self._metadata.row_group(group).column(at).statistics
+        chunk, column_type = self._metadata.row_group(group).column(at), self._metadata.schema.column(at).physical_type
+        if chunk.physical_type != column_type:
+            return None  # to ask for the statistics of such a column ends the process
+        told = chunk.statistics
         if told is None or not told.has_min_max or not told.has_null_count or told.null_count:
             return None
-        return Extremes(told.min, told.max)
+        try:
+            return Extremes(told.min, told.max)
+        except UnicodeDecodeError:
+            return None
 
     def batches(self, columns: Sequence[str], group: int | None = None) -> Iterator[tuple[int, Any]]:
         """See `FileReader`."""

@@ -11,9 +11,9 @@ import numpy as np
 import pyarrow as pa
 
 from kafka_records_engine.findings import DAMAGED_LOG, Finding
-from kafka_records_engine.log.raw_rows import RAW_SCHEMA
+from kafka_records_engine.log.raw_rows import RAW_SCHEMA, raw_column
 from kafka_records_engine.sources._saved.converting import SavedFile
-from kafka_records_engine.sources._saved.file_pieces import FilePiece, Wrong, raw_column, rows_of
+from kafka_records_engine.sources._saved.file_pieces import FilePiece, Wrong, rows_of
 from kafka_records_engine.sources._saved.ordering import in_order, together
 from kafka_records_engine.sources._saved.spooling import Spool
 from kafka_records_engine.sources._saved.tabular import FileReader
@@ -61,6 +61,11 @@ class SavedPartition:
     def in_memory(self) -> bool:
         """Never."""
         return False
+
+    @property
+    def tells_transactions(self) -> bool:
+        """Whether there is a column that says which records are of transactions."""
+        return any({"transaction", "producer_id"} & set(file.raws) for file in self.files)
 
     @property
     def end(self) -> int | None:

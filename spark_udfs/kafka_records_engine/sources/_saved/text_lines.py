@@ -20,7 +20,7 @@ _UTF16: Final = (b"\xff\xfe", b"\xfe\xff")
 
 
 def open_text(place: Place) -> Any:
-    """The text of a file as a stream of UTF-8 without a mark of its byte order. Bytes that are no UTF-8 stay as they
+    """The text of a file as a stream of UTF-8 without a mark of its byte order. Bytes that are not UTF-8 stay as they
     are, but in UTF-16, as Excel and PowerShell write it behind such a mark. Raises OSError."""
     with open_stream(place) as file:
         start = bytes(file.read(len(_UTF8)))

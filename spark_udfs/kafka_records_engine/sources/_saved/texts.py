@@ -19,7 +19,7 @@ ENCODINGS: Final[tuple[Encoding, ...]] = ("base64", "hex", "text")
 
 _HEX_PREFIXES: Final = ("\\x", "0x", "0X")
 _LOST: Final = "\ufffd".encode()
-"""U+FFFD: what decoders put for bytes that are no UTF-8."""
+"""U+FFFD: what decoders put for bytes that are not UTF-8."""
 _ENOUGH: Final = 48
 """Among N characters of base64 there are some that are no hex digits: only 22 of its 64 characters are."""
 _MOST: Final = 0.9

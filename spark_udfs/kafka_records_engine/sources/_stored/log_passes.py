@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -51,6 +51,11 @@ class Added:
     looked: int = 0
     """Partitions whose whole log was looked at, to know what else it had lost."""
 
+    def add(self, other: Added) -> None:
+        """Add what was added of another partition."""
+        for each in fields(self):
+            setattr(self, each.name, getattr(self, each.name) + getattr(other, each.name))
+
 
 def high_watermark(log: LogPartition) -> int | None:
     """Where the log ended when it was found, if a broker said so. Of files nobody can tell how old they are."""
@@ -73,15 +78,13 @@ class Pass:
     """Reads one log partition, from the last stored rows on or from its start, and stores what is behind them."""
 
     def __init__(
-        self, run: Run, log: LogPartition, stored: StoredLog, moved: Callable[[int], None] | None, *, is_survey: bool
+        self, run: Run, log: LogPartition, stored: StoredLog, moved: Callable[[int], None], *, is_survey: bool
     ) -> None:
         self._run = run
         self._log = log
         self._stored = stored
         self._is_survey = is_survey
-        self._context = Context(log.topic, log.partition, history=not is_survey)
-        if moved is not None:
-            self._context.progress = moved
+        self._context = Context(log.topic, log.partition, history=not is_survey, progress=moved)
         self._folder = folder_of(run.root, log.topic, log.partition)
         self._tail = _tail(stored)
         self._file: RecordsFile | None = None

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
+from threading import Lock
 from typing import Any
 
 from kafka_records_engine.findings import DAMAGED_LOG, FORBIDDEN_LOG, Finding, OnFinding
@@ -28,7 +29,7 @@ class SnapshotReport:
 
 
 class Run:
-    """What all log partitions of a run have in common. `names` are those of topics by their ids."""
+    """What all log partitions of a run have in common. Several may be stored at the same time, by several threads."""
 
     def __init__(
         self,
@@ -38,25 +39,27 @@ class Run:
         file_bytes: int,
         on_finding: OnFinding | None,
         started_ms: int,
+        topics: Iterable[str],
     ) -> None:
+        """`names` are those of topics by their ids; `topics` are those to be stored, in the order of the report."""
         self.started_ms = started_ms
         self._before = read_mark(root)["read"]
         self.root = root
         self.id = os.urandom(8).hex()
         self.name = source_name
         self.file_bytes = file_bytes
-        self.report = SnapshotReport()
+        self.report = SnapshotReport({topic: Added() for topic in topics})
         self.read: dict[str, Any] = {}
         self._topic_ids = {topic: topic_id for topic_id, topic in names.items()}
         self._on_finding = on_finding
         self._said: set[str] = set()
+        self._lock = Lock()
         self.forbidden: list[NotReadable] = []
         """Log partitions that whoever runs this may not read."""
 
-    def take(self, log: LogPartition, moved: Callable[[int], None] | None) -> None:
+    def take(self, log: LogPartition, moved: Callable[[int], None]) -> None:
         """Store what is new in one log partition. What is wrong with it keeps nobody from the others."""
-        added = self.report.topics.setdefault(log.topic, Added())
-        added.partitions += 1
+        added = Added(partitions=1)
         folder = folder_of(self.root, log.topic, log.partition)
         for each in (folder, gone_folder_of(self.root, log.topic, log.partition)):
             remove_incomplete(each)
@@ -69,13 +72,14 @@ class Run:
         except LogSourceError as error:
             self.say(Finding("damage", DAMAGED_LOG, str(error), "nothing of it is stored", log.topic, log.partition))
             return
+        finally:
+            with self._lock:
+                self.report.topics[log.topic].add(added)
         join_small_files(stored.files, self.file_bytes)
         told = {"end": stored.end, "at_ms": read_at_ms(log), "ended_at_ms": ended_at_ms}
         self.read[f"{log.topic}-{log.partition}"] = told
 
-    def _take(
-        self, log: LogPartition, added: Added, moved: Callable[[int], None] | None
-    ) -> tuple[StoredLog, int | None]:
+    def _take(self, log: LogPartition, added: Added, moved: Callable[[int], None]) -> tuple[StoredLog, int | None]:
         before = stored_log(self.root, log.topic, log.partition)
         for file in before.files:
             if file.trouble:
@@ -110,11 +114,12 @@ class Run:
     def say(self, finding: Finding) -> None:
         """Keep a finding; one that is met twice is told once."""
         text = str(finding)
-        if text not in self._said:
-            self._said.add(text)
-            self.report.findings.append(finding)
-            if self._on_finding is not None:
-                self._on_finding(finding)
+        with self._lock:
+            if text not in self._said:
+                self._said.add(text)
+                self.report.findings.append(finding)
+                if self._on_finding is not None:
+                    self._on_finding(finding)
 
 
 def _has_lost_rows(log: LogPartition) -> bool:

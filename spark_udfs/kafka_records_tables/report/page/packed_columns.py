@@ -27,8 +27,8 @@ Numbers = npt.NDArray[np.int64]
 
 
 def packed_text(text: str) -> bytes:
-    """Text as it stands in the page: UTF-8, raw deflate, base64."""
-    return packed_bytes(text.encode())
+    """Text as it is in the page: UTF-8, raw deflate, base64. Bytes of a path that are not UTF-8 are escaped."""
+    return packed_bytes(text.encode(errors="backslashreplace"))
 
 
 def packed_bytes(content: bytes) -> bytes:

@@ -25,7 +25,7 @@ def _cases_of(kind: str) -> Callable[[Sight], pa.Table]:
         words, places, worst = _CHECKS[kind]
         rows = sight.table("checks")
         found = grouped(
-            kept(rows, equal(rows, "check", *words)),
+            kept(rows, equal(rows, "check", *words), ~_may_be_over(sight, rows)),
             list(places),
             [
                 ("detail", "list"),
@@ -49,6 +49,15 @@ def _cases_of(kind: str) -> Callable[[Sight], pa.Table]:
         return ranked(as_cases, level_by(*choices, default=worst), count)
 
     return cases
+
+
+def _may_be_over(sight: Sight, rows: pa.Table) -> Any:
+    """In which rows of `checks` something is under way that takes a moment in a healthy cluster."""
+    from kafka_records_tables.report.case_columns import equal, numbers, true_where
+    from kafka_records_tables.report.rules.group_spans import SETTLES, settled
+
+    is_young = numbers(rows, "log_timestamp_ms", -(2**62)) > sight.at_ms - sight.limit(SETTLES)
+    return true_where(equal(rows, "level", "transient")) & (is_young | ~settled(sight, rows))
 
 
 def _tell_of(kind: str) -> Callable[[Sight, dict[str, Any]], ReportFinding]:
@@ -285,13 +294,16 @@ _NOT_LOADED: Final = {
 """What follows by the log that cannot be loaded."""
 
 
+_UNDER_WAY: Final = " What is under way counts after `report.group_settles_within`."
+
+
 def _checks_rule(kind: str, title: str, about: str, levels: dict[Level, str]) -> ReportRule:
     words = _CHECKS[kind][0]
     return ReportRule(
         kind=kind,
         title=title,
         about=f"{about} Of the table `checks`: {', '.join(words)}.",
-        tables=("checks", "groups") if kind == "coordinator_cannot_load" else ("checks",),
+        tables=("checks", "groups" if kind == "coordinator_cannot_load" else "timeline"),
         levels=levels,
         cases=_cases_of(kind),
         tell=_tell_of(kind),
@@ -319,26 +331,29 @@ RULES = (
     _checks_rule(
         "partitions_unassigned",
         "nobody has some partitions of a group with members",
-        "Partitions that are in no target assignment, although they are there.",
+        f"Partitions that are in no target assignment, although they are there.{_UNDER_WAY}",
         {Level.HIGH: "always", Level.NOTE: "while the group is at it"},
     ),
     _checks_rule(
         "assignments_broken",
         "assignments of a group contradict one another",
-        "Assignments of somebody who is no member, or of one partition to two members.",
+        f"Assignments of somebody who is no member, or of one partition to two members.{_UNDER_WAY}",
         {Level.HIGH: "always", Level.NOTE: "while the group is at it"},
     ),
     _checks_rule(
         "share_state_broken",
         "a share group lacks the state of partitions",
-        "Share partitions that count as initialized and have no state.",
+        f"Share partitions that count as initialized and have no state.{_UNDER_WAY}",
         {Level.HIGH: "always", Level.NOTE: "while it may be under way"},
     ),
     _checks_rule(
         "share_state_left",
         "state of share partitions is left over, or under way",
-        "Share state that no group names, and what is being made or deleted.",
-        {Level.LOW: "nobody names it", Level.NOTE: "it is being made or deleted"},
+        f"Share state that no group names, and what is being made or deleted.{_UNDER_WAY}",
+        {
+            Level.LOW: "nobody names it",
+            Level.NOTE: "it is being made or deleted",
+        },
     ),
     _checks_rule(
         "records_unknown",

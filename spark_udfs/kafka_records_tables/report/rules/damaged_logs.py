@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from kafka_records_engine.findings import MISSING_RIGHT
 from kafka_records_tables.report.report_parts import Evidence, Level, NextStep, ReportFinding, Rows
 from kafka_records_tables.report.rule import ReportRule, Threshold
 from kafka_records_tables.report.rules.broken_logs import LOADS, groups_of_logs, groups_shown, logs_shown
@@ -11,6 +12,7 @@ from kafka_records_tables.report.rules.broken_logs import LOADS, groups_of_logs,
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from kafka_records_engine.findings import Finding
     from kafka_records_tables.report.sight import Sight
 
 
@@ -36,7 +38,7 @@ def _damage_cases(sight: Sight) -> pa.Table:
         if finding.offset is None:
             place = (*place, finding.file, finding.position, finding.base_offset)
         # Several tables meet the same record, and say what it means for each of them.
-        if finding.severity == "damage" and place not in told:
+        if finding.severity == "damage" and finding.reason != MISSING_RIGHT and place not in told:
             told.add(place)
             damage.setdefault(finding.topic, []).append(at)
     table = pa.table({"at": pa.array(list(damage.values()), pa.list_(pa.int64()))})
@@ -96,8 +98,8 @@ DAMAGE = ReportRule(
     title="a log is damaged, or records cannot be used",
     about="""\
 Everything that was found while reading and calls itself damage: wrong checksums, torn batches, records that cannot
-be decoded, transactions of which nobody can tell how they ended. One finding for a topic, with all its partitions:
-a disk that fails hits many.""",
+be decoded, transactions of which nobody can tell how they ended. One finding for a topic, with all its partitions: a
+disk that fails hits many. Missing rights are `right_missing`.""",
     tables=("checks", "groups"),
     levels={Level.HIGH: "always"},
     cases=_damage_cases,
@@ -206,4 +208,68 @@ an end that is missing is `log_cut`.""",
     ),
 )
 
-RULES = (DAMAGE, LOST)
+# -- rights that are missing -------------------------------------------------------------------------------------------
+
+
+def _hidden(sight: Sight) -> list[Finding]:
+    """A finding for each topic that brokers hide."""
+    rights = {each.topic: each for each in sight.reading if each.reason == MISSING_RIGHT}
+    return [rights[topic] for topic in sorted(rights, key=str)]
+
+
+def _right_cases(sight: Sight) -> pa.Table:
+    import pyarrow as pa
+
+    from kafka_records_tables.report.case_columns import ranked
+
+    hidden = _hidden(sight)
+    table = pa.table({"at": pa.array([0] if hidden else [], pa.int64())})
+    return ranked(table, [int(Level.HIGH)] * table.num_rows, [len(hidden)] * table.num_rows)
+
+
+def _tell_right(sight: Sight, case: dict[str, Any]) -> ReportFinding:
+    from kafka_records_tables.report.sight import MOST_EVIDENCE, counted, listed
+
+    found = _hidden(sight)
+    topics = tuple(each.topic for each in found if each.topic is not None)
+    return ReportFinding(
+        kind="right_missing",
+        level=Level(case["level"]),
+        title=RIGHT.title,
+        what=(
+            f"Brokers hide {counted(len(topics), 'topic')} from whoever made this report: {listed(topics)}. What is not"
+            f" said about them may still be wrong. For instance: {found[0].what}."
+        ),
+        topics=topics,
+        since_note="brokers do not say since when",
+        evidence=tuple(Evidence(each.what, each.topic) for each in found[:MOST_EVIDENCE]),
+        evidence_count=len(found),
+        next=(
+            NextStep(
+                "Give the user the right: READ on the topics of coordinators, DESCRIBE on those that groups consume."
+                " docs/live.md lists what each command needs"
+            ),
+            *(
+                sight.ask_kafka(f"See who may do what with {topic}", "kafka-acls", "--list", "--topic", topic)
+                for topic in topics[:1]
+            ),
+        ),
+        measured={"topics": len(topics)},
+    )
+
+
+RIGHT = ReportRule(
+    kind="right_missing",
+    title="a right is missing, so that the report is not complete",
+    about="""\
+Topics that brokers do not let whoever makes the report describe or read (an ACL is missing): those of coordinators,
+and those that groups have committed offsets for or are assigned. Of a topic that may not be described brokers do not
+say whether it exists. The command ends with status 1.""",
+    tables=("lag",),
+    levels={Level.HIGH: "always"},
+    cases=_right_cases,
+    tell=_tell_right,
+    listing=lambda _: Rows("lag", ("problem=not_authorized",)),
+)
+
+RULES = (DAMAGE, LOST, RIGHT)

@@ -47,12 +47,12 @@ def _cases(sight: Sight) -> pa.Table:
         true_where,
         with_columns,
     )
-    from kafka_records_tables.report.rules.group_spans import last_commits, spans
+    from kafka_records_tables.report.rules.group_spans import last_commits, settled, spans
 
     due = _due(sight, sight.limit("offsets_expiring.within"))
     members = looked_up(due["group_id"], sight.table("groups"), "group_id", "member_count")
     # A group with members has only such offsets expire as it does not subscribe to.
-    due = kept(due, pc.equal(pc.fill_null(members, 0), 0))
+    due = kept(due, pc.equal(pc.fill_null(members, 0), 0), settled(sight, due))
     cases = grouped(
         due,
         ["group_id"],
@@ -222,14 +222,15 @@ Committed offsets that a clean-up takes within `within`, of groups without membe
 for as long as the retention loses its place, and so does a simple group, one that assigns itself partitions, which
 has committed nothing for one of them, although it is at work (`alive_within`). A group with members loses only what
 it does not subscribe to, which is `offsets_unneeded`. A group that was in use for a moment only, as that of a console
-consumer, is a note.
+consumer, is a note. A group that has lost its last member is left alone for `report.group_settles_within`: it may be a
+restart.
 
 Offsets whose commit names the time of their expiry are left alone: their client has asked for it.
 
 How long a group was in use is told by its records, and by its epoch (`in_use_epoch`), which rises whenever a member
 comes or goes. Where a cleaner has taken the first records and the epoch is low, nobody can tell, and the level is one
 or two lower. Expiry is counted with the retention that was given; see `retention_differs`.""",
-    tables=("expirations", "groups", "activity", "current_offsets"),
+    tables=("expirations", "groups", "activity", "current_offsets", "timeline"),
     levels={
         Level.CRITICAL: "the group is at work, and one of its offsets goes within `critical_within`",
         Level.HIGH: "the group is at work or was in use, and an offset goes within `high_within`",

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     import pyarrow as pa
 
+    from kafka_records_tables.report.case_columns import RowMask
     from kafka_records_tables.report.sight import Sight
+
+SETTLES: Final = "report.group_settles_within"
 
 
 def last_commits(sight: Sight) -> pa.Table:
@@ -19,6 +22,23 @@ def last_commits(sight: Sight) -> pa.Table:
 
     rows = grouped(sight.table("current_offsets"), ["group_id"], [("commit_timestamp_ms", "max")])
     return rows.select(["group_id", "commit_timestamp_ms_max"]).rename_columns(["group_id", "last"])
+
+
+def settled(sight: Sight, rows: pa.Table) -> RowMask:
+    """In which rows the group is one to which nothing has happened for `report.group_settles_within`: no member came or
+    left, and nothing was assigned. What is found of others may be over a moment later. A group of which no record tells
+    counts as settled."""
+    from kafka_records_tables.report.case_columns import looked_up, numbers, with_columns
+
+    last = looked_up(rows["group_id"], sight.once(_last_events), "group_id", "at_timestamp_ms_max")
+    latest = sight.at_ms - sight.limit(SETTLES)
+    return numbers(with_columns(rows, last_event_ms=last), "last_event_ms", -(2**62)) <= latest
+
+
+def _last_events(sight: Sight) -> pa.Table:
+    from kafka_records_tables.report.case_columns import grouped
+
+    return grouped(sight.table("timeline"), ["group_id"], [("at_timestamp_ms", "max")])
 
 
 def spans(sight: Sight) -> tuple[pa.Table, pa.Table]:

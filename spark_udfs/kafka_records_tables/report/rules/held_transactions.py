@@ -26,6 +26,7 @@ def _open(sight: Sight) -> pa.Table:
 
     from kafka_records_tables.report.case_columns import (
         equal,
+        kept,
         level_by,
         looked_up,
         numbers,
@@ -38,6 +39,8 @@ def _open(sight: Sight) -> pa.Table:
     rows = rows.filter(pc.less_equal(pc.fill_null(rows["since_timestamp_ms"], 0), sight.at_ms))
     age = sight.at_ms - numbers(rows, "since_timestamp_ms", sight.at_ms)
     # The table counts up to now where nobody names a moment; what is stored is told as of its last record.
+    is_long = true_where(pc.is_null(rows["since_timestamp_ms"])) | (age >= sight.limit("transaction_open.open_after"))
+    rows, age = kept(rows, is_long), age[is_long]
     is_late = age > numbers(rows, "timeout_ms", 2**62 - _MARGIN_MS) + _MARGIN_MS
     is_left = true_where(equal(rows, "hanging_rule", "no_entry")) & (
         age >= sight.limit("transaction_open.settled_after")
@@ -162,7 +165,7 @@ def _tell(sight: Sight, case: dict[str, Any]) -> ReportFinding:
             "offsets_held_back": len(held),
             "timeout_ms": oldest["timeout_ms"],
         },
-        thresholds=sight.limits_of("transaction_open.settled_after", "transaction_open.critical_after"),
+        thresholds=sight.limits_of(*(f"transaction_open.{each.name}" for each in RULE.thresholds)),
     )
 
 
@@ -289,7 +292,8 @@ RULE = ReportRule(
     about="""\
 Open transactions, from `open_transactions`. One hangs when it is open for longer than its time-out and five
 minutes, or when no transactional id answers for it (KIP-664). In a copy of a log the moment that counts is that of
-the last record, and not the present, so a transaction that had just begun then is a note.
+the last record, and not the present, so a transaction that had begun a while before is a note. One that is open for a
+shorter time than `open_after` is no finding: it may be over before the report is read.
 
 Those of one cause are one finding: those that nobody answers for by the group whose offsets they hold back, which is
 their application; those that are late by their coordinator; and those that are just open by their group.""",
@@ -297,12 +301,21 @@ their application; those that are late by their coordinator; and those that are 
     levels={
         Level.CRITICAL: "it hangs, has been open for `critical_after`, and holds back offsets",
         Level.HIGH: "it hangs",
-        Level.NOTE: "it is open, as every transaction is for a while",
+        Level.NOTE: "it has been open for `open_after`, as transactions of batch jobs are",
     },
     cases=_cases,
     tell=_tell,
     listing=lambda _: Rows("open_transactions"),
     thresholds=(
+        Threshold(
+            "open_after",
+            "duration",
+            "10s",
+            "a transaction that is open for a shorter time is no finding",
+            "Kafka Streams ends one every 100 ms (commit.interval.ms with exactly_once_v2), and has a "
+            "transaction.timeout.ms of 10 s",
+            "settled_after",
+        ),
         Threshold(
             "settled_after",
             "duration",

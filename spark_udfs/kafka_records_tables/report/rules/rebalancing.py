@@ -218,6 +218,7 @@ def _unsettled_cases(sight: Sight) -> pa.Table:
         ranked,
         with_columns,
     )
+    from kafka_records_tables.report.rules.group_spans import SETTLES
 
     groups = sight.table("groups")
     groups = kept(groups, equal(groups, "state", *_STANDS))
@@ -227,6 +228,7 @@ def _unsettled_cases(sight: Sight) -> pa.Table:
     )
     since = looked_up(groups["group_id"], changed, "group_id", "at_timestamp_ms_max")
     groups = kept(with_columns(groups, since_ms=since), pc.is_valid(since))
+    groups = kept(groups, numbers(groups, "since_ms") <= sight.at_ms - sight.limit(SETTLES))
     lasts = sight.at_ms - numbers(groups, "since_ms")
     groups = with_columns(groups, lasts_ms=lasts)
     levels = level_by(
@@ -241,6 +243,7 @@ def _tell_unsettled(sight: Sight, case: dict[str, Any]) -> ReportFinding:
     import pyarrow.compute as pc
 
     from kafka_records_tables.report.case_columns import equal, kept
+    from kafka_records_tables.report.rules.group_spans import SETTLES
     from kafka_records_tables.report.sight import MOST_EVIDENCE, counted, length, listed, of_group, shown
 
     group = case["group_id"]
@@ -283,7 +286,7 @@ def _tell_unsettled(sight: Sight, case: dict[str, Any]) -> ReportFinding:
             sight.describe_members(group),
         ),
         measured={"lasts_ms": case["lasts_ms"], "members_behind": len(late)},
-        thresholds=sight.limits_of("members_unsettled.moderate_after", "members_unsettled.high_after"),
+        thresholds=sight.limits_of(SETTLES, "members_unsettled.moderate_after", "members_unsettled.high_after"),
     )
 
 
@@ -291,7 +294,8 @@ UNSETTLED = ReportRule(
     kind="members_unsettled",
     title="members of a group never settle",
     about="""\
-Groups of the newer kinds (consumer, streams) that are Assigning, Reconciling or NotReady since their epoch changed.
+Groups of the newer kinds (consumer, streams) that are Assigning, Reconciling or NotReady since their epoch changed,
+`report.group_settles_within` ago or earlier.
 It takes a member its rebalance time-out at most, after which the coordinator removes it; a member that sends
 heartbeats and never gives up a partition, or topics that a streams group waits for, keep it so. A classic group
 tells nothing of this.""",
@@ -299,7 +303,7 @@ tells nothing of this.""",
     levels={
         Level.HIGH: "for `high_after`",
         Level.MODERATE: "for `moderate_after`",
-        Level.NOTE: "for a shorter time, as in any rebalance",
+        Level.NOTE: "for a shorter time, as in a rebalance of slow members",
     },
     cases=_unsettled_cases,
     tell=_tell_unsettled,

@@ -29,6 +29,7 @@ def _cases(sight: Sight) -> pa.Table:
         true_where,
         with_columns,
     )
+    from kafka_records_tables.report.rules.group_spans import settled
 
     groups = sight.table("groups")
     groups = kept(
@@ -90,6 +91,7 @@ def _cases(sight: Sight) -> pa.Table:
         true_where(pc.equal(cases["kinds"], 1))
         & (most - least >= sight.limit("uneven_assignments.difference"))
         & (most >= sight.limit("uneven_assignments.times_mean") * mean)
+        & settled(sight, cases)
     )
     cases = cases.filter(uneven)
     much = numbers(cases, "partition_count_max") - numbers(cases, "least")
@@ -165,8 +167,10 @@ RULE = ReportRule(
     about="""\
 Stable groups whose members all subscribe to the same and have very different numbers of partitions, or of active
 tasks: range over many small topics does it, and so do members with classic protocols in a group that was converted.
-Groups whose members subscribe to different topics are left alone, and so are Connect and share groups.""",
-    tables=("assignments", "members", "groups"),
+Groups whose members subscribe to different topics are left alone, and so are Connect and share groups, and groups to
+which something has happened within `report.group_settles_within`: an incremental rebalance gives away in a second step
+what it takes in the first.""",
+    tables=("assignments", "members", "groups", "timeline"),
     levels={
         Level.MODERATE: "most and least differ by `moderate_difference`",
         Level.LOW: "most and least differ by `difference`, and the most is `times_mean` the mean",

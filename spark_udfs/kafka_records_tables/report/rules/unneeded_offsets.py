@@ -15,8 +15,10 @@ if TYPE_CHECKING:
 
 def _cases(sight: Sight) -> pa.Table:
     from kafka_records_tables.report.case_columns import equal, grouped, kept, level_by, numbers, ranked
+    from kafka_records_tables.report.rules.group_spans import settled
 
     rows = sight.table("deletable_offsets")
+    rows = kept(rows, settled(sight, rows))
     cases = grouped(
         kept(rows, equal(rows, "kind", "offset"), equal(rows, "reason", "not_subscribed")),
         ["group_id"],
@@ -93,8 +95,9 @@ RULE = ReportRule(
     about="""\
 Offsets of topics to which a group with members does not subscribe (`deletable_offsets`, not_subscribed): somebody
 took a topic out of a subscription. A broker deletes them when it is asked to (KIP-496), and by itself at the end of
-the retention.""",
-    tables=("deletable_offsets",),
+the retention. A group to which something has happened within `report.group_settles_within` is left alone: members that
+subscribe to other topics may be on their way.""",
+    tables=("deletable_offsets", "timeline"),
     levels={Level.LOW: "a group has `many` of them", Level.NOTE: "otherwise"},
     cases=_cases,
     tell=_tell,
@@ -113,9 +116,11 @@ def _group_cases(sight: Sight) -> pa.Table:
     import pyarrow.compute as pc
 
     from kafka_records_tables.report.case_columns import equal, kept, ranked
+    from kafka_records_tables.report.rules.group_spans import settled
 
     groups = sight.table("groups")
-    rows = kept(groups, equal(groups, "group_kind", "share"), pc.equal(groups["member_count"], 0))
+    is_empty = pc.equal(groups["member_count"], 0)
+    rows = kept(groups, equal(groups, "group_kind", "share"), is_empty, settled(sight, groups))
     return ranked(rows, np.full(rows.num_rows, int(Level.NOTE)), np.zeros(rows.num_rows))
 
 
@@ -158,7 +163,9 @@ def _tell_group(sight: Sight, case: dict[str, Any]) -> ReportFinding:
 EMPTY = ReportRule(
     kind="share_groups_empty",
     title="a share group has no members",
-    about="Share groups without members. Nothing takes them away (`expirations`, share_group).",
+    about="""\
+Share groups without members, for `report.group_settles_within` or longer. Nothing takes them away (`expirations`,
+share_group).""",
     tables=("groups", "timeline"),
     levels={Level.NOTE: "always"},
     cases=_group_cases,

@@ -34,6 +34,9 @@ if TYPE_CHECKING:
 
 _UTF16_UNIT: Final = Struct(">H")
 
+PASSED_OVER: Final = "Kafka 4.4 passes over it"
+"""Since then `ConsumerProtocol` makes every error a SchemaException, which a coordinator bears."""
+
 _NO_TARGET: Final = -1
 _FIRST_EPOCH: Final = 1
 
@@ -67,7 +70,7 @@ def _read_subscriptions(subscriptions: Mapping[str, bytes]) -> None:
         for member_id in _as_java_maps_them(tuple(subscriptions)):
             data = subscriptions[member_id]
             if (why := what_stops_loading(data)) is not None:
-                raise _RefusedError(f"the subscription of a member cannot be read: {why}")
+                raise _RefusedError(f"the subscription of a member cannot be read: {why} ({PASSED_OVER})")
             if subscribed_topics(data) is None:
                 return
 

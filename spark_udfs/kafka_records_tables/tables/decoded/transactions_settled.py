@@ -43,18 +43,22 @@ _MOST_PENDING: Final = 100_000
 
 
 class UntoldTransactions(KafkaRecordsError, ValueError):
-    """Records of `topic` whose source does not say which of them were written in a transaction."""
+    """Records of `topic` whose source does not say which of them were written in a transaction. Partition and offset
+    are None where the columns tell it before any record is read."""
 
-    def __init__(self, topic: str, partition: int | None, offset: int) -> None:
+    def __init__(self, topic: str, partition: int | None = None, offset: int | None = None) -> None:
         super().__init__(topic, partition, offset)
         self.topic = topic
         self.partition = partition
         self.offset = offset
 
     def __str__(self) -> str:
+        place, which = self.topic, "a record"
+        if self.offset is not None:
+            place, which = f"{self.topic}-{self.partition}", f"the record at offset {self.offset}"
         return (
-            f"{self.topic}-{self.partition}: nobody can tell whether the record at offset {self.offset} was written in "
-            "a transaction, and whether that was committed: the source tells neither transaction nor producer. Read a "
+            f"{place}: nobody can tell whether {which} was written in a transaction, and whether that was committed: "
+            "the source tells neither transaction nor producer. Read a "
             'source that does (log segments, or rows saved from them with all columns), or say untold="committed" to '
             "count such records as committed, although some may be of aborted or open transactions"
         )

@@ -15,6 +15,8 @@ from kafka_records_tables.tables.replay.group_replay import (
     CONSUMER,
     CURRENT,
     GROUP,
+    MEMBER,
+    REGEX,
     SHARE,
     SHARE_TARGET,
     STREAMS,
@@ -58,6 +60,16 @@ PICKED: Final[Picked] = picked_with(
 KEPT: Final = (*named_topics.KEPT, GROUP, CURRENT, TARGET, SHARE_TARGET, TARGET_OF_MEMBER, TOPOLOGY)
 """The roles of the records that rows are made of."""
 
+CONSUMED_PICKED: Final[Picked] = {
+    **PICKED,
+    "ConsumerGroupMemberMetadata": ("subscribed_topic_names",),
+    "ConsumerGroupRegularExpression": ("topics",),
+}
+"""What `consumed_partitions` wants of each record."""
+
+CONSUMED_KEPT: Final = (*KEPT, MEMBER, REGEX)
+"""The roles of these records."""
+
 _BEFORE: Final = 2
 """Members of a current assignment that the replay itself wants: epoch and state."""
 
@@ -96,6 +108,37 @@ def assignment_rows(
                 rows = []
     if rows:
         yield _batch(rows, partition, schema)
+
+
+def consumed_partitions(groups: Mapping[str, Group], names: Mapping[str, str]) -> Iterator[tuple[str, str, int | None]]:
+    """Group, topic and partition of all that members of groups that commit offsets have now, each once: share groups
+    commit none, and a standby task of a streams group consumes none. An active task reads its partition of each topic
+    of its subtopology, and which of them have one says the log.
+
+    Where a member has partitions of a topic id without a name, each topic without a known id that its group subscribes
+    to comes with partition None: one of them may be that topic, if whoever reads may not describe it.
+    """
+    with_ids = {*names.values()}
+    for group_id, group in groups.items():
+        if group.kind == SHARE:
+            continue
+        found: dict[tuple[str, int | None], None] = {}
+        for share in _shares(group_id, group, names):
+            if share.role == IS_TO_HAVE or share.task_type not in (None, _TASKS[0]):
+                continue
+            topics = [share.topic] if share.topic is not None else share.source_topics or ()
+            found.update(dict.fromkeys((topic, share.partition) for topic in topics))
+            if share.topic is None and share.topic_id is not None:
+                found.update(dict.fromkeys((topic, None) for topic in _subscribed(group) if topic not in with_ids))
+        for topic, partition in found:
+            yield group_id, topic, partition
+
+
+def _subscribed(group: Group) -> Iterator[str]:
+    """The topics that members of a consumer group name, and those that their regular expressions stood for."""
+    for (role, _), event in group.last.items():
+        if role in (MEMBER, REGEX) and event.value is not None:
+            yield from event.value[-1]
 
 
 def _batch(rows: list[_Row], partition: int, schema: pa.Schema) -> pa.RecordBatch:

@@ -126,7 +126,7 @@ def _topics(
         subscriptions = [subscription for value in values for subscription in value[1] or ()]
         if not subscriptions:
             return frozenset()
-        return _of_members(subscriptions) if protocol_type == CONSUMER_PROTOCOL and protocol else None
+        return topics_of_members(subscriptions) if protocol_type == CONSUMER_PROTOCOL and protocol else None
     if kind == STREAMS and state != "Empty":
         return frozenset(topic for value in values for lists in value for topic in _flat(lists))
     if kind == CONSUMER:
@@ -139,8 +139,9 @@ def _flat(lists: list[list[str]]) -> Iterator[str]:
         yield from each
 
 
-def _of_members(subscriptions: list[bytes]) -> frozenset[str] | None:
-    """The topics of all subscriptions; None if one cannot be read (`ClassicGroup.computeSubscribedTopics`)."""
+def topics_of_members(subscriptions: list[bytes]) -> frozenset[str] | None:
+    """The topics that all members of a classic group subscribe to; None if one subscription cannot be read
+    (`ClassicGroup.computeSubscribedTopics`)."""
     found: set[str] = set()
     for subscription in subscriptions:
         topics = subscribed_topics(subscription)

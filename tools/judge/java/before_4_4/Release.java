@@ -22,6 +22,7 @@ import org.apache.kafka.server.authorizer.AuthorizableRequestContext;
 final class Release {
     static final String NAME = AppInfoParser.getVersion();
     static final LogContext LOGS = new LogContext();
+    static final boolean HAS_STATIC_STREAMS = false;
 
     private Release() {}
 
@@ -43,6 +44,10 @@ final class Release {
     ) {
         return shard.streamsGroupDescribe(ids, cut);
     }
+
+    static void describeTopology(World world, String group, int epoch) {}
+
+    static void forgetTopologies(World world, List<String> groups) {}
 
     static void setGeneration(TxnOffsetCommitRequestData request, int generation) {
         request.setGenerationId(generation);

@@ -1,0 +1,168 @@
+package kafkarecords;
+
+import java.util.Arrays;
+import org.apache.spark.sql.catalyst.InternalRow;
+import org.apache.spark.sql.types.DataTypes;
+
+/** {@code from_<message>}: one binary column into the struct of a message. */
+public final class FromMessage extends Function<InternalRow> {
+  private final boolean isFailfast;
+  private final boolean keepsTags;
+  /** The version of bytes without a prefix, null where they have one. */
+  private final Integer bare;
+  /** The version to read at, whatever the prefix says; null where the prefix counts. */
+  private final Integer readAs;
+  private final boolean newerAsHighest;
+  private transient Message message;
+  private transient RowBuffer buffer;
+  private transient Cursor cursor;
+  private transient LastCall last;
+  /** What the last call has returned. */
+  private transient InternalRow found;
+
+  FromMessage(Asked asked, Message message) {
+    super(asked, SparkTypes.of(message, asked.flag("unknown_tags", false), false), DataTypes.BinaryType);
+    asked.allowOnly(Arrays.asList("mode", "unknown_tags", "version", "parse_as", "newer_as_highest"));
+    isFailfast = asked.isFailfast();
+    keepsTags = asked.flag("unknown_tags", false);
+    bare = asked.number("version");
+    Integer parseAs = asked.number("parse_as");
+    if (bare != null && parseAs != null) {
+      throw asked.wrong("version is for bytes with no version before them, parse_as for those with one");
+    }
+    newerAsHighest = asked.flag("newer_as_highest", message.newerAsHighest);
+    readAs = parseAs;
+    for (Integer version : new Integer[] {bare, readAs}) {
+      if (version != null && !message.has(version)) {
+        throw asked.wrong(Undecodable.unsupported(message, version).getMessage());
+      }
+    }
+  }
+
+  /** The struct of the message; null for null, for keys of other types and, unless FAILFAST, for what is unreadable. */
+  public InternalRow invoke(byte[] data) {
+    if (data == null) {
+      return null;
+    }
+    if (buffer == null) {
+      message = asked.read().messages.get(asked.function.substring("from_".length()));
+      buffer = new RowBuffer();
+      cursor = new Cursor();
+      last = new LastCall();
+    }
+    if (!last.was(data, null, 0)) {
+      last.forget();
+      found = readable(data);
+      last.keep(data, null, 0);
+    }
+    return found;
+  }
+
+  private InternalRow readable(byte[] data) {
+    try {
+      return read(data);
+    } catch (Undecodable error) {
+      if (isFailfast) {
+        throw error.thrown("");
+      }
+      return null;
+    }
+  }
+
+  private InternalRow read(byte[] data) {
+    if (bare != null) {
+      return single(message, bare, keepsTags, cursor.at(data, 0), buffer.emptied());
+    }
+    if (message.kind == Message.Kind.RECORD) {
+      int type = Framing.METADATA.type(null, data);
+      if (type == Framing.NONE) {
+        throw Framing.METADATA.unframed(null, data);
+      }
+      if (type != message.recordType) {
+        return null;
+      }
+      long found = Framing.METADATA.version(data);
+      return single(message, Framing.number(found), keepsTags, cursor.at(data, Framing.at(found)), buffer.emptied());
+    }
+    boolean isKey = message.kind == Message.Kind.KEY;
+    if (data.length < Framing.PREFIX) {
+      throw isKey ? Undecodable.shortKey(data.length) : Undecodable.shortValue(data.length);
+    }
+    int version = Framing.prefix(data);
+    if (isKey) {
+      if (version != message.recordType) {
+        return null;
+      }
+      version = 0;
+    } else if (readAs != null) {
+      version = readAs;
+    } else if (newerAsHighest) {
+      version = Math.min(version, message.highest);
+    }
+    return single(message, version, keepsTags, cursor.at(data, Framing.PREFIX), buffer.emptied());
+  }
+
+  private static InternalRow single(
+      Message message, int version, boolean keepsTags, Cursor cursor, RowBuffer out) {
+    int row = message(message, version, keepsTags, cursor, out);
+    return out.row(row, message.layout(version, keepsTags).fields);
+  }
+
+  /** Reads the message at the cursor into a row at the end of {@code out}; returns where it begins. */
+  static int message(Message message, int version, boolean keepsTags, Cursor cursor, RowBuffer out) {
+    if (!message.has(version)) {
+      throw Undecodable.unsupported(message, version);
+    }
+    try {
+      int row = Reader.struct(message.layout(version, keepsTags), cursor, out);
+      if (message.kind == Message.Kind.RECORD && cursor.left() > 0) {
+        String left = Cursor.plural(cursor.left(), "byte");
+        throw cursor.failure("TrailingBytes", cursor.pos, "ends here, " + left + " left over");
+      }
+      return row;
+    } catch (ReadFailure failure) {
+      throw failure.located(message, version);
+    }
+  }
+
+  /** {@code from_<message>} of bytes without a prefix and a column that has the version of each. */
+  public static final class OfVersion extends Function<InternalRow> {
+    private final boolean isFailfast;
+    private final boolean keepsTags;
+    private transient Message message;
+    private transient RowBuffer buffer;
+    private transient Cursor cursor;
+
+    OfVersion(Asked asked, Message message) {
+      super(
+          asked,
+          SparkTypes.of(message, asked.flag("unknown_tags", false), false),
+          DataTypes.BinaryType,
+          DataTypes.IntegerType);
+      asked.allowOnly(Arrays.asList("mode", "unknown_tags"));
+      isFailfast = asked.isFailfast();
+      keepsTags = asked.flag("unknown_tags", false);
+    }
+
+    /** There is no {@code invoke}, which would get 0 for a null version. */
+    @Override
+    public InternalRow produceResult(InternalRow input) {
+      if (input.isNullAt(0) || input.isNullAt(1)) {
+        return null;
+      }
+      if (buffer == null) {
+        message = asked.read().messages.get(asked.function.substring("from_".length()));
+        buffer = new RowBuffer();
+        cursor = new Cursor();
+      }
+      try {
+        return single(message, input.getInt(1), keepsTags, cursor.at(input.getBinary(0), 0), buffer.emptied());
+      } catch (Undecodable error) {
+        if (isFailfast) {
+          throw error.thrown("");
+        }
+        return null;
+      }
+    }
+  }
+}

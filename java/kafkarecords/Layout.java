@@ -1,0 +1,80 @@
+package kafkarecords;
+
+import java.util.List;
+
+/** A struct, or the body of a message, as one version lays it out, and the row that it becomes. */
+final class Layout {
+  final Struct struct;
+  /** Fields of the row: one per field of the struct, and one for unknown tagged fields where they are kept. */
+  final int fields;
+  /** By slot: how the field lies before the tagged ones; null where it does not. */
+  final Value[] body;
+  /** By slot: what stands in the row where the bytes have nothing. Null for untagged fields of the version. */
+  final Fallback[] fallbacks;
+  /** By slot: whether the row holds an offset and a size. */
+  final boolean[] isVariable;
+  final boolean isFlexible;
+  /** The fields that may be tagged ones: their tags, their slots, their values. */
+  final int[] tags;
+  final int[] tagSlots;
+  final Value[] tagValues;
+  /** Tags of fields that this version lacks or has untagged, and their slots. */
+  final int[] misplacedTags;
+  final int[] misplacedSlots;
+  final boolean keepsTags;
+  /** Whether the row has a place for what tagged fields hold. */
+  final boolean hasTags;
+  final int smallest;
+
+  Layout(
+      Struct struct,
+      Value[] body,
+      Fallback[] fallbacks,
+      boolean[] isVariable,
+      boolean isFlexible,
+      boolean keepsTags,
+      List<int[]> tagged,
+      List<Value> tagValues,
+      List<int[]> misplaced) {
+    this.struct = struct;
+    this.body = body;
+    this.fallbacks = fallbacks;
+    this.isVariable = isVariable;
+    this.isFlexible = isFlexible;
+    this.keepsTags = keepsTags;
+    this.tagValues = tagValues.toArray(new Value[0]);
+    fields = isVariable.length;
+    tags = column(tagged, 0);
+    tagSlots = column(tagged, 1);
+    hasTags = keepsTags || tags.length > 0;
+    misplacedTags = column(misplaced, 0);
+    misplacedSlots = column(misplaced, 1);
+    int fewest = isFlexible ? 1 : 0;
+    for (Value value : body) {
+      fewest += value == null ? 0 : value.smallest;
+    }
+    smallest = fewest;
+  }
+
+  private static int[] column(List<int[]> rows, int at) {
+    int[] found = new int[rows.size()];
+    for (int row = 0; row < found.length; row++) {
+      found[row] = rows.get(row)[at];
+    }
+    return found;
+  }
+
+  /** Whether a field is among the tagged ones, so that it is read and written after the others. */
+  boolean isTagged(int slot) {
+    for (int each : tagSlots) {
+      if (each == slot) {
+        return true;
+      }
+    }
+    return false;
+  }
+
+  String name(int slot) {
+    return struct.fields.get(slot).name;
+  }
+}

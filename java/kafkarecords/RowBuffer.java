@@ -1,0 +1,196 @@
+package kafkarecords;
+
+import java.util.Arrays;
+import org.apache.spark.TaskContext;
+import org.apache.spark.sql.catalyst.expressions.UnsafeRow;
+import org.apache.spark.unsafe.Platform;
+
+/**
+ * Bytes in which rows are put together in the form of Spark's UnsafeRow and UnsafeArrayData, so that nothing becomes an
+ * object: Spark copies such a row as a whole where it wants one.
+ *
+ * <p>A row is a bit per field (set: null), 8 bytes per field, and behind them what has no fixed width, padded to 8
+ * bytes; the 8 bytes of such a field are its offset from the start of the row, and its size. An array is the same with a
+ * count before it and elements of their own width. Spark compares and hashes rows by these bytes, so equal rows have to
+ * have equal ones: what is not written is zero, and what has no fixed width comes in the order of the fields.
+ */
+final class RowBuffer {
+  private static final long BASE = Platform.BYTE_ARRAY_OFFSET;
+  private static final int FEW = 256;
+  private static final int KEPT = 1 << 20;
+  private static final int LARGEST = Integer.MAX_VALUE - 64;
+
+  byte[] bytes = new byte[512];
+  int size;
+  /** On the driver Catalyst folds constants and keeps the rows as they are; in a task whatever keeps rows copies them. */
+  private final boolean isOnDriver = TaskContext.get() == null;
+
+  /** Begins a row; returns where it begins. */
+  int row(int fields) {
+    return zeros(fixed(fields));
+  }
+
+  /** Begins an array of elements of {@code width} bytes; returns where it begins. */
+  int array(int count, int width) {
+    int start = zeros(elements(count) + padded((long) count * width));
+    Platform.putLong(bytes, BASE + start, count);
+    return start;
+  }
+
+  /** The bytes before the fields of a row. */
+  static int bits(int fields) {
+    return (fields + 63) / 64 * 8;
+  }
+
+  /** The bytes before the elements of an array. */
+  static int elements(int count) {
+    return 8 + bits(count);
+  }
+
+  static int fixed(int fields) {
+    return bits(fields) + 8 * fields;
+  }
+
+  private static long padded(long length) {
+    return (length + 7) / 8 * 8;
+  }
+
+  private int zeros(long count) {
+    int start = size;
+    reserve(count);
+    size += (int) count;
+    if (count > FEW) {
+      Arrays.fill(bytes, start, size, (byte) 0);
+    } else {
+      for (int at = start; at < size; at += 8) {
+        Platform.putLong(bytes, BASE + at, 0);
+      }
+    }
+    return start;
+  }
+
+  private void reserve(long count) {
+    long needed = size + count;
+    if (needed > bytes.length) {
+      if (needed > LARGEST) {
+        throw new IllegalStateException("a decoded record would take more than 2 GiB");
+      }
+      bytes = Arrays.copyOf(bytes, (int) Math.min(LARGEST, Math.max(needed, 2L * bytes.length)));
+    }
+  }
+
+  void setNull(int row, int slot) {
+    long word = BASE + row + (slot >> 6) * 8L;
+    Platform.putLong(bytes, word, Platform.getLong(bytes, word) | 1L << (slot & 63));
+  }
+
+  void putByte(int at, byte value) {
+    Platform.putByte(bytes, BASE + at, value);
+  }
+
+  void putShort(int at, short value) {
+    Platform.putShort(bytes, BASE + at, value);
+  }
+
+  void putInt(int at, int value) {
+    Platform.putInt(bytes, BASE + at, value);
+  }
+
+  void putLong(int at, long value) {
+    Platform.putLong(bytes, BASE + at, value);
+  }
+
+  long long64(int at) {
+    return Platform.getLong(bytes, BASE + at);
+  }
+
+  short short16(int at) {
+    return Platform.getShort(bytes, BASE + at);
+  }
+
+  /** Notes in the 8 bytes at {@code at} that what begins at {@code from} belongs to them. */
+  void link(int at, int row, int from, int length) {
+    putLong(at, (long) (from - row) << 32 | length);
+  }
+
+  /** Appends bytes, and zeros up to the next multiple of 8; returns where they begin. */
+  int append(byte[] data, int from, int length) {
+    int start = space(length);
+    System.arraycopy(data, from, bytes, start, length);
+    return start;
+  }
+
+  /** Makes room for bytes, with zeros up to the next multiple of 8; returns where they begin. */
+  int space(int length) {
+    int start = size;
+    long whole = padded(length);
+    reserve(whole);
+    if (whole > 0) {
+      Platform.putLong(bytes, BASE + start + whole - 8, 0);
+    }
+    size += (int) whole;
+    return start;
+  }
+
+  /** Empties the buffer, and lets go of what one huge record took. */
+  RowBuffer emptied() {
+    size = 0;
+    if (bytes.length > KEPT) {
+      bytes = new byte[512];
+    }
+    return this;
+  }
+
+  /** Makes a field what it was before anything was written to it. */
+  void clear(int row, int slot, int bits) {
+    long word = BASE + row + (slot >> 6) * 8L;
+    Platform.putLong(bytes, word, Platform.getLong(bytes, word) & ~(1L << (slot & 63)));
+    putLong(row + bits + 8 * slot, 0);
+  }
+
+  /** Whether what has no fixed width comes in the order of the fields. */
+  boolean isInOrder(int row, int fields, boolean[] isVariable) {
+    int last = 0;
+    for (int slot = 0; slot < fields; slot++) {
+      if (isVariable[slot]) {
+        int from = (int) (Platform.getLong(bytes, BASE + row + bits(fields) + 8 * slot) >> 32);
+        if (from < last && from != 0) {
+          return false;
+        }
+        last = Math.max(last, from);
+      }
+    }
+    return true;
+  }
+
+  /** Brings what has no fixed width into the order of the fields, and drops what was written over. */
+  void inOrder(int row, int fields, boolean[] isVariable) {
+    int first = row + fixed(fields);
+    byte[] old = Arrays.copyOfRange(bytes, first, size);
+    size = first;
+    for (int slot = 0; slot < fields; slot++) {
+      int at = row + bits(fields) + 8 * slot;
+      long word = Platform.getLong(bytes, BASE + row + (slot >> 6) * 8L);
+      if (isVariable[slot] && (word >> (slot & 63) & 1) == 0) {
+        long placed = Platform.getLong(bytes, BASE + at);
+        int from = (int) (placed >> 32) - (first - row);
+        int length = (int) placed;
+        link(at, row, append(old, from, length), length);
+      }
+    }
+  }
+
+  /**
+   * The row that begins at {@code row}, up to the end. In a task it is good until the next row, as those of Spark's own
+   * projections are.
+   */
+  UnsafeRow row(int row, int fields) {
+    UnsafeRow made = new UnsafeRow(fields);
+    if (isOnDriver) {
+      made.pointTo(Arrays.copyOfRange(bytes, row, size), BASE, size - row);
+    } else {
+      made.pointTo(bytes, BASE + row, size - row);
+    }
+    return made;
+  }
+}

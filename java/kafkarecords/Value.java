@@ -1,0 +1,106 @@
+package kafkarecords;
+
+/**
+ * How a field, or an element of an array, lies in the bytes of one version (kafka_records_runtime.layout), and what
+ * a reader has to know of it. All kinds are one class, so that the reader is one switch, which the JVM compiles to a jump.
+ */
+final class Value {
+  enum Type {
+    BOOL(1, 1),
+    INT8(1, 1),
+    INT16(2, 2),
+    UINT16(2, 4),
+    INT32(4, 4),
+    UINT32(4, 8),
+    INT64(8, 8),
+    FLOAT64(8, 8),
+    UUID(16, 8),
+    STRING(-1, 8),
+    BYTES(-1, 8),
+    ARRAY(-1, 8),
+    STRUCT(-1, 8);
+
+    /** Bytes of a value that always takes as many, -1 for others. */
+    final int size;
+    /** Bytes of an element of an array of Spark's: the number, or where what has no fixed width is. */
+    final int width;
+
+    Type(int size, int width) {
+      this.size = size;
+      this.width = width;
+    }
+
+    /** Whether a row holds it behind its fields: a uuid is a text there. */
+    boolean isVariable() {
+      return size < 0 || this == UUID;
+    }
+
+    /** The type of a primitive, as specs spell it; null for the name of a struct. */
+    static Type of(String name) {
+      switch (name) {
+        case "bool":
+          return BOOL;
+        case "int8":
+          return INT8;
+        case "int16":
+          return INT16;
+        case "uint16":
+          return UINT16;
+        case "int32":
+          return INT32;
+        case "uint32":
+          return UINT32;
+        case "int64":
+          return INT64;
+        case "float64":
+          return FLOAT64;
+        case "uuid":
+          return UUID;
+        case "string":
+          return STRING;
+        case "bytes":
+        case "records":
+          return BYTES;
+        default:
+          return null;
+      }
+    }
+  }
+
+  final Type type;
+  final Head head;
+  final boolean nullable;
+  /** Of an array. */
+  final Value element;
+  /** Of a struct. */
+  final Layout layout;
+  /** The fewest bytes that a value can have. */
+  final int smallest;
+
+  private Value(Type type, Head head, boolean nullable, Value element, Layout layout, int smallest) {
+    this.type = type;
+    this.head = head;
+    this.nullable = nullable;
+    this.element = element;
+    this.layout = layout;
+    this.smallest = smallest;
+  }
+
+  static Value fixed(Type type) {
+    return new Value(type, Head.NONE, false, null, null, type.size);
+  }
+
+  static Value sized(Type type, Head length, boolean nullable) {
+    return new Value(type, length, nullable, null, null, length.smallest());
+  }
+
+  static Value array(Value element, Head count, boolean nullable) {
+    return new Value(Type.ARRAY, count, nullable, element, null, count.smallest());
+  }
+
+  /** A struct; one that may be null has a marker before it. */
+  static Value struct(Layout layout, Head marker) {
+    boolean nullable = marker != Head.NONE;
+    return new Value(Type.STRUCT, marker, nullable, null, layout, nullable ? 1 : layout.smallest);
+  }
+}

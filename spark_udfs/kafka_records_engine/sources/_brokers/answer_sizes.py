@@ -1,0 +1,69 @@
+"""How large an answer can be, by what was asked. A broker that announces more is not read: it would fill the memory."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+
+from kafka_records_engine.sources._brokers.requests_sent import (
+    API_VERSIONS,
+    FETCH,
+    FIND_COORDINATOR,
+    LIST_OFFSETS,
+    METADATA,
+    SASL_AUTHENTICATE,
+    SASL_HANDSHAKE,
+)
+
+_ENVELOPE: Final = 1 << 20
+"""Bytes for what every answer may have beside its parts: headers, addresses of brokers, fields of later releases."""
+_PARTITION: Final = 64
+"""Bytes about a partition that ListOffsets was asked for: 22 in the newest version, and tags."""
+_COORDINATOR: Final = 2048
+"""Bytes about a group that FindCoordinator was asked for: its id, a host, a text about an error."""
+_TOPIC: Final = 16 << 20
+"""Bytes about a topic that Metadata was asked for: over a hundred thousand partitions with three replicas each."""
+_UNBOUNDED: Final = 256 << 20
+"""Bytes of answers about everything that a cluster has: two million partitions, a million groups."""
+
+
+def largest_answer(name: str, fields: Mapping[str, Any]) -> int:
+    """The bytes that an answer to the request `name` with these fields has at most."""
+    return _ENVELOPE + min(_SIZES.get(name, _any)(fields), _UNBOUNDED)
+
+
+def _any(fields: Mapping[str, Any]) -> int:
+    return _UNBOUNDED
+
+
+def _nothing_more(fields: Mapping[str, Any]) -> int:
+    return 0
+
+
+def _fetch(fields: Mapping[str, Any]) -> int:
+    return int(fields["max_bytes"])
+
+
+def _list_offsets(fields: Mapping[str, Any]) -> int:
+    return sum(
+        _PARTITION + 4 * len(topic["name"]) + _PARTITION * len(topic["partitions"]) for topic in fields["topics"]
+    )
+
+
+def _metadata(fields: Mapping[str, Any]) -> int:
+    return _UNBOUNDED if fields["topics"] is None else _TOPIC * len(fields["topics"])
+
+
+def _coordinators(fields: Mapping[str, Any]) -> int:
+    return sum(_COORDINATOR + 4 * len(key) for key in fields["coordinator_keys"])
+
+
+_SIZES: Final[Mapping[str, Callable[[Mapping[str, Any]], int]]] = {
+    API_VERSIONS: _nothing_more,
+    SASL_HANDSHAKE: _nothing_more,
+    SASL_AUTHENTICATE: _nothing_more,
+    FETCH: _fetch,
+    LIST_OFFSETS: _list_offsets,
+    METADATA: _metadata,
+    FIND_COORDINATOR: _coordinators,
+}

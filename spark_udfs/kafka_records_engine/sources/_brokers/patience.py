@@ -1,0 +1,144 @@
+"""Trying again: for how long, and with which pauses between two tries."""
+
+from __future__ import annotations
+
+import logging
+import random
+import time
+from collections.abc import Hashable
+from math import inf
+from typing import TYPE_CHECKING, Final
+
+from kafka_records_engine.sources._brokers.connection import NOTE_AFTER
+from kafka_records_engine.sources._brokers.session import Session
+from kafka_records_engine.sources.waiting import pause
+
+if TYPE_CHECKING:
+    from kafka_records_engine.sources.client_config import ClientConfig
+
+_log: Final = logging.getLogger(__name__)
+
+_FIRST_PAUSE: Final = 0.05
+_LONGEST_PAUSE: Final = 1.0
+_REMEMBERED: Final = 3
+"""How many whole waits long a leader is remembered to have a partition that timed out."""
+_SHORT_PART: Final = 60
+_SHORTEST_WAIT: Final = 0.1
+
+
+def short_wait(patience: float) -> float:
+    """The seconds for a broker or partition that has timed out before: 1 s with the defaults."""
+    return max(patience / _SHORT_PART, min(patience, _SHORTEST_WAIT))
+
+
+class GivenUp(Exception):
+    """A wait has timed out, or the time limit is over; the text says what was waited for."""
+
+
+class Patience:
+    """Pauses before another try, longer each time, until nothing has moved for `default.api.timeout.ms`.
+
+    If one partition of a leader times out because the leader does not answer, the others of that leader get a short
+    wait only. If it times out for another reason, the next wait for this partition is short; the others get a short
+    wait from the second such partition of the leader on.
+    """
+
+    def __init__(
+        self,
+        config: ClientConfig,
+        session: Session | None = None,
+        name: str = "",
+        *,
+        leader: int | None = None,
+        target: Hashable = None,
+    ) -> None:
+        """`name` is for notes. `target` is what is waited for: a partition, or something else that other waits can be
+        for too. Without `leader` and `target` no time-out is remembered."""
+        self.leader = leader
+        """The broker that has to answer: the one that leads the partition now. None without one."""
+        self._name = f"{name}: " if name else ""
+        self._session = session or Session()
+        self.target = target
+        """What is waited for now."""
+        self._whole = config.patience_ms / 1000
+        self._since: float | None = None
+        self.moved()
+
+    @property
+    def has_timed_out(self) -> bool:
+        """Whether the target has timed out lately, whatever the reason."""
+        return self.target is not None and self._session.has_timed_out(self.target, self._whole)
+
+    @property
+    def limit(self) -> float:
+        """Seconds."""
+        is_leader_silent = self.leader is not None and self._session.has_timed_out(self.leader, self._whole)
+        return short_wait(self._whole) if is_leader_silent or self.has_timed_out else self._whole
+
+    @property
+    def until(self) -> float:
+        """The moment (`time.monotonic`) up to which an answer to the next question is waited for: at least a short
+        wait from now on."""
+        now = time.monotonic()
+        since = now if self._since is None else self._since
+        return min(max(since + self.limit, now + short_wait(self._whole)), self._session.end)
+
+    def moved(self) -> None:
+        """Something was read: the next wait begins."""
+        self._since = None
+        self._is_noted = False
+        self._pause = _FIRST_PAUSE
+
+    def begin(self) -> None:
+        """Count the time from now on, unless it is counted already. Raises GivenUp if the time limit is over."""
+        if self._session.is_over:
+            raise GivenUp(f"{self._session.limit} is over")
+        if self._since is None:
+            self._since = time.monotonic()
+
+    def wait(self, why: str, *, broker_failed: bool = False, at_most: float = inf) -> None:
+        """Pause, then it is time for another try. Raises GivenUp, as `check` does."""
+        self.check(why, broker_failed=broker_failed, at_most=at_most)
+        self.pause(why, at_most)
+
+    def check(self, why: str, *, broker_failed: bool = False, at_most: float = inf) -> None:
+        """Raise GivenUp if the wait has lasted for `limit`, or for `at_most` seconds, or the time limit is over.
+
+        `broker_failed` says that `why` concerns all partitions of the leader: it does not answer, the connection is
+        lost, or it only asks for pauses.
+        """
+        if self._session.is_over:
+            raise GivenUp(f"{why}, and {self._session.limit} is over")
+        self.begin()
+        limit = min(self.limit, at_most)
+        if self._waited < limit:
+            return
+        if limit == self.limit:
+            self.note_timeout(broker_failed=broker_failed)
+        raise GivenUp(f"{why}, for {limit:g} s")
+
+    def note_timeout(self, *, broker_failed: bool = False) -> None:
+        """Remember that the target has timed out, and the leader too if that is the reason, or if another partition of
+        this leader has timed out before."""
+        if self.target is not None:
+            self._session.note_timeout(self.target)
+        if self.leader is None:
+            return
+        places = self._session.note_place(self.leader, self.target, _REMEMBERED * self._whole)
+        if broker_failed or places > 1:
+            self._session.note_timeout(self.leader)
+
+    def pause(self, why: str, at_most: float = inf) -> None:
+        """Sleep, longer each time. After some seconds a note says what is waited for, once."""
+        limit = min(self.limit, at_most)
+        if self._waited > NOTE_AFTER and not self._is_noted:
+            self._is_noted = True
+            _log.warning("%s%s; it is tried again, for up to %g s", self._name, why, limit)
+        # No two readers in step: a broker that has just come back would get them all at once.
+        left = min(limit - self._waited, self._session.end - time.monotonic())
+        pause(max(min(self._pause * random.uniform(0.8, 1.2), left), 0.0))
+        self._pause = min(2 * self._pause, _LONGEST_PAUSE)
+
+    @property
+    def _waited(self) -> float:
+        return 0.0 if self._since is None else time.monotonic() - self._since

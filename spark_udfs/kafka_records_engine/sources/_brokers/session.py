@@ -1,0 +1,104 @@
+"""What all readers of one source share while they talk to its brokers: a time limit, and how each broker behaves."""
+
+from __future__ import annotations
+
+import logging
+import secrets
+import time
+from collections import OrderedDict
+from collections.abc import Hashable
+from math import inf
+from typing import Final
+
+from kafka_records_engine.sources.time_limit import TimeLimit
+
+_log: Final = logging.getLogger(__name__)
+
+_KEPT: Final = 16
+"""At most N sessions of other processes are remembered."""
+
+
+class Session:
+    """Readers in one process share it. A copy in another process is shared by all readers there."""
+
+    def __init__(self, limit: TimeLimit | None = None) -> None:
+        self.limit = limit
+        self._token = secrets.token_hex(16)
+        self.has_answered = False
+        """Whether a broker has ever answered something."""
+        self._silent: dict[str, float] = {}
+        self._pauses: dict[str, float] = {}
+        self._timed_out: dict[Hashable, float] = {}
+        self._places: dict[int, dict[Hashable, float]] = {}
+
+    @property
+    def end(self) -> float:
+        """The moment (`time.monotonic`) after which no broker is waited for."""
+        return inf if self.limit is None else self.limit.end
+
+    @property
+    def is_over(self) -> bool:
+        """Whether that moment has passed."""
+        return self.limit is not None and self.limit.is_over
+
+    # -- brokers and partitions that do not answer ---------------------------------------------------------------------
+
+    def note_silence(self, address: str) -> None:
+        """A question was not answered in time."""
+        self._silent[address] = time.monotonic()
+
+    def note_answer(self, address: str) -> None:
+        """A question was answered."""
+        self._silent.pop(address, None)
+
+    def is_silent(self, address: str, seconds: float) -> bool:
+        """Whether the broker left a question without an answer in the last `seconds`, and has answered none since."""
+        return time.monotonic() - self._silent.get(address, -inf) < seconds
+
+    def note_timeout(self, place: Hashable) -> None:
+        """A leader, or a partition, has timed out: nothing moved for as long as the configuration allows."""
+        self._timed_out[place] = time.monotonic()
+
+    def has_timed_out(self, place: Hashable, seconds: float) -> bool:
+        """Whether that happened in the last `seconds`."""
+        return time.monotonic() - self._timed_out.get(place, -inf) < seconds
+
+    def note_place(self, leader: int, place: Hashable, seconds: float) -> int:
+        """A partition of the leader has timed out. Returns how many of its partitions have in the last `seconds`."""
+        now = time.monotonic()
+        places = {each: then for each, then in self._places.get(leader, {}).items() if now - then < seconds}
+        self._places[leader] = {**places, place: now}
+        return len(self._places[leader])
+
+    # -- quotas --------------------------------------------------------------------------------------------------------
+
+    def throttle(self, address: str, milliseconds: int) -> None:
+        """The broker asks for a pause (KIP-219): this client has used up a quota."""
+        if address not in self._pauses:
+            _log.warning(
+                "%s: the broker slows this client down, as a quota demands: it asks for a pause of %g s",
+                address,
+                milliseconds / 1000,
+            )
+        self._pauses[address] = time.monotonic() + milliseconds / 1000
+
+    def pause(self, address: str) -> float:
+        """The seconds that are left of the pause that the broker asked for."""
+        return max(self._pauses.get(address, 0.0) - time.monotonic(), 0.0)
+
+    # -- other processes -----------------------------------------------------------------------------------------------
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return _session, (self._token, self.limit)
+
+
+_sessions: OrderedDict[str, Session] = OrderedDict()
+
+
+def _session(token: str, limit: TimeLimit | None) -> Session:
+    if token not in _sessions:
+        _sessions[token] = Session(limit)
+        _sessions[token]._token = token
+        if len(_sessions) > _KEPT:
+            _sessions.popitem(last=False)
+    return _sessions[token]

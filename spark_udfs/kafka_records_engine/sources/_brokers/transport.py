@@ -1,0 +1,177 @@
+"""The bytes of a connection to a broker: opened, encrypted, sent and received before a moment."""
+
+from __future__ import annotations
+
+import re
+import socket
+import ssl
+import struct
+import time
+from typing import TYPE_CHECKING, Final
+
+from kafka_records_engine.sources._brokers.failures import ConnectionLost, NoAnswer, Refused
+from kafka_records_engine.sources._brokers.secrets_hidden import without_password
+from kafka_records_engine.sources.waiting import next_wait
+from kafka_records_runtime.errors import KafkaRecordsError
+from kafka_records_runtime.printable import printable
+
+if TYPE_CHECKING:
+    from kafka_records_engine.sources.client_config import ClientConfig
+
+CLOSED: Final = "it closed the connection"
+
+_PIECE: Final = 1 << 18
+"""Bytes that are received at once."""
+_NO_HOST: Final = re.compile(r"[\x00-\x20\x7f/@\\?#]")
+_LONGEST_HOST: Final = 255
+_SHOWN: Final = 80
+
+
+def shown_address(host: str, port: int, config: ClientConfig) -> str:
+    """Where a broker listens, as messages say it. Brokers name each other: what they name may be any text."""
+    host = without_password(host, config)
+    host = printable(host if len(host) <= _LONGEST_HOST else f"{host[:_SHOWN]}…")
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+
+
+class Transport:
+    """An open socket. Raises ConnectionLost and Refused where it cannot be opened; OSError later."""
+
+    def __init__(self, host: str, port: int, config: ClientConfig, until: float) -> None:
+        """`until` is a moment as `time.monotonic` counts: then somebody has to have answered."""
+        self._address = shown_address(host, port, config)
+        self._config = config
+        started = time.monotonic()
+        self._until = min(started + config.connect_timeout_ms / 1000, until)
+        self._milliseconds = min(config.connect_timeout_ms, max(round(1000 * (self._until - started)), 0))
+        if not host or len(host) > _LONGEST_HOST or _NO_HOST.search(host) or not 0 < port < 65536:
+            raise ConnectionLost(self._address, "a broker gives this address, and it is no host name with a port")
+        self._socket = self._opened(host, port)
+        self.received = 0
+        """Bytes of the message that is being received."""
+
+    def close(self) -> None:
+        """Close it; doing so again does nothing."""
+        try:
+            self._socket.close()
+        except OSError:
+            return
+
+    def send(self, message: bytes, until: float) -> None:
+        """Send a message with its size before it."""
+        left = until - time.monotonic()
+        if left <= 0:
+            raise TimeoutError
+        self._socket.settimeout(left)
+        self._socket.sendall(struct.pack(">i", len(message)) + message)
+
+    def receive(self, size: int, until: float) -> bytes:
+        """So many bytes. Memory is taken for those that have come, and not for those that were announced."""
+        data = bytearray()
+        while len(data) < size:
+            piece = self._received(min(size - len(data), _PIECE), until)
+            if not piece:
+                raise ConnectionResetError(CLOSED)
+            data += piece
+            self.received += len(piece)
+        return bytes(data)
+
+    def _received(self, size: int, until: float) -> bytes:
+        while True:
+            self._socket.settimeout(next_wait(until))
+            try:
+                return self._socket.recv(size)
+            except TimeoutError:
+                continue  # next_wait says when the time is over
+
+    # -- opening -------------------------------------------------------------------------------------------------------
+
+    def _opened(self, host: str, port: int) -> socket.socket:
+        plain = self._connected(host, port)
+        try:
+            plain.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            plain.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+            if not self._config.uses_tls:
+                return plain
+            plain.settimeout(max(self._until - time.monotonic(), 0.001))
+            return self._config.tls_context().wrap_socket(plain, server_hostname=host)
+        except BaseException as error:
+            plain.close()
+            if isinstance(error, ssl.SSLError):
+                raise tls_failure(self._address, error, self._config) from None
+            if isinstance(error, TimeoutError):
+                raise self.silence(self._milliseconds) from None
+            if isinstance(error, OSError) and not isinstance(error, KafkaRecordsError):
+                what = f"{words(error)} while TLS was agreed on: does this port speak TLS?"
+                raise ConnectionLost(self._address, what) from None
+            if isinstance(error, UnicodeError) or type(error) is ValueError:
+                raise ConnectionLost(self._address, "no certificate can be for such a host name") from None
+            raise
+
+    def _connected(self, host: str, port: int) -> socket.socket:
+        try:
+            places = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+        except socket.gaierror as error:
+            raise ConnectionLost(self._address, f"no such host: {error.strerror or error}") from None
+        except (OSError, ValueError) as error:  # letters that no host name has are a ValueError
+            raise ConnectionLost(self._address, f"no such host: {printable(str(error))[:_SHOWN]}") from None
+        failed: OSError = TimeoutError()
+        for number, (family, kind, protocol, _, place) in enumerate(places):
+            # A name may have several addresses, of which the first is dead: each has its share of the time.
+            left = (self._until - time.monotonic()) / (len(places) - number)
+            if left <= 0:
+                break
+            opened = None
+            try:
+                opened = socket.socket(family, kind, protocol)
+                opened.settimeout(left)
+                opened.connect(place)
+                return opened
+            except OSError as error:
+                failed = error
+                if opened is not None:
+                    opened.close()
+        if isinstance(failed, TimeoutError):
+            raise NoAnswer(self._address, f"no broker answers there within {self._milliseconds} ms")
+        raise ConnectionLost(self._address, f"no broker can be reached there: {words(failed)}")
+
+    def silence(self, milliseconds: int) -> NoAnswer:
+        """Somebody listens there, and has not sent a byte."""
+        protocol = self._config.security_protocol
+        other = "in plain text, which does not know TLS" if self._config.uses_tls else "that waits for TLS"
+        return NoAnswer(
+            self._address,
+            f"it takes connections and has not said a word within {milliseconds} ms: a listener {other} "
+            f"(security.protocol is {protocol} here), a broker that hangs, or something else that is no broker",
+        )
+
+
+def words(error: OSError) -> str:
+    """What the system says about an error."""
+    return error.strerror or str(error) or type(error).__name__
+
+
+def tls_failure(address: str, error: ssl.SSLError, config: ClientConfig) -> KafkaRecordsError:
+    """What went wrong with TLS. None of it goes away by itself, but for a connection that was simply closed."""
+    if isinstance(error, ssl.SSLCertVerificationError):
+        if error.verify_code in (62, 64):  # X509_V_ERR_HOSTNAME_MISMATCH, X509_V_ERR_IP_ADDRESS_MISMATCH
+            return Refused(
+                address,
+                "its certificate is for another host: ask it by the name in its certificate, or set "
+                "ssl.endpoint.identification.algorithm to nothing",
+            )
+        store = config.truststore_location or "the certificates of this machine"
+        return Refused(address, f"its certificate is not trusted by {store}: {error.verify_message}")
+    reason = (error.reason or "").upper()
+    # TLS 1.3 has an alert of its own for it; Java calls no certificate a bad one.
+    if any(word in reason for word in ("CERTIFICATE_REQUIRED", "BAD_CERTIFICATE", "HANDSHAKE_FAILURE")) and (
+        not config.has_keystore
+    ):
+        return Refused(address, "it demands a certificate of the client: set ssl.keystore.location")
+    if "ALERT" in reason:
+        return Refused(address, f"it ended TLS: {reason.lower().replace('_', ' ')}")
+    if "WRONG_VERSION_NUMBER" in reason or "RECORD_LAYER" in reason:
+        return Refused(address, "it speaks no TLS there: set security.protocol to PLAINTEXT or SASL_PLAINTEXT")
+    if isinstance(error, ssl.SSLEOFError | ssl.SSLZeroReturnError):
+        return ConnectionLost(address, "it closed the connection while TLS was agreed on: does this port speak TLS?")
+    return Refused(address, f"TLS failed: {error.reason or error}")

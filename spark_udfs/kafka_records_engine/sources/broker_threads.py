@@ -1,0 +1,239 @@
+"""Logs of several brokers, read at the same time in this process: a thread for each broker.
+
+The others are read while one broker does not answer, and reading takes as long as the slowest of them.
+"""
+
+from __future__ import annotations
+
+import queue
+import threading
+from collections import deque
+from collections.abc import Callable, Hashable, Iterator, Sequence
+from typing import Any, Final, Protocol, TypeVar
+
+from kafka_records_engine.sources.protocol import LogPartition
+from kafka_records_engine.sources.waiting import MOST_THREADS, Stopped, start_threads, stop_on
+
+T = TypeVar("T")
+R = TypeVar("R")
+
+_QUEUED: Final = 16
+"""At most N items wait. A caller who takes them slowly slows the readers down."""
+_MOST_AHEAD: Final = 1024
+_MOST_BYTES_AHEAD: Final = 16 * 1024 * 1024
+"""A broker is read ahead of the caller by at most N actions and N bytes, or one larger action."""
+_SECONDS: Final = 1.0
+"""How long the caller waits for a stopped thread: it may be connecting."""
+
+
+class Act(Protocol):
+    """Hands an action over to the caller of `read_in_order`; `size` is about the bytes that it keeps in memory."""
+
+    def __call__(self, action: Callable[[], object], size: int = 0) -> None: ...
+
+
+def leader_of(log: LogPartition) -> Hashable:
+    """The broker that leads a log partition; None where there are no brokers."""
+    return getattr(log, "leader", None)
+
+
+def read_by_broker(
+    tasks: Sequence[T], log_of: Callable[[T], LogPartition], read: Callable[[T], Iterator[R]]
+) -> Iterator[R]:
+    """What `read` gives for each of some tasks: of one broker in their order, of several brokers as it comes.
+
+    Raises what `read` raises.
+    """
+    groups = _by_leader(tasks, log_of)
+    if len(groups) < 2:
+        for task in tasks:
+            yield from read(task)
+        return
+    yield from _Readers(groups, read, _SECONDS).items()
+
+
+def do_by_broker(tasks: Sequence[T], log_of: Callable[[T], LogPartition], do: Callable[[T], object]) -> None:
+    """Call `do` for each of some tasks: of one broker in their order, of several brokers at the same time.
+
+    Raises what `do` raises. No thread runs any more when this returns or raises.
+    """
+
+    def read(task: T) -> Iterator[None]:
+        do(task)
+        yield from ()
+
+    groups = _by_leader(tasks, log_of)
+    if len(groups) < 2:
+        for task in tasks:
+            do(task)
+        return
+    for _ in _Readers(groups, read, None).items():
+        pass
+
+
+def read_in_order(tasks: Sequence[T], log_of: Callable[[T], LogPartition], read: Callable[[T, Act], object]) -> None:
+    """Call `read` for each of some tasks, those of several brokers at the same time. The actions that it passes to its
+    second argument are called in this thread: all of the first task, then all of the second, and so on.
+
+    Raises what `read` and the actions raise, in this order too.
+    """
+    lanes: dict[Hashable, int] = {}
+    numbers = [lanes.setdefault(leader_of(log_of(task)), len(lanes)) % MOST_THREADS for task in tasks]
+    if len(lanes) < 2:
+        for task in tasks:
+            read(task, at_once)
+        return
+    _OrderedReaders(tasks, numbers, read).run()
+
+
+def _by_leader(tasks: Sequence[T], log_of: Callable[[T], LogPartition]) -> list[list[T]]:
+    groups: dict[Hashable, list[T]] = {}
+    for task in tasks:
+        groups.setdefault(leader_of(log_of(task)), []).append(task)
+    return list(groups.values())
+
+
+def at_once(action: Callable[[], object], size: int = 0) -> None:
+    """An `Act` that calls the action itself."""
+    action()
+
+
+class _Readers:
+    def __init__(
+        self, groups: Sequence[Sequence[Any]], read: Callable[[Any], Iterator[Any]], join_seconds: float | None
+    ) -> None:
+        self._left = deque(groups)
+        self._read = read
+        self._join_seconds = join_seconds
+        self._items: queue.Queue[tuple[str, Any]] = queue.Queue(_QUEUED)
+        self._stop = threading.Event()
+
+    def items(self) -> Iterator[Any]:
+        busy = min(len(self._left), MOST_THREADS)
+        threads = start_threads(self._run, busy)
+        try:
+            while busy:
+                kind, content = self._items.get()
+                if kind == "item":
+                    yield content
+                elif kind == "error":
+                    raise content
+                else:
+                    busy -= 1
+        finally:
+            self._stop.set()
+            for thread in threads:
+                thread.join(self._join_seconds)
+
+    def _run(self) -> None:
+        try:
+            with stop_on(self._stop):
+                while not self._stop.is_set():
+                    try:
+                        tasks = self._left.popleft()
+                    except IndexError:
+                        break
+                    for task in tasks:
+                        for item in self._read(task):
+                            self._put("item", item)
+            self._put("idle", None)
+        except Stopped:
+            return
+        except BaseException as error:
+            try:
+                self._put("error", error)
+            except Stopped:
+                return
+
+    def _put(self, kind: str, content: Any) -> None:
+        while True:
+            if self._stop.is_set():
+                raise Stopped
+            try:
+                self._items.put((kind, content), timeout=0.1)
+                return
+            except queue.Full:
+                continue
+
+
+class _OrderedReaders:
+    """A thread for each lane, which has the tasks of one broker or of several. The caller takes the actions of one task
+    after another from their lanes; a thread is ahead of the caller by what fits into its lane."""
+
+    def __init__(self, tasks: Sequence[Any], numbers: Sequence[int], read: Callable[[Any, Act], object]) -> None:
+        """`numbers` has the lane of each task."""
+        self._read = read
+        self._numbers = numbers
+        self._stop = threading.Event()
+        self._lanes = [_Lane(self._stop) for _ in range(max(numbers) + 1)]
+        for task, number in zip(tasks, numbers, strict=True):
+            self._lanes[number].tasks.append(task)
+        self._left = deque(self._lanes)
+
+    def run(self) -> None:
+        threads = start_threads(self._run, len(self._lanes))
+        try:
+            for number in self._numbers:
+                while (action := self._lanes[number].take()) is not None:
+                    action()
+        finally:
+            self._stop.set()
+            for thread in threads:
+                thread.join(_SECONDS)
+
+    def _run(self) -> None:
+        lane = self._left.popleft()
+        try:
+            with stop_on(self._stop):
+                for task in lane.tasks:
+                    self._read(task, lane.put)
+                    lane.put(None)
+        except Stopped:
+            return
+        except BaseException as error:
+            lane.fail(error)
+
+
+class _Lane:
+    """Actions of one thread, in their order; None after the last one of each task."""
+
+    def __init__(self, stop: threading.Event) -> None:
+        self.tasks: list[Any] = []
+        self._stop = stop
+        self._waiting: deque[tuple[Callable[[], object] | None, int]] = deque()
+        self._bytes = 0
+        self._error: BaseException | None = None
+        self._changed = threading.Condition()
+
+    def put(self, action: Callable[[], object] | None, size: int = 0) -> None:
+        """Add an action as soon as there is room for it. Raises Stopped."""
+        with self._changed:
+            while not self._has_room(size) and not self._stop.is_set():
+                self._changed.wait(0.1)
+            if self._stop.is_set():
+                raise Stopped
+            self._waiting.append((action, size))
+            self._bytes += size
+            self._changed.notify()
+
+    def _has_room(self, size: int) -> bool:
+        is_full = len(self._waiting) >= _MOST_AHEAD or self._bytes + size > _MOST_BYTES_AHEAD
+        return not self._waiting or not is_full
+
+    def fail(self, error: BaseException) -> None:
+        """What `take` raises after the last action."""
+        with self._changed:
+            self._error = error
+            self._changed.notify()
+
+    def take(self) -> Callable[[], object] | None:
+        """The next action; waits for it. Raises what the thread has failed with."""
+        with self._changed:
+            while not self._waiting:
+                if self._error is not None:
+                    raise self._error
+                self._changed.wait()
+            action, size = self._waiting.popleft()
+            self._bytes -= size
+            self._changed.notify()
+            return action

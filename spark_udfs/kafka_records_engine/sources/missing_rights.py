@@ -1,0 +1,91 @@
+"""Rights (ACLs) that whoever reads a cluster lacks."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Sequence
+from typing import TYPE_CHECKING, Final
+
+from kafka_records_engine.findings import ABSENT_TOPIC, MISSING_RIGHT, Finding, OnFinding
+from kafka_records_engine.log.discovery import LogSourceError
+
+if TYPE_CHECKING:
+    from kafka_records_engine.sources.protocol import LogPartition, Source
+
+COORDINATOR_TOPICS: Final = ("__consumer_offsets", "__share_group_state", "__transaction_state")
+"""The topics that brokers create when a client first needs them (`AutoTopicCreationManager`)."""
+
+HIDDEN: Final = "nothing of it is in the answer"
+
+
+class MissingRight(LogSourceError):
+    """A topic that may not be read or described. Of one that may not be described brokers do not say whether it
+    exists."""
+
+    def __init__(self, place: str, who: str, operation: str, topic: str) -> None:
+        verb = "read" if operation == "READ" else "describe"
+        super().__init__(place, f"{who} may not {verb} topic {topic}: it needs the ACL operation {operation} on it")
+        self.who = who
+        self.operation = operation
+        """Of the ACL: READ or DESCRIBE."""
+        self.resource_type = "TOPIC"
+        self.resource_name = topic
+
+    def __reduce__(self) -> tuple[type[MissingRight], tuple[str, ...]]:
+        return MissingRight, (str(self.path), self.who, self.operation, self.resource_name)
+
+    def finding(self, consequence: str = HIDDEN) -> Finding:
+        """What whoever reads an answer without the topic has to know."""
+        return Finding("damage", MISSING_RIGHT, self.detail, consequence, self.resource_name, file=str(self.path))
+
+
+class AbsentTopic(LogSourceError):
+    """A topic of a coordinator that its cluster does not have yet: nothing was ever written to it."""
+
+    def __init__(self, place: str, topic: str) -> None:
+        super().__init__(place, f"there is no topic {topic}")
+        self.topic = topic
+
+    def __reduce__(self) -> tuple[type[AbsentTopic], tuple[str, ...]]:
+        return AbsentTopic, (str(self.path), self.topic)
+
+    def finding(self) -> Finding:
+        """A note: an empty answer is a complete one."""
+        consequence = "brokers create it when a client first needs it, so there is nothing to tell"
+        return Finding("note", ABSENT_TOPIC, self.detail, consequence, self.topic, file=str(self.path))
+
+
+def missing_rights(source: Source, topics: Collection[str]) -> Sequence[MissingRight]:
+    """A right for each of the topics that may not be described; none where the source has no rights."""
+    look: Callable[[Collection[str]], Sequence[MissingRight]] | None = getattr(source, "missing_rights", None)
+    return () if look is None or not topics else look(topics)
+
+
+def lacking_coordinator_topics(source: Source, there: Iterable[str]) -> list[MissingRight | AbsentTopic]:
+    """Why a running cluster does not list some topics of coordinators; nothing for what is stored. Brokers leave topics
+    that may not be described out of a list without a word, so each of these is asked for by its name."""
+    names = sorted({*COORDINATOR_TOPICS}.difference(there))
+    if not hasattr(source, "missing_rights"):
+        return []
+    hidden = {right.resource_name: right for right in missing_rights(source, names)}
+    return [hidden.get(name) or AbsentTopic(source.name, name) for name in names]
+
+
+def logs_of_topics(
+    source: Source, topics: Iterable[str], lacking: Iterable[MissingRight | AbsentTopic], tell: OnFinding
+) -> list[LogPartition]:
+    """The log partitions of several topics, without those for which a right is missing or that are not made yet; the
+    former are told to `tell`, and `lacking` with them. Where there is none at all, the latter are told too. Raises
+    MissingRight where rights are all that is in the way, and other LogSourceErrors."""
+    logs: list[LogPartition] = []
+    errors: list[MissingRight | AbsentTopic] = [*lacking]
+    for topic in topics:
+        try:
+            logs += source.partitions(topic)
+        except (MissingRight, AbsentTopic) as error:
+            errors.append(error)
+    rights = [each for each in errors if isinstance(each, MissingRight)]
+    if rights and not logs:
+        raise rights[0]
+    for each in rights if logs else errors:
+        tell(each.finding())
+    return logs

@@ -1,0 +1,55 @@
+"""A time limit: how long brokers are waited for, all in all."""
+
+from __future__ import annotations
+
+import time
+from datetime import timedelta
+from math import inf
+
+
+class TimeLimit:
+    """A moment after which no broker is waited for. Several sources may share it.
+
+    A copy in another process ends at the same moment by the clock of its machine, so the clocks of a Spark cluster have
+    to agree.
+    """
+
+    def __init__(self, seconds: float) -> None:
+        """`seconds` from now on. Raises ValueError unless that is more than 0."""
+        if not 0 < seconds < inf:
+            raise ValueError(f"invalid timeout: {seconds:g} s; give more than 0 seconds")
+        self.seconds = seconds
+        self.end = time.monotonic() + seconds
+        """As `time.monotonic` counts."""
+
+    @property
+    def is_over(self) -> bool:
+        """Whether the moment has passed."""
+        return time.monotonic() >= self.end
+
+    def __str__(self) -> str:
+        return f"the time limit of {self.seconds:g} s"
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return _limit_until, (self.seconds, time.time() + self.end - time.monotonic())
+
+
+def _limit_until(seconds: float, end: float) -> TimeLimit:
+    limit = TimeLimit(seconds)
+    limit.end = time.monotonic() + end - time.time()
+    return limit
+
+
+Timeout = TimeLimit | timedelta | float
+"""What a time limit is made of: seconds or a timedelta from now on, or one that has begun."""
+
+
+def limit_of(timeout: Timeout | None) -> TimeLimit | None:
+    """The time limit that somebody gave. Raises ValueError, TypeError."""
+    if timeout is None or isinstance(timeout, TimeLimit):
+        return timeout
+    if isinstance(timeout, timedelta):
+        return TimeLimit(timeout.total_seconds())
+    if isinstance(timeout, bool) or not isinstance(timeout, int | float):
+        raise TypeError(f"timeout is a number of seconds or a timedelta, not {type(timeout).__name__}")
+    return TimeLimit(timeout)

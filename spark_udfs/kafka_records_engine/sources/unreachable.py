@@ -1,0 +1,14 @@
+"""Brokers that do not answer: an error if there is no other answer, and damage if there is."""
+
+from __future__ import annotations
+
+from kafka_records_engine.findings import UNREACHABLE_LOG, Finding
+from kafka_records_engine.log.discovery import LogSourceError
+
+
+class UnreachableBrokers(LogSourceError):
+    """No broker answers, or none did in time."""
+
+    def finding(self) -> Finding:
+        """The damage to an answer that is made without these brokers."""
+        return Finding("damage", UNREACHABLE_LOG, self.detail, "what was asked there is missing", file=self.path)

@@ -1,0 +1,96 @@
+"""Waiting in threads that can be stopped."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar, copy_context
+from typing import Any, Final, TypeVar
+
+T = TypeVar("T")
+
+MOST_THREADS: Final = 16
+"""At most N brokers are asked at the same time."""
+
+_SLICE: Final = 0.1
+"""Seconds after which a thread that waits looks whether it has been stopped."""
+
+_stop: ContextVar[threading.Event | None] = ContextVar("stop", default=None)
+
+
+class Stopped(Exception):
+    """The thread was stopped: its answer is not needed any more."""
+
+
+@contextmanager
+def stop_on(event: threading.Event) -> Iterator[None]:
+    """What waits in this thread raises Stopped once `event` is set."""
+    token = _stop.set(event)
+    try:
+        yield
+    finally:
+        _stop.reset(token)
+
+
+def next_wait(until: float) -> float:
+    """The seconds that may be waited now, in the end up to `until` (`time.monotonic`): a thread that can be stopped
+    waits in slices. Raises TimeoutError if that moment has passed, and Stopped."""
+    event = _stop.get()
+    if event is not None and event.is_set():
+        raise Stopped
+    left = until - time.monotonic()
+    if left <= 0:
+        raise TimeoutError
+    return left if event is None else min(left, _SLICE)
+
+
+def pause(seconds: float) -> None:
+    """Sleep. Raises Stopped."""
+    event = _stop.get()
+    if event is None:
+        time.sleep(seconds)
+    elif event.wait(seconds):
+        raise Stopped
+
+
+def side_by_side(questions: Sequence[Callable[[], T]]) -> list[T]:
+    """The answers to some questions, which are asked at the same time, in threads. Raises what one of them raises."""
+    if len(questions) < 2:
+        return [question() for question in questions]
+    stop = threading.Event()
+    answers: dict[int, T] = {}
+    errors: list[BaseException] = []
+    left = deque(enumerate(questions))
+
+    def ask() -> None:
+        try:
+            with stop_on(stop):
+                while left and not stop.is_set():
+                    number, question = left.popleft()
+                    answers[number] = question()
+        except (IndexError, Stopped):
+            return  # another thread took the last one, or this one was stopped
+        except BaseException as error:
+            errors.append(error)
+            stop.set()
+
+    threads = start_threads(ask, min(len(questions), MOST_THREADS))
+    try:
+        for thread in threads:
+            thread.join()
+    finally:
+        stop.set()
+    if errors:
+        raise errors[0]
+    return [answers[number] for number in range(len(questions))]
+
+
+def start_threads(target: Callable[..., Any], count: int) -> list[threading.Thread]:
+    """Threads that run `target`, with the context of this thread, such as numpy's handling of errors."""
+    threads = [threading.Thread(target=copy_context().run, args=(target,), daemon=True) for _ in range(count)]
+    for thread in threads:
+        thread.start()
+    return threads

@@ -1,0 +1,49 @@
+"""What is said of groups that were asked for by name and that no row is about."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
+
+from kafka_records_engine.findings import ABSENT_GROUP, Finding
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from kafka_records_tables.tables import Table
+
+
+def absence_of(group: str) -> str:
+    """What is said of a group that is absent."""
+    return f"no row is about {group!r}"
+
+
+class AbsentGroups:
+    """Those of some groups that no row has been about so far. `groups` are those that were asked for, None for all."""
+
+    def __init__(self, groups: Sequence[str] | None) -> None:
+        self._left = dict.fromkeys(groups or ())
+        self._can_tell = False
+
+    def watched(self, table: Table, rows: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """The rows of a table as they come; the groups that they are about are not absent."""
+        names_groups = table.group in table.names
+        self._can_tell |= names_groups
+        for batch in rows:
+            if self._left and names_groups:
+                for group in batch.column(table.group).unique().to_pylist():
+                    self._left.pop(group, None)
+            yield batch
+
+    def notes(self, topic: str | None = None) -> list[Finding]:
+        """A note for each group that is absent; to be asked for when the rows are at their end."""
+        return [
+            Finding(
+                "note",
+                ABSENT_GROUP,
+                absence_of(group),
+                "nothing applies to it, or there is no such group: compare the name with the table groups",
+                topic,
+            )
+            for group in (self._left if self._can_tell else ())
+        ]

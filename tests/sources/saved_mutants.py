@@ -1,0 +1,485 @@
+"""Damaged files of saved rows by the thousand, each read by a child process that may crash, hang or grow.
+
+    python -m tests.sources.saved_mutants FOLDER FORMAT FIRST COUNT    reads the mutants FIRST to FIRST + COUNT - 1
+
+The mutants of a format are made of its `ORIGINALS` in turn, each of its number alone: what a number has found can be
+looked at again. The child writes the number into a file before it reads the mutant, so the last one there ended it.
+"""
+
+from __future__ import annotations
+
+import base64
+import csv
+import io
+import json
+import os
+import random
+import resource
+import signal
+import subprocess
+import sys
+import traceback
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import asdict, dataclass, field
+from functools import cache
+from itertools import pairwise
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from kafka_records_engine.log.places import LogSourceError
+from kafka_records_engine.log.raw_rows import RAW_SCHEMA
+from kafka_records_engine.sources.protocol import Context
+from kafka_records_engine.sources.saved_rows import SavedRows
+
+ROOT: Final = Path(__file__).resolve().parents[2]
+
+SECONDS: Final = 10.0
+"""A mutant that takes longer hangs: all originals are read in a few milliseconds."""
+
+CHILD: Final = ["-m", "tests.sources.saved_mutants"]
+"""What the child runs."""
+
+_MOST_MEMORY: Final = 1 << 30
+"""Bytes that the child may have in memory at any time; each file has some kilobytes."""
+
+_ADDRESSES: Final = 16 << 30
+"""Bytes of addresses that the child may ask for: what lies above is an error of memory and not a slow machine."""
+
+_ROWS: Final = 24
+
+Row = tuple[int, bytes | None, bytes | None]
+"""Offset, key and value."""
+
+
+# -- the files that are damaged ----------------------------------------------------------------------------------------
+
+
+class Original(NamedTuple):
+    """A sound file."""
+
+    ending: str
+    write: Callable[[], bytes]
+    has: Callable[[bytes], Callable[[Row], bool]] | None
+    """Of the bytes of a mutant: whether a row is in it. None where bytes are compressed, so that only a second reading
+    shows bytes that come from elsewhere."""
+
+
+def rows() -> pa.Table:
+    """Raw rows of two log partitions; no two keys or values are alike, and none is short."""
+    half = _ROWS // 2
+    numbers = range(_ROWS)
+    values: list[bytes | None] = [
+        None if number % 7 == 3 else b"value-%07d-%s" % (number, b"v" * (number % 5)) for number in numbers
+    ]
+    return pa.table(
+        {
+            "topic": pa.array(["topic"] * _ROWS),
+            "partition": pa.array([0] * half + [1] * half, pa.int32()),
+            "offset": pa.array([1_000_000 + number for number in numbers], pa.int64()),
+            "timestamp_ms": pa.array([1_790_000_000_000 + number for number in numbers], pa.int64()),
+            "key": pa.array([b"key-%09d" % number for number in numbers], pa.binary()),
+            "value": pa.array(values, pa.binary()),
+            "producer_id": pa.array([-1] * _ROWS, pa.int64()),
+            "transaction": pa.array(["none"] * _ROWS),
+            "control": pa.array([None] * _ROWS, pa.string()),
+        }
+    )
+
+
+def _parquet(**options: Any) -> bytes:
+    held = io.BytesIO()
+    pq.write_table(rows(), held, row_group_size=_ROWS // 2, **options)
+    return held.getvalue()
+
+
+def _with_dictionaries() -> pa.Table:
+    table = rows()
+    for name in ("topic", "transaction", "key"):
+        at = table.schema.get_field_index(name)
+        table = table.set_column(at, name, table[name].dictionary_encode())
+    return table
+
+
+def _nested() -> pa.Table:
+    """Columns that no raw row is made of beside those that are, and key and value inside of a struct."""
+    table = rows()
+    record = pa.StructArray.from_arrays([table[name].combine_chunks() for name in ("key", "value")], ["key", "value"])
+    headers = pa.array([[{"name": "h", "value": b"x"}]] * _ROWS)
+    table = table.drop_columns(["key", "value"]).append_column("headers", headers).append_column("record", record)
+    return table.append_column("more", pa.array(["text"] * _ROWS, pa.string_view()))
+
+
+def _arrow_file(table: Callable[[], pa.Table], codec: str | None = None) -> bytes:
+    held, data = io.BytesIO(), table().combine_chunks()
+    with pa.ipc.new_file(held, data.schema, options=pa.ipc.IpcWriteOptions(compression=codec)) as writer:
+        writer.write_table(data, _ROWS // 2)
+    return held.getvalue()
+
+
+def _arrow_stream(table: Callable[[], pa.Table], codec: str | None = None) -> bytes:
+    held, data = io.BytesIO(), table().combine_chunks()
+    with pa.ipc.new_stream(held, data.schema, options=pa.ipc.IpcWriteOptions(compression=codec)) as writer:
+        writer.write_table(data, _ROWS // 2)
+    return held.getvalue()
+
+
+def _avro(codec: str) -> bytes:
+    import fastavro
+
+    kinds = {pa.string(): "string", pa.binary(): "bytes", pa.int32(): "int", pa.int64(): "long"}
+    fields = [{"name": each.name, "type": ["null", kinds[each.type]]} for each in rows().schema]
+    held = io.BytesIO()
+    schema: Any = {"type": "record", "name": "row", "fields": fields}
+    fastavro.writer(held, schema, rows().to_pylist(), codec=codec, sync_interval=600)
+    return held.getvalue()
+
+
+def _texts(encode: Callable[[bytes], str]) -> list[dict[str, Any]]:
+    return [
+        {name: encode(value) if isinstance(value, bytes) else value for name, value in row.items()}
+        for row in rows().to_pylist()
+    ]
+
+
+def _json() -> bytes:
+    return "".join(json.dumps(row) + "\n" for row in _texts(lambda value: base64.b64encode(value).decode())).encode()
+
+
+def _csv() -> bytes:
+    held = io.StringIO()
+    writer = csv.DictWriter(held, rows().schema.names)
+    writer.writeheader()
+    writer.writerows(_texts(bytes.hex))
+    return held.getvalue().encode()
+
+
+def _packed(data: bytes, codec: str) -> bytes:
+    packed: bytes = pa.compress(data, codec=codec, asbytes=True)
+    return packed
+
+
+def _in_bytes(data: bytes) -> Callable[[Row], bool]:
+    """The bytes of key and value, and those of the offset as a number, are in the file."""
+
+    def has(row: Row) -> bool:
+        offset, key, value = row
+        return offset.to_bytes(8, "little") in data and (key or b"") in data and (value or b"") in data
+
+    return has
+
+
+def _in_avro(data: bytes) -> Callable[[Row], bool]:
+    return lambda row: (row[1] or b"") in data and (row[2] or b"") in data
+
+
+def _in_text(data: bytes) -> Callable[[Row], bool]:
+    """The digits of the offset are in the file, and the texts that key and value were made of."""
+    # Line ends and white space may stand within a text of base64.
+    squeezed = b"".join(data.translate(None, b"=\\\"'").replace(b"-", b"+").replace(b"_", b"/").split()).lower()
+
+    def has_bytes(value: bytes | None) -> bool:
+        if not value:
+            return True
+        # The last letter of base64 may have bits that stand for nothing.
+        in_base64 = base64.b64encode(value).rstrip(b"=").lower()
+        spellings = (in_base64[: len(in_base64) - 1], value.hex().encode(), b"".join(value.split()).lower())
+        return any(spelling in squeezed for spelling in spellings)
+
+    return lambda row: str(row[0]).encode() in data and has_bytes(row[1]) and has_bytes(row[2])
+
+
+ORIGINALS: Final[Mapping[str, Original]] = {
+    "parquet": Original(
+        ".parquet",
+        lambda: _parquet(compression="none", use_dictionary=False, column_encoding="PLAIN", write_page_index=True),
+        _in_bytes,
+    ),
+    "parquet-snappy": Original(".parquet", _parquet, None),
+    "parquet-v2-zstd": Original(
+        ".parquet", lambda: _parquet(compression="zstd", data_page_version="2.0", write_page_checksum=True), None
+    ),
+    "arrow": Original(".arrow", lambda: _arrow_file(rows), _in_bytes),
+    "arrow-dictionaries": Original(".arrow", lambda: _arrow_file(_with_dictionaries), _in_bytes),
+    "arrow-nested": Original(".arrow", lambda: _arrow_file(_nested), _in_bytes),
+    "arrow-lz4": Original(".arrow", lambda: _arrow_file(rows, "lz4"), None),
+    "arrow-stream": Original(".arrows", lambda: _arrow_stream(rows), _in_bytes),
+    "arrow-stream-zstd": Original(".arrows", lambda: _arrow_stream(_with_dictionaries, "zstd"), None),
+    "avro": Original(".avro", lambda: _avro("null"), _in_avro),
+    "avro-deflate": Original(".avro", lambda: _avro("deflate"), None),
+    "json": Original(".jsonl", _json, _in_text),
+    "json-gzip": Original(".jsonl.gz", lambda: _packed(_json(), "gzip"), None),
+    "csv": Original(".csv", _csv, _in_text),
+    "csv-zstd": Original(".csv.zst", lambda: _packed(_csv(), "zstd"), None),
+}
+
+
+@cache
+def original(name: str) -> bytes:
+    """The bytes of a sound file."""
+    return ORIGINALS[name].write()
+
+
+def names_of(format: str) -> Iterator[str]:
+    """The originals of a format."""
+    return (name for name in ORIGINALS if name.partition("-")[0] == format)
+
+
+# -- damage ------------------------------------------------------------------------------------------------------------
+
+_ODD: Final = (
+    0,
+    1,
+    0x7F,
+    0x80,
+    0xFF,
+    0x7FFF,
+    0xFFFF,
+    0x7FFFFFFF,
+    0x80000000,
+    0xFFFFFFFF,
+    1 << 40,
+    (1 << 63) - 1,
+    1 << 63,
+    (1 << 64) - 1,
+)
+
+
+def original_of(format: str, number: int) -> str:
+    """The name of the original that a mutant is made of."""
+    names = [*names_of(format)]
+    return names[number % len(names)]
+
+
+def mutant(format: str, number: int) -> bytes:
+    """The bytes of a mutant, by its number."""
+    choice = random.Random(f"{format} {number}")
+    data = bytearray(original(original_of(format, number)))
+    for _ in range(choice.choice((1, 1, 1, 1, 1, 2, 3, 8))):
+        choice.choice(_DAMAGES)(data, choice)
+    return bytes(data)
+
+
+def _place(data: bytearray, choice: random.Random) -> int:
+    """Anywhere; heads and ends, which say where everything is, more often."""
+    where = choice.random()
+    if where < 0.15:
+        return choice.randrange(min(len(data), 256))
+    if where < 0.5:
+        return len(data) - 1 - choice.randrange(min(len(data), 1600))
+    return choice.randrange(len(data))
+
+
+def _flip(data: bytearray, choice: random.Random) -> None:
+    if data:
+        data[_place(data, choice)] ^= 1 << choice.randrange(8)
+
+
+def _byte(data: bytearray, choice: random.Random) -> None:
+    if data:
+        data[_place(data, choice)] = choice.randrange(256)
+
+
+def _number(data: bytearray, choice: random.Random) -> None:
+    """Another number at an aligned place, or one near that which is there."""
+    width = choice.choice((1, 2, 4, 4, 8, 8))
+    if len(data) < width:
+        return
+    at = min(_place(data, choice), len(data) - width)
+    at -= at % width
+    was = int.from_bytes(data[at : at + width], "little")
+    new = choice.choice(
+        (*_ODD, len(data), was + choice.randint(-9, 9), was * 2, was << 8, choice.getrandbits(8 * width))
+    )
+    data[at : at + width] = (new & ((1 << 8 * width) - 1)).to_bytes(width, "little")
+
+
+def _cut(data: bytearray, choice: random.Random) -> None:
+    if data and choice.random() < 0.3:
+        del data[_place(data, choice) :]
+
+
+def _drop(data: bytearray, choice: random.Random) -> None:
+    if data:
+        at = _place(data, choice)
+        del data[at : at + choice.choice((1, 4, 8, 64))]
+
+
+def _insert(data: bytearray, choice: random.Random) -> None:
+    at = _place(data, choice) if data else 0
+    data[at:at] = choice.randbytes(choice.choice((1, 4, 8, 64)))
+
+
+def _copy(data: bytearray, choice: random.Random) -> None:
+    """A stretch over another one, or between two bytes."""
+    if data:
+        start, size = _place(data, choice), choice.choice((1, 4, 8, 16, 64, 512))
+        at, stretch = _place(data, choice), data[start : start + size]
+        data[at : at + (len(stretch) if choice.random() < 0.7 else 0)] = stretch
+
+
+def _digits(data: bytearray, choice: random.Random) -> None:
+    """Other characters in texts."""
+    if data:
+        data[_place(data, choice)] = choice.choice(b'0123456789-+.eE"\\,:{}[]; \n\r\t\0abcNnul')
+
+
+_DAMAGES: Final = (_flip, _byte, _number, _number, _number, _cut, _drop, _insert, _copy, _digits)
+
+
+@dataclass
+class Seen:
+    """What came of the mutants of one original."""
+
+    mutants: int = 0
+    read: int = 0
+    """How many gave rows; the others were refused."""
+    rows: int = 0
+
+    def add(self, other: Seen) -> None:
+        """Add what another child has seen."""
+        self.mutants += other.mutants
+        self.read += other.read
+        self.rows += other.rows
+
+
+# -- the child ---------------------------------------------------------------------------------------------------------
+
+
+def read(path: Path, is_nested: bool) -> list[Row]:
+    """All rows that come of a file. Raises LogSourceError."""
+    found: list[Row] = []
+    columns = {"key": "record.key", "value": "record.value"} if is_nested else None
+    source = SavedRows(path, columns=columns)
+    for topic in source.topics():
+        for log in source.partitions(topic):
+            last = -1
+            for batch in log.batches(Context(topic, log.partition), RAW_SCHEMA.names):
+                batch.validate(full=True)
+                assert set(batch.column("topic").to_pylist()) == {topic}
+                assert set(batch.column("partition").to_pylist()) == {log.partition}
+                some = [*zip(*(batch.column(name).to_pylist() for name in ("offset", "key", "value")), strict=True)]
+                assert all(one[0] < other[0] for one, other in pairwise([(last, None, None), *some]))
+                last = some[-1][0]
+                found += some
+    return found
+
+
+def _wrong(name: str, path: Path, data: bytes, seen: Seen) -> str | None:
+    """What is wrong with how a mutant is read, if anything."""
+    path.write_bytes(data)
+    seen.mutants += 1
+    try:
+        found = read(path, name.endswith("nested"))
+    except LogSourceError:
+        return None
+    except BaseException:
+        return traceback.format_exc()
+    seen.read += 1
+    seen.rows += len(found)
+    has = ORIGINALS[name].has
+    if has is not None:
+        is_there = has(data)
+        strange = next((row for row in found if not is_there(row)), None)
+        return None if strange is None else f"a row that is not in the file: {strange}"
+    _soil()
+    return None if read(path, False) == found else "two readings gave different rows"
+
+
+def _soil() -> None:
+    """Leave other bytes in memory that is handed out next."""
+    for size in (64, 256, 1024, 8192, 1 << 16):
+        held = [pa.allocate_buffer(size) for _ in range(8)]
+        for each in held:
+            memoryview(each).cast("B")[:] = b"\xa5" * size
+
+
+def main(folder: str, format: str, first: str, count: str) -> None:
+    """Read some mutants, and print a JSON object per failure; at the end what was read."""
+    resource.setrlimit(resource.RLIMIT_AS, (_ADDRESSES, _ADDRESSES))
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    seen = {name: Seen() for name in names_of(format)}
+    for name in seen:
+        path = _path(folder, name)
+        path.write_bytes(original(name))
+        assert len(read(path, name.endswith("nested"))) == _ROWS, name
+    with open(Path(folder) / "number", "wb", buffering=0) as at:
+        for number in range(int(first), int(first) + int(count)):
+            os.pwrite(at.fileno(), b"%20d" % number, 0)
+            name = original_of(format, number)
+            # The default action ends the process, in the middle of C too.
+            signal.setitimer(signal.ITIMER_REAL, SECONDS)
+            wrong = _wrong(name, _path(folder, name), mutant(format, number), seen[name])
+            signal.setitimer(signal.ITIMER_REAL, 0)
+            is_large = _most_memory() > _MOST_MEMORY
+            if is_large:
+                wrong = f"more than {_MOST_MEMORY} bytes of memory"
+            if wrong is not None:
+                print(json.dumps({"number": number, "wrong": wrong}), flush=True)
+            if is_large:
+                break  # it never gets less: the parent goes on with a new process
+    for name, found in seen.items():
+        print(json.dumps({"name": name, **asdict(found)}), flush=True)
+
+
+def _most_memory() -> int:
+    """The most bytes that this process had in memory. Linux begins `ru_maxrss` at what the parent had, which may be
+    more than any child needs, so its own file is read where there is one."""
+    try:
+        status = Path("/proc/self/status").read_text(encoding="ascii")
+    except FileNotFoundError:
+        return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return 1024 * next(int(line.split()[1]) for line in status.splitlines() if line.startswith("VmHWM:"))
+
+
+def _path(folder: str, name: str) -> Path:
+    return Path(folder) / f"{name}{ORIGINALS[name].ending}"
+
+
+# -- the parent --------------------------------------------------------------------------------------------------------
+
+
+@dataclass
+class Outcome:
+    """What came of some mutants."""
+
+    seen: dict[str, Seen]
+    """By the name of the original; without those of a child that did not reach its end."""
+    wrong: dict[int, str] = field(default_factory=dict)
+    """By the number of the mutant."""
+
+
+def run(format: str, first: int, count: int, folder: Path) -> Outcome:
+    """Read mutants in child processes."""
+    outcome, at, end = Outcome({name: Seen() for name in names_of(format)}), first, first + count
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)}
+    number = folder / "number"
+    while at < end:
+        number.unlink(missing_ok=True)
+        arguments = [sys.executable, *CHILD, str(folder), format, str(at), str(end - at)]
+        done = subprocess.run(arguments, cwd=ROOT, env=environment, capture_output=True, check=False)
+        for told in map(json.loads, done.stdout.splitlines()):
+            if "number" in told:
+                outcome.wrong[told["number"]] = told["wrong"]
+            else:
+                outcome.seen[told.pop("name")].add(Seen(**told))
+        if not number.exists():
+            raise AssertionError(done.stderr.decode())
+        last = int(number.read_bytes())
+        if done.returncode:
+            outcome.wrong[last] = _ended(done.returncode, done.stderr)
+        at = last + 1
+    return outcome
+
+
+def _ended(status: int, said: bytes) -> str:
+    if -status == signal.SIGALRM:
+        return f"it takes more than {SECONDS:g} seconds"
+    how = f"signal {signal.Signals(-status).name}" if status < 0 else f"status {status}"
+    return f"the process ended with {how}: {said.decode(errors='replace')[-2000:]}"
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

@@ -1,0 +1,34 @@
+"""Where records are decoded: in Python by the shared session, in the JVM by one of its own, which has the functions."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Literal
+
+import pytest
+
+from kafka_records_engine.spark.jvm import add_functions
+from tests.spark.conftest import active
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+Engine = Literal["jvm", "python"]
+
+
+@pytest.fixture(scope="module", params=["python", "jvm"])
+def engine(request: pytest.FixtureRequest) -> Engine:
+    found: Engine = request.param
+    return found
+
+
+@pytest.fixture(scope="module")
+def session(spark: SparkSession, engine: Engine, request: pytest.FixtureRequest) -> Iterator[SparkSession]:
+    if engine == "python":
+        yield spark
+        return
+    request.getfixturevalue("built")
+    own = spark.newSession()
+    add_functions(own)
+    with active(own):
+        yield own

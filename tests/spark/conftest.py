@@ -1,0 +1,38 @@
+"""The jar with the functions in the JVM, and sessions that use it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import pyspark
+import pytest
+
+from kafka_records_engine.spark.jvm import JAR
+from tools import jar
+from tools.spark_releases import RELEASES
+
+
+@pytest.fixture(scope="session")
+def built() -> None:
+    """The jar is there and made of these sources, against the newest Spark: older ones get the same jar."""
+    if pyspark.__version__ == list(RELEASES.values())[-1].pyspark:
+        assert jar.main([]) == 0
+    assert JAR.is_file(), "run make jar"
+
+
+@contextmanager
+def active(session: Any) -> Iterator[None]:
+    """Makes a session the active one of this thread, and the one before it afterwards."""
+    before = type(session).getActiveSession()
+    _activate(session)
+    try:
+        yield
+    finally:
+        _activate(before or session)
+
+
+def _activate(session: Any) -> None:
+    type(session)._activeSession = session  # what PySpark gives, whatever the JVM has
+    session._jvm.SparkSession.setActiveSession(session._jsparkSession)

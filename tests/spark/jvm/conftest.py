@@ -1,0 +1,23 @@
+"""A session of its own with the functions in the JVM, beside the shared one that has none."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import pytest
+
+from kafka_records_engine.spark.jvm import add_functions
+from tests.spark.conftest import active
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+@pytest.fixture(scope="module")
+def in_jvm(spark: SparkSession, built: None) -> Iterator[SparkSession]:
+    """A session whose catalog has the functions; it is the active one, of which column functions ask."""
+    session = spark.newSession()
+    add_functions(session)
+    with active(session):
+        yield session

@@ -1,0 +1,132 @@
+"""What the functions in the JVM make of whole and damaged bytes is what Python makes of them."""
+
+from __future__ import annotations
+
+import importlib
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from pyspark.sql import functions as F  # noqa: N812 (the name everybody gives it)
+
+from kafka_records.registry import MESSAGES, message_class
+from kafka_records_engine.columns import Columns
+from kafka_records_engine.log.raw_rows import RAW_SCHEMA
+from kafka_records_engine.spark._from_bytes import Capped, Keys, Versioned
+from kafka_records_engine.spark.decode import BatchDecoder, decoded_schema
+from kafka_records_engine.spark.jvm import schemas_text
+from kafka_records_runtime.casing import snake_case
+from tests.spark.jvm.made_records import TOPICS, Raw, messages_of, raw_records, records_of
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+pytestmark = pytest.mark.spark
+
+
+def test_records_of_every_topic(in_jvm: SparkSession, tmp_path: Path) -> None:
+    for topic in TOPICS:
+        check_topic(in_jvm, tmp_path, topic, raw_records(topic, 1500, seed=1))
+
+
+@pytest.mark.matrix
+def test_a_million_records(in_jvm: SparkSession, tmp_path: Path) -> None:
+    for seed in range(10):
+        for topic in TOPICS:
+            check_topic(in_jvm, tmp_path, topic, raw_records(topic, 33_400, seed))
+
+
+def test_every_message(in_jvm: SparkSession, tmp_path: Path) -> None:
+    check_messages(in_jvm, tmp_path, 60, seed=1)
+
+
+@pytest.mark.matrix
+def test_many_of_every_message(in_jvm: SparkSession, tmp_path: Path) -> None:
+    check_messages(in_jvm, tmp_path, 10_000, seed=2)
+
+
+def check_topic(spark: SparkSession, folder: Path, topic: str, raw: list[Raw]) -> None:
+    """`decode_records` by both engines: same schema, same rows, with and without unknown tags."""
+    path = written(folder, raw, topic)
+    decode_records = importlib.import_module(f"kafka_records.spark.{topic}").decode_records
+    for unknown_tags in (False, True):
+        found = decode_records(
+            spark.read.parquet(path), unknown_tags=unknown_tags, coordinates=["offset"], engine="jvm"
+        )
+        abouts = importlib.import_module(f"kafka_records.spark.{topic}._decode_records")._ABOUTS
+        assert found.schema == decoded_schema(records_of(topic).values(), unknown_tags, ["offset"], abouts)
+        decoder = BatchDecoder(records_of(topic), "PERMISSIVE", unknown_tags, ["offset"])
+        expected = pa.Table.from_batches(decoder(iter(pq.read_table(path).combine_chunks().to_batches())))
+        compare(collected(found, folder), expected.to_pylist(), [(each.key, each.value) for each in raw])
+
+
+def written(folder: Path, raw: list[Raw], topic: str) -> str:
+    """Raw rows as a Parquet file."""
+    rows = [
+        {"topic": topic, "partition": 0, "offset": at, "key": each.key, "value": each.value, "control": each.control}
+        for at, each in enumerate(raw)
+    ]
+    path = str(folder / f"{topic}.parquet")
+    pq.write_table(pa.Table.from_pylist(rows, RAW_SCHEMA), path)
+    return path
+
+
+def collected(frame: DataFrame, folder: Path) -> list[dict[str, Any]]:
+    """The rows as Parquet gives them back, by their offset."""
+    path = str(folder / "found")
+    frame.write.mode("overwrite").parquet(path)
+    return sorted(pq.read_table(path).to_pylist(), key=lambda row: row["offset"])
+
+
+def compare(found: list[dict[str, Any]], expected: list[dict[str, Any]], given: list[Any]) -> None:
+    assert len(found) == len(expected)
+    for mine, other, bytes_ in zip(found, expected, given, strict=True):
+        # As texts, because a NaN is not equal to itself.
+        assert repr(mine) == repr(other), bytes_
+
+
+def check_messages(spark: SparkSession, folder: Path, count: int, seed: int) -> None:
+    """`from_…` of every stored message, and `to_…` of what it gives."""
+    made = {
+        line.split("\t")[1]: line.split("\t") for line in schemas_text("kafka_records").splitlines() if "\t" in line
+    }
+    stored = [name for name in made if name in MESSAGES and made[name][0] == "message"]
+    data, functions = {}, {}
+    for name in stored:
+        cls = message_class(name)
+        kind, number = made[name][6], made[name][7]
+        module = importlib.import_module(MESSAGES[name][0].replace("kafka_records.", "kafka_records.spark.", 1))
+        data[name] = messages_of(cls, count, seed, int(number) if kind == "key" else None)
+        functions[name] = (getattr(module, f"from_{snake_case(name)}"), getattr(module, f"to_{snake_case(name)}"), kind)
+    offsets = list(range(count))
+    path = str(folder / "messages.parquet")
+    pq.write_table(
+        pa.table({"offset": offsets, **{name: pa.array(each, pa.binary()) for name, each in data.items()}}), path
+    )
+    frame = spark.read.parquet(path)
+    columns = [F.col("offset")]
+    for name, (decode, encode, kind) in functions.items():
+        decoded = decode(name, unknown_tags=True)
+        version = () if kind == "key" else (F.conv(F.hex(F.substring(name, 1, 2)), 16, 10).cast("int"),)
+        columns += [
+            decoded.alias(f"{name} decoded"),
+            encode(decoded, *version, mode="PERMISSIVE").alias(f"{name} again"),
+        ]
+    found = collected(frame.select(*columns), folder)
+    for name, (_, _, kind) in functions.items():
+        cls = message_class(name)
+        prefix = Keys(int(made[name][7])) if kind == "key" else Capped() if made[name][8] == "1" else Versioned()
+        column = pa.array(data[name], pa.binary())
+        expected = list(prefix(cls.CODEC.schema, column, None, True))
+        values = [value for part in expected for value in part.values.to_pylist()]
+        for at, (row, value) in enumerate(zip(found, values, strict=True)):
+            assert repr(row[f"{name} decoded"]) == repr(value), (name, data[name][at].hex())
+            if at % 2 == 0:
+                assert row[f"{name} again"] == data[name][at], name
+        assert_some_are_damaged(expected)
+
+
+def assert_some_are_damaged(parts: list[Columns]) -> None:
+    assert any(part.errors for part in parts)

@@ -1,0 +1,100 @@
+#!/usr/bin/env python3
+"""Build the jar with Spark's functions in the JVM. See `--help`."""
+
+from __future__ import annotations
+
+import argparse
+import subprocess
+import sys
+import tempfile
+import zipfile
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Final
+
+ROOT = Path(__file__).resolve().parents[1]
+sys.path.insert(0, str(ROOT))  # started as a script, Python knows this folder and not the root
+
+import pyspark  # noqa: E402
+
+from tools.java_compiler import CompileError, compile_java  # noqa: E402
+
+SOURCES: Final = ROOT / "java" / "kafkarecords"
+SCHEMAS: Final = ROOT / "generated" / "kafka_records" / "spark" / "jvm_schemas.txt"
+JAR: Final = ROOT / "spark_udfs" / "kafka_records_engine" / "spark" / "kafka-records.jar"
+JAVA: Final = "8"
+"""The oldest Java that the oldest supported Spark, 3.5, runs on."""
+
+_EPOCH: Final = (1980, 1, 1, 0, 0, 0)
+
+_EPILOG = """\
+The sources are in java/, the schemas are those of the generated package; the classes are compiled against the jars
+inside PySpark, for Java 8 and any Spark from 3.5 on. The same sources and the same compiler give the same bytes. The
+jar is not committed: a wheel has it, and a clone without it decodes in Python.
+
+exit status: 0 built, or --check and up to date; 1 not; 2 wrong arguments
+
+examples:
+  tools/jar.py           write spark_udfs/kafka_records_engine/spark/kafka-records.jar
+  tools/jar.py --check   say whether it is there and made of these sources
+"""
+
+
+def contents(classes: Path) -> dict[str, bytes]:
+    """The files of the jar: classes compiled into the folder `classes`, and the schemas. Raises CompileError."""
+    spark = sorted((Path(pyspark.__file__).parent / "jars").glob("*.jar"))
+    options = ("--release", JAVA, "-Xlint:-options")
+    compile_java("the functions for Spark", sorted(SOURCES.glob("*.java")), spark, classes, options)
+    files = {str(path.relative_to(classes)): path.read_bytes() for path in classes.rglob("*.class")}
+    files["kafkarecords/jvm_schemas.txt"] = SCHEMAS.read_bytes()
+    files["META-INF/MANIFEST.MF"] = b"Manifest-Version: 1.0\r\n\r\n"
+    files["META-INF/LICENSE"] = (ROOT / "LICENSE").read_bytes()
+    return files
+
+
+def write(files: dict[str, bytes], jar: Path) -> None:
+    """A jar of `files`, in the order of their names and without times. It appears whole or not at all."""
+    unfinished = jar.with_suffix(".part")
+    with zipfile.ZipFile(unfinished, "w", zipfile.ZIP_DEFLATED, compresslevel=9) as archive:
+        for name in sorted(files, key=lambda name: (not name.startswith("META-INF/MANIFEST"), name)):
+            archive.writestr(zipfile.ZipInfo(name, _EPOCH), files[name], zipfile.ZIP_DEFLATED)
+    unfinished.replace(jar)
+
+
+def is_current(files: dict[str, bytes], jar: Path) -> bool:
+    """Whether `jar` holds just these files."""
+    if not jar.is_file():
+        return False
+    with zipfile.ZipFile(jar) as archive:
+        return {name: archive.read(name) for name in archive.namelist()} == files
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run it; returns the exit status."""
+    parser = argparse.ArgumentParser(
+        prog="jar.py",
+        description="Build the jar with Spark's functions in the JVM.",
+        epilog=_EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("--check", action="store_true", help="compare, and write nothing")
+    options = parser.parse_args(arguments)
+    try:
+        with tempfile.TemporaryDirectory() as folder:
+            files = contents(Path(folder))
+    except (CompileError, subprocess.SubprocessError) as error:
+        print(error, file=sys.stderr)
+        return 1
+    if is_current(files, JAR):
+        print(f"{JAR.relative_to(ROOT)}: up to date")
+        return 0
+    if options.check:
+        print(f"{JAR.relative_to(ROOT)} is not made of these sources: run make jar", file=sys.stderr)
+        return 1
+    write(files, JAR)
+    print(f"{JAR.relative_to(ROOT)}: {len(files)} files, {JAR.stat().st_size} bytes")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,85 @@
+"""docs/judge-reach.md: how far Kafka's classes were run through, and why not further."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import groupby
+from typing import Any, Final
+
+from tools.judge.reach.measured import PHASES
+from tools.judge.reach.reasons import reason
+
+_HEAD: Final = """\
+# What the judge reaches
+
+<!-- Written by tools/judge/reach from docs/judge-reach.json, which holds what was measured: make judge-reach. -->
+
+The tables are compared with Kafka's coordinator classes on random histories (`make judge`). This page says which lines
+and branches of these classes the histories reach, so that everybody can see what the comparison does not try. JaCoCo
+counted; nothing is typed by hand but the reasons.
+
+*Writing*: coordinators take calls and timers, write records and replay them. *Loading*: coordinators replay a log that
+is there, with its markers: whole, up to a cut, as a cleaner leaves it, and with records lost. *Answering*: loaded
+coordinators are asked, also for the next clean-ups. *All*: any of these. A cell is lines run through of all lines, and
+branches taken of all branches. What only answers requests or fails to is not what tables are made of, so that
+*all* need not be full.
+"""
+
+_UNREACHED: Final = """\
+Of every method that a loading coordinator enters, and of clean-ups: the lines that were not run through, or of which a
+branch was not taken, by the numbers of the release's sources, and why.
+"""
+
+_NO_REASON: Final = "**no reason is written down**"
+
+
+def page(results: Mapping[str, Any]) -> str:
+    """The text, for what was measured of each release."""
+    parts = [_HEAD]
+    for release, result in results.items():
+        count = result["last"] - result["first"] + 1
+        parts.append(
+            f"## Kafka {release}\n\n{count} histories, seeds {result['first']} to {result['last']}, {result['day']}.\n"
+        )
+        parts.append("\n".join(_classes(result["classes"])) + "\n")
+        parts.append(f"### What of replay and clean-up is not reached in {release}\n\n{_UNREACHED}")
+        parts.append("\n".join(_unreached(result["classes"])) + "\n")
+    return "\n".join(parts)
+
+
+def without_reason(results: Mapping[str, Any]) -> Iterator[str]:
+    """What of replay and clean-up is not reached, and nobody has said why."""
+    for release, result in results.items():
+        for name, told in result["classes"].items():
+            for method in told["unreached"]:
+                if reason(name, method["method"]) is None:
+                    yield f"{release}, {name}.{method['method']}, lines {_ranges(method['lines'])}"
+
+
+def _classes(classes: Mapping[str, Any]) -> Iterator[str]:
+    yield f"| Class | {' | '.join(phase.lower() for phase in PHASES)} |"
+    yield f"|---|{'---|' * len(PHASES)}"
+    for name, told in classes.items():
+        cells = []
+        for phase in PHASES:
+            lines, all_lines, taken, branches = told["counts"][phase]
+            cells.append(f"{lines}/{all_lines}, {taken}/{branches}")
+        yield f"| `{name}` | {' | '.join(cells)} |"
+
+
+def _unreached(classes: Mapping[str, Any]) -> Iterator[str]:
+    yield "| Method | lines | branches | why |"
+    yield "|---|---|--:|---|"
+    for name, told in classes.items():
+        for method in told["unreached"]:
+            why = reason(name, method["method"]) or _NO_REASON
+            lines = _ranges(method["lines"])
+            yield f"| `{name}.{method['method']}` | {lines} | {method['branches']} | {why} |"
+
+
+def _ranges(lines: Sequence[int]) -> str:
+    found = []
+    for _, neighbours in groupby(enumerate(lines), lambda numbered: numbered[1] - numbered[0]):
+        run = [line for _, line in neighbours]
+        found.append(str(run[0]) if len(run) == 1 else f"{run[0]}–{run[-1]}")
+    return ", ".join(found)
