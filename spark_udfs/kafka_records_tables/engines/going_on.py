@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from importlib import import_module
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
@@ -196,7 +195,7 @@ class GoingOn:
         self, partition: int, state: LogState | None, new: pa.RecordBatch, read_to: int
     ) -> tuple[LogState, pa.RecordBatch]:
         table, request = self.request.table, self.request
-        module = import_module(table.module)
+        module = table.code
         quiet = request.context(table.topic, partition)
 
         def still_open(kept: bytes | None) -> Iterator[pa.RecordBatch]:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
 from kafka_records_engine.sources import Context, Counts
 from kafka_records_engine.sources.repeated_findings import RepeatedFindings
 from kafka_records_tables.engines.log_tasks import TaskReport
-from kafka_records_tables.engines.rows_in_turns import RowsInTurns
+from kafka_records_tables.tables.table_reading import TableReading
 
 if TYPE_CHECKING:
     from kafka_records_tables.engines.log_tasks import LogTask
@@ -34,11 +34,18 @@ class SharedReading:
         table raises, or the source."""
         columns = dict.fromkeys(name for each in self._readers for name in each.request.columns)
         batches = iter(self._log.batches(self._context, tuple(columns)))
+        reading = list(self._readers)
+        for each in reading:
+            each.start()
         try:
-            if len(self._readers) == 1:
-                yield from self._readers[0].alone(batches)
-            else:
-                yield from _in_turns(self._readers, batches)
+            for each in reading:
+                yield from each.finished_early()
+            while reading := [each for each in reading if not each.is_over]:
+                batch = next(batches, None)
+                for each in reading:
+                    each.catch_up()
+                for each in reading:
+                    yield from each.take(batch)
         finally:
             close = getattr(batches, "close", None)
             if close is not None:
@@ -56,24 +63,10 @@ class SharedReading:
         return TaskReport(self._log.topic, self._log.partition, self._context.findings, counts, of_tables)
 
 
-def _in_turns(readers: Iterable[_Reader], batches: Iterator[Any]) -> Iterator[tuple[int, Any]]:
-    reading = [(reader, RowsInTurns(reader.rows)) for reader in readers]
-    try:
-        for reader, rows in reading:
-            yield from reader.numbered(rows.start())
-        while reading := [(reader, rows) for reader, rows in reading if not rows.is_over]:
-            batch = next(batches, None)
-            for reader, _ in reading:
-                reader.catch_up()
-            for reader, rows in reading:
-                yield from reader.numbered(rows.take(reader.own_columns(batch)))
-    finally:
-        for _, rows in reading:
-            rows.close()
-
-
 class _Reader:
     """One table, and what it knows of the reading: what `told` was told until its last batch."""
+
+    _reading: TableReading
 
     def __init__(self, number: int, request: TableRequest, told: Context) -> None:
         self.number = number
@@ -85,26 +78,27 @@ class _Reader:
         self._holes = 0
         self._findings = RepeatedFindings(told, self.context)
 
-    def alone(self, batches: Iterator[Any]) -> Iterator[tuple[int, Any]]:
-        """The rows of the table where there is no other, which need no thread."""
-        return self.numbered(self.rows(self._caught_up(batches)))
+    def start(self) -> None:
+        """Make the reader of the table."""
+        self._reading = TableReading(self.request.table, self.context)
 
-    def _caught_up(self, batches: Iterator[Any]) -> Iterator[Any]:
-        for batch in batches:
-            self.catch_up()
-            yield batch
-        self.catch_up()
+    @property
+    def is_over(self) -> bool:
+        """Whether all rows of the table have come."""
+        return self._reading.is_over
 
-    def rows(self, batches: Iterator[Any]) -> Iterator[Any]:
-        """The rows of the table."""
-        yield from self.request.answer(_OneReading(self._told.topic, self._told.partition, batches), self.context)
-        self.own.add(self.context.counts)
-        self.context.counts.add(self._told.counts)
+    def finished_early(self) -> Iterator[tuple[int, Any]]:
+        """The rows of a table that wants no raw rows at all."""
+        return self.take(None) if self._reading.wants_no_more else iter(())
 
-    def numbered(self, rows: Iterator[Any]) -> Iterator[tuple[int, Any]]:
-        """The rows, each batch with the number of the request."""
-        for batch in rows:
-            yield self.number, batch
+    def take(self, batch: Any) -> Iterator[tuple[int, Any]]:
+        """Hand over raw rows, None at the end of the log; the rows of the table, each batch with the number of the
+        request."""
+        for rows in self._reading.take(self.own_columns(batch)):
+            yield self.number, rows
+        if self._reading.is_over:
+            self.own.add(self.context.counts)
+            self.context.counts.add(self._told.counts)
 
     def own_columns(self, batch: Any) -> Any:
         """The columns that the table has asked for: some look which there are."""
@@ -120,21 +114,3 @@ class _Reader:
         context.holes += told.holes[self._holes :]
         self._holes = len(told.holes)
         self._findings.catch_up()
-
-
-class _OneReading:
-    """What a table asks for batches in place of the log partition: those of the one reading."""
-
-    size = 0
-    in_memory = True
-
-    def __init__(self, topic: str, partition: int, batches: Iterator[Any]) -> None:
-        self.topic = topic
-        self.partition = partition
-        self._batches = batches
-
-    def batches(
-        self, context: Context, columns: Collection[str], start: int | None = None, end: int | None = None
-    ) -> Iterator[Any]:
-        """The batches."""
-        return self._batches

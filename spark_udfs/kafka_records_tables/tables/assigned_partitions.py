@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from itertools import islice
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from kafka_records_tables.tables.declaration import Column, Table
 from kafka_records_tables.tables.replay.records_of_groups import GROUP_RECORDS, PARTS
 
 if TYPE_CHECKING:
-    from kafka_records_engine.sources import Context
+    pass
 
 _ROWS: Final = 65_536
 
@@ -37,29 +35,3 @@ TABLE: Final = Table(
     uses_topics=True,
     rules="An input of lag.",
 )
-
-
-def rows(batches: Iterator[Any], context: Context) -> Iterator[Any]:
-    """The rows, each partition of a group once; `lag` says what they are for."""
-    import pyarrow as pa
-
-    from kafka_records_tables.tables.column_types import record_batch
-    from kafka_records_tables.tables.decoded.decoded_records import numbers_of, of_types, schemas
-    from kafka_records_tables.tables.replay.assignment_rows import CONSUMED_KEPT, CONSUMED_PICKED, consumed_partitions
-    from kafka_records_tables.tables.replay.group_records import NOT_USED, GroupRecords
-    from kafka_records_tables.tables.replay.named_topics import names_in_groups
-
-    known = schemas(context, "consumer_offsets")
-    records = GroupRecords(known, with_values=PARTS, columns=("timestamp_ms",))
-    for batch in of_types(batches, numbers_of(known, TABLE.records), context, NOT_USED):
-        records.add(batch)
-    replayed = records.replayed(
-        context, "what it assigns is not looked for", picked=CONSUMED_PICKED, kept=CONSUMED_KEPT
-    )
-    groups = replayed.replay.groups
-    names = {**context.topic_names, **names_in_groups(groups.values())}
-    found = consumed_partitions(groups, names)
-    while some := list(islice(found, _ROWS)):
-        groups_, topics, partitions = map(pa.array, zip(*some, strict=True))
-        columns = {"group_id": groups_, "topic": topics, "partition": partitions, "log_partition": context.partition}
-        yield record_batch(TABLE.schema, columns, len(some))

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from kafka_records_tables.tables.declaration import GROUP_KINDS, Column, Table, timestamps
 from kafka_records_tables.tables.replay.records_of_groups import GROUP_RECORDS, PARTS
 
 if TYPE_CHECKING:
-    from kafka_records_engine.sources import Context
+    pass
 
 _NAMES: Final = "OffsetCommit"
 """Commits name a topic with its id."""
@@ -94,21 +93,3 @@ the topics that regular expressions in a topology stand for; what a cooperative 
 first. A record that cannot be decoded has no rows, and a finding names it.
 """,
 )
-
-
-def rows(batches: Iterator[Any], context: Context) -> Iterator[Any]:
-    """The rows; `TABLE.rules` says which."""
-    from kafka_records_tables.tables.decoded.decoded_records import numbers_of, of_types, schemas
-    from kafka_records_tables.tables.replay.assignment_rows import KEPT, PICKED, assignment_rows
-    from kafka_records_tables.tables.replay.group_records import NOT_USED, GroupRecords
-    from kafka_records_tables.tables.replay.named_topics import NamedTopics
-
-    known = schemas(context, "consumer_offsets")
-    with_values = tuple(name for name in PARTS if name != _UNREAD)
-    records = GroupRecords(known, with_values=with_values, columns=("timestamp_ms",))
-    topics = NamedTopics(known, _NAMES)
-    for batch in of_types(batches, numbers_of(known, TABLE.records), context, NOT_USED):
-        records.add(topics.taken(batch))
-    replay = records.replayed(context, "what it assigns has no rows", picked=PICKED, kept=KEPT).replay
-    names = topics.names(context, replay.groups.values())
-    yield from assignment_rows(replay.groups, names, context.partition, TABLE.schema)

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
-from kafka_records_tables.tables.committed.commits import COMMITS, commit_columns, committed
+from kafka_records_tables.tables.committed.commits import COMMITS, committed
 from kafka_records_tables.tables.declaration import LOG_PLACE, Table
 
 if TYPE_CHECKING:
-    from kafka_records_engine.sources import Context
+    pass
 
 TABLE: Final = Table(
     name="current_offsets",
@@ -39,23 +38,3 @@ record. A record cannot be used if its bytes cannot be decoded, if this build do
 loading the partition there), or if it is a value and nobody can tell how its transaction ended.
 """,
 )
-
-
-def rows(batches: Iterator[Any], context: Context) -> Iterator[Any]:
-    """The rows; `TABLE.rules` says which."""
-    import pyarrow as pa
-
-    from kafka_records_tables.tables.column_types import record_batch
-    from kafka_records_tables.tables.committed.last_commits import NOT_USED, LastCommits
-    from kafka_records_tables.tables.decoded.decoded_records import numbers_of, of_types, schemas
-    from kafka_records_tables.tables.decoded.transactions_settled import settled
-
-    records = schemas(context, "consumer_offsets")
-    commits = LastCommits(records)
-    chosen = of_types(batches, numbers_of(records, COMMITS), context, NOT_USED)
-    for outcome, batch in settled(chosen, context, tombstones_at_once=True, last_of_key=True):
-        commits.add(outcome, batch)
-    last = commits.deciding(context)
-    if last is not None and last.is_usable.any():
-        columns = commit_columns(last.found, last.types, context)
-        yield record_batch(TABLE.schema, columns, last.found.rows.num_rows).filter(pa.array(last.is_usable))

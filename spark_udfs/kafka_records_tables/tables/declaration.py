@@ -5,10 +5,10 @@ Nothing here loads numpy, pyarrow or Spark, so that a command can list its table
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, Final, Literal, cast
+from typing import TYPE_CHECKING, Any, Final, Literal
 
 if TYPE_CHECKING:
     from kafka_records_engine.sources import Context
@@ -20,8 +20,8 @@ every record is a row. ends: no records are read, but where logs begin and end. 
 EVERY_TOPIC: Final = ""
 """The topic of a table that is about the logs of all topics, and of a view."""
 
-RowsFunction = Callable[[Iterator[Any], "Context"], Iterator[Any]]
-"""Raw rows of one log partition in order, to rows of the table; findings go to the context."""
+READERS: Final = "kafka_records_tables.tables.readers"
+"""The package with the readers of our own tables, each in a module called as the table's."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,8 +111,8 @@ class Table:
     rules: str
     """Paragraphs: which row there is, by which rule of Kafka's, and what the log cannot know."""
     module: str
-    """Where this declaration stands, as TABLE, beside the function `rows`. A user's own table is a module like those of
-    `kafka_records_tables.tables`."""
+    """The module of this declaration, where it is called TABLE. A table of a user's own has the function `reader` there
+    too (`reader.TableReader`)."""
     is_pruned: bool = False
     """Whether a coordinator deletes the beginning of the log when later records replace it, so that what is left does
     not tell of earlier moments."""
@@ -150,7 +150,7 @@ class Table:
     """Whether records of other types than `records`, known or not, are looked at too."""
     names_earlier: bool = False
     """Of a table that tells what happened: whether a row hangs on the state before its record, and on some earlier
-    records whose places the function `named_later` of its module knows, and on nothing that comes later."""
+    records whose places the function `named_later` beside its reader knows, and on nothing that comes later."""
     forgets: tuple[Literal["offsets", "members"], ...] = ()
     """Of which of them nothing is in any row, now or later, once a tombstone has deleted them, as long as their group
     is there: offsets; members and regular expressions. Who goes on with the table leaves them out."""
@@ -164,18 +164,24 @@ class Table:
     """Whether rows depend on what a source knows of topics: engines ask it once for their names by ids, which stand in
     records (`Context.topic_names`), and how many partitions they have (`Context.partition_counts`)."""
 
+    @property
+    def code(self) -> Any:
+        """The module with the function `reader`, or `joined` of a view."""
+        package, _, name = self.module.rpartition(".")
+        is_ours = f"{package}.readers" == READERS and not self.inputs
+        return import_module(f"{READERS}.{name}" if is_ours else self.module)
+
     def rows(self, batches: Iterator[Any], context: Context) -> Iterator[Any]:
         """The rows of the table as `pyarrow.RecordBatch`es of `schema`, in no particular order.
 
         `batches` are the raw rows of one log partition, in order, each offset once. That is also what `mapInArrow`
         hands to a function.
         """
-        from kafka_records_tables.tables.incoming_rows import in_order
+        from kafka_records_tables.tables.table_reading import TableReading
 
-        function = cast(RowsFunction, import_module(self.module).rows)
-        found = function(batches if self.helper == "ends" else in_order(batches, context, self), context)
-        yield from self.of_groups(found, context.groups) if self.needs_all_groups else found
-        context.sum_up()
+        reading = TableReading(self, context)
+        while not reading.is_over:
+            yield from reading.take(next(batches, None))
 
     def of_groups(self, found: Iterator[Any], groups: tuple[str, ...] | None) -> Iterator[Any]:
         """The rows about some groups, or all."""
@@ -196,7 +202,7 @@ class Table:
         at no others. Of the context it may ask for the moment and for options. What it reports is found where an engine
         hands over all rows at once.
         """
-        yield from import_module(self.module).joined(parts, context)
+        yield from self.code.joined(parts, context)
 
     @property
     def folder(self) -> str:

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from kafka_records_tables.tables.committed.commits import COMMITS
 from kafka_records_tables.tables.declaration import Column, Table, timestamps
 from kafka_records_tables.tables.replay.records_of_groups import GROUP_RECORDS, PARTS
 
 if TYPE_CHECKING:
-    from kafka_records_engine.sources import Context
+    pass
 
 _NAMES: Final = (*COMMITS, *GROUP_RECORDS, *PARTS)
 
@@ -106,11 +105,3 @@ subscribed to everything. Which topics there are is not in this log either: for 
 a broker answers UNKNOWN_TOPIC_OR_PARTITION before it asks the coordinator.
 """,
 )
-
-
-def rows(batches: Iterator[Any], context: Context) -> Iterator[Any]:
-    """The rows; `TABLE.rules` says which."""
-    from kafka_records_tables.tables.removal.deletable_rows import deletable_rows
-    from kafka_records_tables.tables.removal.held_offsets import held
-
-    yield from deletable_rows(TABLE.schema, held(batches, context, _NAMES, with_commits=True), context.partition)

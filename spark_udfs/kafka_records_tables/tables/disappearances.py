@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
-from itertools import chain, islice
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from kafka_records_tables.tables.committed.commits import COMMITS
 from kafka_records_tables.tables.declaration import LOG_PLACE, RETENTION, Column, Option, Table, timestamps
@@ -12,10 +10,7 @@ from kafka_records_tables.tables.replay.records_of_groups import GROUP_RECORDS, 
 from kafka_records_tables.tables.words.causes import CAUSES
 
 if TYPE_CHECKING:
-    from kafka_records_engine.sources import Context
-    from kafka_records_runtime.schema import RecordSchema
-    from kafka_records_tables.tables.tombstones.explained_tombstones import Explaining
-    from kafka_records_tables.tables.words.causes import Explained
+    pass
 
 _ROWS: Final = 8192
 
@@ -142,87 +137,3 @@ middle, less is ruled out, and tombstones are gone that were there; a finding sa
 complete. A source without `timestamp_ms` shows no times, one without `base_offset` fewer writes.
 """,
 )
-
-
-def rows(batches: Iterator[Any], context: Context) -> Iterator[Any]:
-    """The rows; `TABLE.rules` says which."""
-    from kafka_records_tables.tables.decoded.decoded_records import schemas
-
-    known = schemas(context, "consumer_offsets")
-    explaining = _explaining(known, context)
-    yield from _batches(chain(_taken(explaining, batches), explaining.rest()), known, context)
-
-
-def go_on(kept: bytes | None, batches: Iterator[Any], context: Context) -> tuple[bytes, list[Any]]:
-    """What is to be kept behind the rows that came, and the rows of the table that nothing changes any more. `kept` is
-    None at the start of the log."""
-    from kafka_records_tables.tables.decoded.decoded_records import schemas
-    from kafka_records_tables.tables.tombstones.kept_objects import from_bytes, to_bytes
-
-    known = schemas(context, "consumer_offsets")
-    outside = {"schemas": known, "context": context}
-    explaining = _explaining(known, context) if kept is None else from_bytes(kept, outside)
-    found = list(_batches(chain(_taken(explaining, batches), explaining.taken()), known, context))
-    return to_bytes(explaining, outside), found
-
-
-def still_open(kept: bytes, context: Context) -> Iterator[Any]:
-    """The rows of the table that records may change which have not come: what is known so far."""
-    from kafka_records_tables.tables.decoded.decoded_records import schemas
-    from kafka_records_tables.tables.tombstones.kept_objects import from_bytes
-
-    known = schemas(context, "consumer_offsets")
-    explaining = from_bytes(kept, {"schemas": known, "context": context})
-    yield from _batches(explaining.rest(), known, context)
-
-
-def _explaining(known: Mapping[int, RecordSchema], context: Context) -> Explaining:
-    from kafka_records_tables.tables.tombstones.explained_tombstones import Explaining
-
-    asked = context.options
-    return Explaining(known, context, retention_ms=asked["retention"], session_ms=asked["session_timeout"])
-
-
-def _taken(explaining: Explaining, batches: Iterator[Any]) -> Iterator[Explained]:
-    return chain.from_iterable(explaining.take(batch) for batch in batches)
-
-
-def _batches(found: Iterator[Explained], known: Mapping[int, RecordSchema], context: Context) -> Iterator[Any]:
-    while some := list(islice(found, _ROWS)):
-        yield _batch(some, known, context)
-
-
-def _batch(every: list[Explained], known: Mapping[int, RecordSchema], context: Context) -> Any:
-    import pyarrow as pa
-
-    from kafka_records_tables.tables.column_types import instants, record_batch
-    from kafka_records_tables.tables.words.causes import as_text
-
-    numbers = {schema.name: number for number, schema in known.items()}
-    names = {
-        schema.name: ["group_id", *(field.name for field in schema.key.root.fields[1:])] for schema in known.values()
-    }
-    keys = [dict(zip(names[each.record], each.key, strict=True)) for each in every]
-    times = pa.array([each.timestamp_ms for each in every], pa.int64())
-    evidence = [[shown._asdict() for shown in each.evidence] for each in every]
-    schema = TABLE.schema
-
-    def column(name: str, values: Iterable[Any]) -> Any:
-        return pa.array(values, schema.field(name).type)
-
-    of_keys = ("group_id", "topic", "partition", "member_id", "regular_expression")
-    columns = {
-        "record_type": column("record_type", (numbers[each.record] for each in every)),
-        "record": column("record", (each.record for each in every)),
-        **{name: column(name, (key.get(name) for key in keys)) for name in of_keys},
-        "cause": column("cause", (as_text(each.cause) for each in every)),
-        "confidence": column("confidence", (each.confidence for each in every)),
-        "possible_causes": column("possible_causes", (list(each.possible) for each in every)),
-        "evidence": column("evidence", evidence),
-        "log_timestamp": instants(times),
-        "log_timestamp_ms": times,
-        "write_offset": column("write_offset", (each.write_offset for each in every)),
-        "log_partition": context.partition,
-        "log_offset": column("log_offset", (each.log_offset for each in every)),
-    }
-    return record_batch(schema, columns, len(every))

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from kafka_records_tables.tables.committed.commits import COMMITS
 from kafka_records_tables.tables.declaration import RETENTION, Column, Option, Table, timestamps
 from kafka_records_tables.tables.replay.records_of_groups import GROUP_RECORDS, PARTS
 
 if TYPE_CHECKING:
-    from kafka_records_engine.findings import Finding
-    from kafka_records_engine.sources import Context
+    pass
 
 KAFKA_RULES: Final = "kafka-4.3"
 KIP_211: Final = "kip-211"
@@ -121,46 +119,3 @@ that a refused commit has made is in no record, and a clean-up may write a tombs
 the past wrote, give its moment as `as_of` and as `at`.
 """,
 )
-
-
-def rows(batches: Iterator[Any], context: Context) -> Iterator[Any]:
-    """The rows; `TABLE.rules` says which."""
-    from kafka_records_tables.tables.removal.expiry_rows import ExpiryRows
-    from kafka_records_tables.tables.removal.held_offsets import held
-
-    asked = context.options
-    is_kip_211 = asked["rules"] == KIP_211
-    if asked["at"] is not None:
-        batches = _watched(batches, asked["at"], context)
-    found = held(batches, context, _NAMES)
-    if is_kip_211:
-        context.report(_unjudged(context))
-    made = ExpiryRows(TABLE.schema, found, context, asked["retention"], is_kip_211=is_kip_211)
-    yield from made.batches(asked["at"], asked["within"])
-
-
-def _watched(batches: Iterator[Any], moment_ms: int, context: Context) -> Iterator[Any]:
-    """The batches. Reports at their end that some of their records are later than the moment."""
-    import pyarrow.compute as pc
-
-    from kafka_records_engine.findings import LATER_RECORDS, Finding
-
-    latest_ms = moment_ms
-    for batch in batches:
-        latest_ms = max(latest_ms, pc.max(batch.column("timestamp_ms")).as_py() or latest_ms)
-        yield batch
-    if latest_ms > moment_ms:
-        what = "it has records that are later than the moment of the option at"
-        consequence = (
-            "what is there at the end of the log is taken for what that clean-up met; asked as of the same moment it "
-            "is what was there then"
-        )
-        context.report(Finding("note", LATER_RECORDS, what, consequence, context.topic, context.partition))
-
-
-def _unjudged(context: Context) -> Finding:
-    from kafka_records_engine.findings import UNJUDGED_RULES, Finding
-
-    what = "these are the rules that KIP-211 writes down, and no broker's"
-    consequence = "no broker was asked whether it expires the same: the rules kafka-4.3 were held against one"
-    return Finding("note", UNJUDGED_RULES, what, consequence, context.topic, context.partition)

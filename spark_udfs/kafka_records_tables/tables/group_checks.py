@@ -2,35 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from kafka_records_tables.tables.committed.commits import COMMITS
 from kafka_records_tables.tables.declaration import Table
 from kafka_records_tables.tables.replay.records_of_groups import GROUP_RECORDS, PARTS
 from kafka_records_tables.tables.words.check_words import (
-    BROKEN,
-    CONFLICT,
-    DELETING,
-    INITIALIZED,
-    INITIALIZING,
     OPTIONS,
     PART_COLUMNS,
     READS,
-    SHARE_GROUP,
-    UNCHECKED,
-    UNREADABLE,
 )
 
 if TYPE_CHECKING:
-    import pyarrow as pa
 
-    from kafka_records_engine.sources import Context
-    from kafka_records_tables.tables.checking.check_rows import CheckRow
-    from kafka_records_tables.tables.checking.loading_groups import LoadingGroups
-    from kafka_records_tables.tables.decoded.decoded_records import DecodedRecords
-    from kafka_records_tables.tables.decoded.fold import Event
-    from kafka_records_tables.tables.replay.group_replay import Replay
+    pass
 
 TABLE: Final = Table(
     name="group_checks",
@@ -49,163 +34,3 @@ TABLE: Final = Table(
     uses_topics=True,
     rules="An input of checks.",
 )
-
-_LISTS: Final = (INITIALIZING, INITIALIZED, DELETING)
-"""The lists of a record of type 15, in their order."""
-
-
-def rows(batches: Iterator[Any], context: Context) -> Iterator[Any]:
-    """The rows; the rules of `checks` say which."""
-    from kafka_records_tables.tables.checking.check_rows import batches_of
-
-    yield from batches_of(_rows(batches, context), context, TABLE.schema)
-
-
-def _rows(batches: Iterator[Any], context: Context) -> Iterator[CheckRow]:
-    from kafka_records_tables.tables.checking.assignment_checks import KEPT, PICKED
-    from kafka_records_tables.tables.checking.check_rows import CheckRow
-    from kafka_records_tables.tables.checking.loading_groups import LoadingGroups
-    from kafka_records_tables.tables.checking.record_checks import STOPS, RecordChecks
-    from kafka_records_tables.tables.decoded.decoded_records import numbers_of, schemas
-    from kafka_records_tables.tables.decoded.fold import events
-    from kafka_records_tables.tables.replay.group_replay import Replay
-
-    known = schemas(context, "consumer_offsets")
-    commit_types = numbers_of(known, COMMITS)
-    records = RecordChecks(context, known, owner="group_id", stops=STOPS)
-    loading, replay, names = LoadingGroups(), Replay(KEPT), dict(context.topic_names)
-    conflicts: list[CheckRow] = []
-    for batch in batches:
-        commits, others = (records.decoded(some) for some in _commits_and_others(batch, commit_types))
-        for found in (commits, others):
-            if found is not None:
-                yield from records.look_at(found)
-        if commits is not None:
-            names |= _names_in_commits(commits, commit_types)
-        of_groups = [] if others is None else list(events(others, PICKED))
-        for event in _with_commits(commits, commit_types, of_groups, loading):
-            why = loading.take(event)
-            if why is not None:
-                conflicts.append(_conflict(event, why))
-            replay.take(event)
-    yield from records.rest()
-    if _may_lack_records(context):
-        yield CheckRow(fact=UNCHECKED)
-        return
-    yield from conflicts
-    yield from _of_assignments(replay, loading, names, context)
-    yield from _of_share_groups(replay, loading)
-
-
-def _commits_and_others(batch: pa.RecordBatch, types: tuple[int, ...]) -> tuple[pa.RecordBatch, pa.RecordBatch]:
-    """The rows of a batch in two: a decoded column has an element per row, and most rows are commits, which no column
-    of the many other records is about."""
-    import numpy as np
-    import pyarrow as pa
-
-    from kafka_records_engine.columns.framing_in_columns import prefix_column
-
-    is_commit = np.isin(prefix_column(batch.column("key"))[0], types)
-    return batch.filter(pa.array(is_commit)), batch.filter(pa.array(~is_commit))
-
-
-def _with_commits(
-    found: DecodedRecords | None, types: tuple[int, ...], of_groups: list[Event], loading: LoadingGroups
-) -> Iterator[Event]:
-    """The events, and before each the commits that stand before it, as far as they may make a simple group: of each
-    group the first one, and the first one behind each of its events."""
-    import numpy as np
-
-    if found is None:
-        yield from of_groups
-        return
-    groups = found.member(types, "key", "group")
-    rows = np.flatnonzero(groups.is_valid().to_numpy(zero_copy_only=False) & ~found.is_tombstone)
-    encoded = groups.take(rows).dictionary_encode()
-    names = encoded.dictionary.to_pylist()
-    numbers = {name: number for number, name in enumerate(names)}
-    about = [(numbers[event.key[0]], event.offset) for event in of_groups if event.key[0] in numbers]
-    of_events, at_events = np.array(about, np.int64).reshape(-1, 2).T
-    group = np.concatenate([encoded.indices.to_numpy(), of_events])
-    at = np.concatenate([found.offsets[rows], at_events])
-    is_event = np.arange(len(group)) >= len(rows)
-    order = np.lexsort((at, group))
-    group, at, is_event = group[order], at[order], is_event[order]
-    is_first = np.append(True, (group[1:] != group[:-1]) | is_event[:-1])[: len(group)] & ~is_event
-    in_log = np.argsort(at[is_first], kind="stable")
-    commits = zip(at[is_first][in_log].tolist(), group[is_first][in_log].tolist(), strict=True)
-    commit = next(commits, None)
-    for event in of_groups:
-        while commit is not None and commit[0] < event.offset:
-            loading.commit(names[commit[1]])
-            commit = next(commits, None)
-        yield event
-    while commit is not None:
-        loading.commit(names[commit[1]])
-        commit = next(commits, None)
-
-
-def _names_in_commits(found: DecodedRecords, types: tuple[int, ...]) -> Mapping[str, str]:
-    from kafka_records_tables.tables.replay.named_topics import names_in_commits
-
-    return names_in_commits(found, types[1:])
-
-
-def _conflict(event: Event, why: str) -> CheckRow:
-    from kafka_records_tables.tables.checking.check_rows import CheckRow
-    from kafka_records_tables.tables.checking.record_checks import STOPS
-
-    member_id = event.key[1] if len(event.key) > 1 else None
-    detail = f"{'tombstone' if event.value is None else 'value'} of {event.record}: {why}; {STOPS}"
-    return CheckRow(CONFLICT, BROKEN, detail, event.offset, event.timestamp_ms, event.key[0], member_id=member_id)
-
-
-def _may_lack_records(context: Context) -> bool:
-    """Whether records that were there at the moment asked about are gone: nothing is said of groups then."""
-    from kafka_records_engine.findings import INCOMPLETE_HISTORY, Finding
-
-    if context.as_of_ms is None or context.whole_from is None:
-        return False
-    what = "a cleaner may have taken records that were there at that moment"
-    consequence = "groups and their assignments are not checked; they are as of the end of the log"
-    context.report(Finding("note", INCOMPLETE_HISTORY, what, consequence, context.topic, context.partition))
-    return True
-
-
-def _of_assignments(
-    replay: Replay, loading: LoadingGroups, names: dict[str, str], context: Context
-) -> Iterator[CheckRow]:
-    from kafka_records_tables.tables.checking.assignment_checks import assignment_problems
-    from kafka_records_tables.tables.checking.assignment_gaps import Topics
-    from kafka_records_tables.tables.replay.named_topics import names_in_groups
-
-    known = names | names_in_groups(replay.groups.values())
-    topics = Topics(known, context.topic_names, context.partition_counts)
-    for group_id, group in replay.groups.items():
-        if loading.is_sound(group_id):
-            yield from assignment_problems(group_id, group, topics)
-
-
-def _of_share_groups(replay: Replay, loading: LoadingGroups) -> Iterator[CheckRow]:
-    """Facts: the share groups, and what their records of type 15 list."""
-    from kafka_records_tables.tables.checking.check_rows import CheckRow
-    from kafka_records_tables.tables.replay.group_replay import SHARE, SHARE_STATE
-
-    for group_id, group in replay.groups.items():
-        if group.kind != SHARE:
-            continue
-        fact = SHARE_GROUP if loading.is_sound(group_id) else UNREADABLE
-        yield CheckRow(fact=fact, group_id=group_id)
-        event = group.last.get((SHARE_STATE, group_id))
-        for listed, topics in zip(_LISTS, (event and event.value) or (), strict=False):
-            for topic in topics:
-                for partition in topic.get("partitions", (None,)):
-                    yield CheckRow(
-                        log_offset=event.offset if event else None,
-                        log_timestamp_ms=event.timestamp_ms if event else None,
-                        group_id=group_id,
-                        topic=topic["topic_name"],
-                        topic_id=topic["topic_id"],
-                        partition=partition,
-                        fact=listed,
-                    )

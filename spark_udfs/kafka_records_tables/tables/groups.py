@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from kafka_records_tables.tables.committed.commits import COMMITS
 from kafka_records_tables.tables.declaration import GROUP_KINDS, Column, Table
 from kafka_records_tables.tables.replay.records_of_groups import GROUP_RECORDS, PARTS
 
 if TYPE_CHECKING:
-    from kafka_records_engine.sources import Context
+    pass
 
 TABLE: Final = Table(
     name="groups",
@@ -68,23 +67,3 @@ holds for members of the other kinds. A record that cannot be decoded makes no a
 the key of the record, with null for what the value would have said.
 """,
 )
-
-_OF_A_GROUP: Final = tuple(name for name in TABLE.names if name != "log_partition")
-
-
-def rows(batches: Iterator[Any], context: Context) -> Iterator[Any]:
-    """The rows; `TABLE.rules` says which."""
-    import pyarrow as pa
-
-    from kafka_records_tables.tables.decoded.decoded_records import numbers_of, of_types, schemas
-    from kafka_records_tables.tables.replay.group_records import NOT_USED, GroupRecords
-
-    known = schemas(context, "consumer_offsets")
-    records = GroupRecords(known)
-    for batch in of_types(batches, numbers_of(known, TABLE.records), context, NOT_USED):
-        records.add(batch)
-    listed = records.replayed(context).replay.rows()
-    if listed:
-        columns = dict(zip(_OF_A_GROUP, map(list, zip(*listed, strict=True)), strict=True))
-        columns["log_partition"] = [context.partition] * len(listed)
-        yield pa.RecordBatch.from_pydict(columns, schema=TABLE.schema)

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from kafka_records_tables.tables.committed.commits import COMMITS
 from kafka_records_tables.tables.declaration import Column, Table, timestamps
 
 if TYPE_CHECKING:
-    from kafka_records_engine.sources import Context
+    pass
 
 TABLE: Final = Table(
     name="history",
@@ -82,31 +81,3 @@ finding says from which offset on no record is missing: spans from there on are 
 to have held longer than it did, or begin late.
 """,
 )
-
-
-def rows(batches: Iterator[Any], context: Context) -> Iterator[Any]:
-    """The rows; `TABLE.rules` says which."""
-    from kafka_records_tables.tables.committed.commit_effects import effects, with_clock
-    from kafka_records_tables.tables.committed.offset_spans import OffsetSpans
-    from kafka_records_tables.tables.decoded.decoded_records import numbers_of, of_types, schemas
-
-    known = schemas(context, "consumer_offsets")
-    spans = OffsetSpans(known, context)
-    chosen = of_types(with_clock(batches), numbers_of(known, COMMITS), context, "not used: nobody can tell whose it is")
-    for found, waits in effects(chosen, context):
-        for columns in spans.add(found, waits):
-            yield _batch(columns, context)
-    for columns in spans.rest():
-        yield _batch(columns, context)
-
-
-def _batch(columns: dict[str, Any], context: Context) -> Any:
-    from kafka_records_tables.tables.column_types import instants, record_batch
-    from kafka_records_tables.tables.committed.commit_effects import NO_TIME
-    from kafka_records_tables.tables.decoded.decoded_records import nulled
-
-    for name in ("valid_from", "valid_to", "commit"):
-        times = nulled(columns[f"{name}_timestamp_ms"], NO_TIME)
-        columns |= {f"{name}_timestamp_ms": times, f"{name}_timestamp": instants(times)}
-    columns["log_partition"] = context.partition
-    return record_batch(TABLE.schema, columns, len(columns["group_id"]))

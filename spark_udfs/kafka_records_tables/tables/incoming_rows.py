@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
@@ -23,26 +22,81 @@ if TYPE_CHECKING:
 _NO_TIMESTAMP: Final = -1
 
 
-def in_order(batches: Iterator[pa.RecordBatch], context: Context, table: Table) -> Iterator[pa.RecordBatch]:
-    """The batches that a table looks at: up to the moment it is asked about, of the groups it is asked about.
+class IncomingRows:
+    """Raw rows on their way into a table: those that it looks at, up to the moment and of the groups it is asked about.
 
     Counts records and markers, and notes from where on the answer is complete, where a cleaner has been and the answer
     depends on what it took away (`Table.is_history`, `Context.as_of_ms`). A log without a record of a known type is
-    damage, for its answer is empty. Raises ValueError for a row without a
-    timestamp where one is needed.
+    damage, for its answer is empty. Raises ValueError for a row without a timestamp where one is needed.
     """
-    completeness = Completeness(context, table)
-    known = _KnownTypes(context, table)
-    filled = (batch for batch in batches if batch.num_rows)
-    for batch in _up_to(context.as_of_ms, filled, context, completeness):
+
+    def __init__(self, context: Context, table: Table) -> None:
+        self._context = context
+        self._all_groups = table.needs_all_groups
+        self._completeness = Completeness(context, table)
+        self._known = _KnownTypes(context, table)
+        self._cut_at: int | None = None
+        """The offset of the first record after the moment that is asked about."""
+        self._later: pa.RecordBatch | None = None
+        """Rows from that one on that completeness was not told of yet."""
+
+    def take(self, batch: pa.RecordBatch) -> pa.RecordBatch | None:
+        """Those of the next rows that the table looks at; None where there are none."""
+        if not batch.num_rows:
+            return None
+        if self._cut_at is not None:
+            self._later = batch
+            return None
+        batch = self._up_to_moment(batch)
+        if not batch.num_rows:
+            return None
         markers = batch.num_rows - batch.column("control").null_count
-        context.counts.records += batch.num_rows - markers
-        context.counts.markers += markers
-        known.look_for(batch)
+        self._context.counts.records += batch.num_rows - markers
+        self._context.counts.markers += markers
+        self._known.look_for(batch)
         batch = _with_times(batch)
-        yield batch if table.needs_all_groups else _of_groups(batch, context)
-    completeness.report()
-    known.report()
+        return batch if self._all_groups else _of_groups(batch, self._context)
+
+    def _up_to_moment(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        """The rows up to the first record with a later timestamp."""
+        context, completeness = self._context, self._completeness
+        if context.as_of_ms is None:
+            if "timestamp_ms" in batch.schema.names:
+                _note_times(context, batch.column("timestamp_ms").drop_null().to_numpy())
+            completeness.before(batch, None)
+            return batch
+        times = _times(batch, context)
+        _note_times(context, times)
+        later = np.flatnonzero(times > context.as_of_ms)
+        first = int(later[0]) if later.size else len(times)
+        completeness.before(batch.slice(0, first), times[:first])
+        if first < len(times):
+            self._cut_at = int(batch.column("offset")[first].as_py())
+            self._later = batch.slice(first)
+        return batch.slice(0, first)
+
+    def look_beyond(self) -> None:
+        """Look at rows after the moment, once the table has seen those before: they tell what is missing."""
+        if self._later is None:
+            return
+        times = _times(self._later, self._context)
+        if int(self._later.column("offset")[0].as_py()) != self._cut_at:
+            _note_times(self._context, times)
+        self._completeness.behind(self._later, times)
+        self._later = None
+
+    @property
+    def is_done(self) -> bool:
+        """Whether the moment is over, and it is known what is missing."""
+        return self._cut_at is not None and self._completeness.is_known
+
+    def finish(self) -> None:
+        """Report what was found, at the end of the log or when `is_done`."""
+        if self._cut_at is not None:
+            # What cannot be read after the end of the answer hides no marker that belongs to it.
+            self._context.holes[:] = [hole for hole in self._context.holes if hole < self._cut_at - 1]
+        self._completeness.report()
+        self._known.report()
 
 
 class _KnownTypes:
@@ -72,38 +126,6 @@ class _KnownTypes:
         what = f"none of {plural(self._unknown, 'record')} is of a type that {context.package} knows"
         consequence = "none is in the answer; see whether the topic is this one, and how keys were saved (encoding)"
         context.report(Finding("damage", UNKNOWN_RECORDS, what, consequence, context.topic, context.partition))
-
-
-def _up_to(
-    as_of_ms: int | None, batches: Iterator[pa.RecordBatch], context: Context, completeness: Completeness
-) -> Iterator[pa.RecordBatch]:
-    """The batches up to the first record with a later timestamp. Reading goes on until it is known what is missing."""
-    for batch in batches:
-        if as_of_ms is None:
-            if "timestamp_ms" in batch.schema.names:
-                _note_times(context, batch.column("timestamp_ms").drop_null().to_numpy())
-            completeness.before(batch, None)
-            yield batch
-            continue
-        times = _times(batch, context)
-        _note_times(context, times)
-        later = np.flatnonzero(times > as_of_ms)
-        first = int(later[0]) if later.size else len(times)
-        completeness.before(batch.slice(0, first), times[:first])
-        if first:
-            yield batch.slice(0, first)
-        if first < len(times):
-            completeness.behind(batch.slice(first), times[first:])
-            cut_at = int(batch.column("offset")[first].as_py())
-            break
-    else:
-        return
-    while not completeness.is_known and (batch := next(batches, None)) is not None:
-        times = _times(batch, context)
-        _note_times(context, times)
-        completeness.behind(batch, times)
-    # What cannot be read behind the end of the answer hides no marker that belongs to it.
-    context.holes[:] = [hole for hole in context.holes if hole < cut_at - 1]
 
 
 def _note_times(context: Context, times: INT64) -> None:

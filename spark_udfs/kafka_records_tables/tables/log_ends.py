@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from kafka_records_tables.tables.declaration import EVERY_TOPIC, Column, Table, timestamps
 
 if TYPE_CHECKING:
-    from kafka_records_engine.sources import Context
+    pass
 
 TABLE: Final = Table(
     name="log_ends",
@@ -58,13 +57,3 @@ snapshot tells the log start and the topic id that its sources knew last, saved 
 both is that of their rows.
 """,
 )
-
-
-def rows(batches: Iterator[Any], context: Context) -> Iterator[Any]:
-    """The rows; `TABLE.rules` says which."""
-    from kafka_records_tables.tables.column_types import instants, record_batch
-
-    for batch in batches:
-        columns = {name: batch.column(name) for name in TABLE.reads}
-        columns["high_watermark_timestamp"] = instants(columns["high_watermark_timestamp_ms"])
-        yield record_batch(TABLE.schema, columns, batch.num_rows)

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterator
+from collections.abc import Callable, Hashable
 from dataclasses import replace
-from typing import TYPE_CHECKING, Generic, TypeVar, cast
+from typing import TYPE_CHECKING, Generic, Protocol, TypeVar, cast
 
 from kafka_records_engine.sources import Context, Counts
 from kafka_records_engine.sources.repeated_findings import RepeatedFindings
@@ -13,61 +13,64 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 _Made = TypeVar("_Made")
+_Made_co = TypeVar("_Made_co", covariant=True)
 
 
-def made_once(
-    what: Hashable,
-    make: Callable[[Iterator[pa.RecordBatch], Context], _Made],
-    batches: Iterator[pa.RecordBatch],
-    context: Context,
-) -> _Made:
-    """What `make` makes of raw rows, and what it reports. Tables that share a reading, name the same `what` and are
+class Maker(Protocol[_Made_co]):
+    """Takes raw rows, and makes something of them at the end."""
+
+    def take(self, batch: pa.RecordBatch) -> None:
+        """Add raw rows after those before."""
+
+    def made(self) -> _Made_co:
+        """What became of them, at the end of the log."""
+
+
+class MadeOnce(Generic[_Made]):
+    """What a maker makes of raw rows, and what it reports. Tables that share a reading, name the same `what` and are
     asked about the same groups and the same moment get the same object, which nobody may change.
 
-    The first that asks makes it. The others let their rows go by: each batch goes to the tables in the same order, so
-    the first one is done when they are.
+    The maker gets the rows of the first table that asks, and the findings are repeated for each of them.
     """
-    if context.shared is None:
-        return make(batches, context)
-    name = (what, context.as_of_ms, context.untold, context.groups, context.package)
-    first = name not in context.shared
-    if first:
-        context.shared[name] = _Making(replace(context, findings=[], finding_counts={}, counts=Counts()))
-    making = cast("_Making[_Made]", context.shared[name])
-    found = RepeatedFindings(making.context, context)
-    if first:
-        making.made = make(_told(batches, context, making.context, found), making.context)
-    else:
-        for _ in batches:
-            found.catch_up()
-    found.catch_up()
-    context.counts.add(making.context.counts)
-    assert making.made is not None
-    return making.made
+
+    def __init__(self, what: Hashable, make: Callable[[Context], Maker[_Made]], context: Context) -> None:
+        self._context = context
+        shared = {} if context.shared is None else context.shared
+        name = (what, context.as_of_ms, context.untold, context.groups, context.package)
+        self._is_first = name not in shared
+        if self._is_first:
+            own = replace(context, findings=[], finding_counts={}, counts=Counts())
+            shared[name] = _Making(make(own), own)
+        self._making = cast("_Making[_Made]", shared[name])
+        self._found = RepeatedFindings(self._making.context, context)
+
+    def take(self, batch: pa.RecordBatch) -> None:
+        """Add raw rows after those before."""
+        if self._is_first:
+            self._tell()
+            self._making.maker.take(batch)
+        self._found.catch_up()
+
+    def made(self) -> _Made:
+        """What was made, at the end of the log."""
+        making = self._making
+        if making.made is None:
+            self._tell()
+            making.made = making.maker.made()
+        self._found.catch_up()
+        self._context.counts.add(making.context.counts)
+        return making.made
+
+    def _tell(self) -> None:
+        """Tell the context of the maker what that of the table knows of the log. Both have the same list of holes."""
+        context, other = self._context, self._making.context
+        other.log_start, other.cleaned_up_to = context.log_start, context.cleaned_up_to
+        other.whole_from = context.whole_from
 
 
 class _Making(Generic[_Made]):
-    def __init__(self, context: Context) -> None:
+    def __init__(self, maker: Maker[_Made], context: Context) -> None:
+        self.maker = maker
         self.context = context
         """What is found goes here, for each of the tables to repeat."""
         self.made: _Made | None = None
-
-
-def _told(
-    batches: Iterator[pa.RecordBatch], context: Context, of_making: Context, found: RepeatedFindings
-) -> Iterator[pa.RecordBatch]:
-    """The batches, beside which the context of the making knows what that of the table knows of the log."""
-    for batch in batches:
-        _tell(context, of_making)
-        yield batch
-        found.catch_up()
-    _tell(context, of_making)
-
-
-def _tell(context: Context, other: Context) -> None:
-    # Both have the same list of holes.
-    other.log_start, other.cleaned_up_to, other.whole_from = (
-        context.log_start,
-        context.cleaned_up_to,
-        context.whole_from,
-    )

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from kafka_records_tables.tables.declaration import GROUP_KINDS, Column, Table, timestamps
 from kafka_records_tables.tables.replay.records_of_groups import GROUP_RECORDS, PARTS
 
 if TYPE_CHECKING:
-    from kafka_records_engine.sources import Context
+    pass
 
 TABLE: Final = Table(
     name="members",
@@ -148,19 +147,3 @@ cannot be decoded leaves null what it would have said; the members of a classic 
 have no rows, and a finding names it.
 """,
 )
-
-
-def rows(batches: Iterator[Any], context: Context) -> Iterator[Any]:
-    """The rows; `TABLE.rules` says which."""
-    from kafka_records_tables.tables.decoded.decoded_records import numbers_of, of_types, schemas
-    from kafka_records_tables.tables.replay.group_records import NOT_USED, GroupRecords
-    from kafka_records_tables.tables.replay.group_replay import CURRENT, GROUP, MEMBER, REGEX
-    from kafka_records_tables.tables.replay.member_rows import PICKED, member_rows
-
-    known = schemas(context, "consumer_offsets")
-    records = GroupRecords(known, with_values=("ConsumerGroupRegularExpression",), columns=("timestamp_ms",))
-    for batch in of_types(batches, numbers_of(known, TABLE.records), context, NOT_USED):
-        records.add(batch)
-    null = "what it would tell is null in the rows of members; the members of a classic group have no rows"
-    replay = records.replayed(context, null, picked=PICKED, kept=(GROUP, MEMBER, CURRENT, REGEX)).replay
-    yield from member_rows(replay.groups, context.partition, TABLE.schema)

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
-from kafka_records_tables.tables.committed.commits import COMMITS, commit_columns, committed, report_undecided
+from kafka_records_tables.tables.committed.commits import COMMITS, committed
 from kafka_records_tables.tables.declaration import LOG_PLACE, Column, Table, timestamps
 
 if TYPE_CHECKING:
-    from kafka_records_engine.sources import Context
+    pass
 
 NO_EXPIRY: Final = -1
 
@@ -59,37 +58,3 @@ finding names it. A commit is `unknown` if damage or a missing file hides the ma
 it too.
 """,
 )
-
-
-def rows(batches: Iterator[Any], context: Context) -> Iterator[Any]:
-    """The rows; `TABLE.rules` says which."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
-    from kafka_records_tables.tables.column_types import instants, record_batch
-    from kafka_records_tables.tables.decoded.decoded_records import nulled, numbers_of, of_types, schemas
-    from kafka_records_tables.tables.decoded.facts import OUTCOME, facts
-    from kafka_records_tables.tables.decoded.transactions_settled import UNKNOWN
-
-    records = schemas(context, "consumer_offsets")
-    types = numbers_of(records, COMMITS)
-    chosen = of_types(batches, types, context, "left out: nobody can tell whose offset it is")
-    for found in facts(chosen, records, context):
-        found.report(context, lambda row: "its row is left out")
-        rows, outcome = found.rows, found.rows.column(OUTCOME)
-        usable = found.has_key & ~found.has_error
-        is_unknown = pc.equal(outcome, UNKNOWN).to_numpy(zero_copy_only=False)
-        report_undecided(found, types, usable & is_unknown, context, "its row says that nobody knows", what="a commit")
-        expires = nulled(found.member(types[1:], "value", "expire_timestamp"), NO_EXPIRY)
-        columns = {
-            **commit_columns(found, types, context),
-            "expire_timestamp": instants(expires),
-            "expire_timestamp_ms": expires,
-            "is_tombstone": pa.array(found.is_tombstone),
-            "transaction": outcome,
-            "producer_id": nulled(rows.column("producer_id"), -1),
-            "log_timestamp": instants(rows.column("timestamp_ms")),
-            "log_timestamp_ms": rows.column("timestamp_ms"),
-        }
-        if usable.any():
-            yield record_batch(TABLE.schema, columns, rows.num_rows).filter(pa.array(usable))

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from kafka_records_tables.tables.committed.commits import COMMITS
 from kafka_records_tables.tables.declaration import LOG_PLACE, Column, Table, timestamps
 from kafka_records_tables.tables.replay.records_of_groups import GROUP_RECORDS, PARTS
 
 if TYPE_CHECKING:
-    from kafka_records_engine.sources import Context
+    pass
 
 TABLE: Final = Table(
     name="regressions",
@@ -109,20 +108,3 @@ partitions. Records that were consumed again without a lower commit show nowhere
 no record.
 """,
 )
-
-
-def rows(batches: Iterator[Any], context: Context) -> Iterator[Any]:
-    """The rows; `TABLE.rules` says which."""
-    from kafka_records_tables.tables.replay.regression_rows import Regressions
-
-    yield from Regressions(context, TABLE.schema).all(batches)
-
-
-def named_later(batches: Iterator[Any], context: Context) -> set[int]:
-    """Where the records stand, among those of `rows`, that rows about later ones may name."""
-    from kafka_records_tables.tables.replay.regression_rows import Regressions
-
-    found = Regressions(context, TABLE.schema)
-    for _ in found.all(batches):
-        pass
-    return found.named_later()

@@ -2,24 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from kafka_records_tables.tables.declaration import Table
 from kafka_records_tables.tables.words.check_words import (
-    BROKEN,
-    CONFLICT,
     OPTIONS,
     PART_COLUMNS,
     READS,
-    STATE,
-    UNREADABLE,
 )
 
 if TYPE_CHECKING:
-    from kafka_records_engine.sources import Context
-    from kafka_records_tables.tables.checking.check_rows import CheckRow
-    from kafka_records_tables.tables.decoded.decoded_records import DecodedRecords
+    pass
 
 TABLE: Final = Table(
     name="share_checks",
@@ -39,97 +32,3 @@ TABLE: Final = Table(
     every_type=True,
     rules="An input of checks.",
 )
-
-
-def rows(batches: Iterator[Any], context: Context) -> Iterator[Any]:
-    """The rows; the rules of `checks` say which."""
-    from kafka_records_tables.tables.checking.check_rows import batches_of
-
-    yield from batches_of(_rows(batches, context), context, TABLE.schema)
-
-
-def _rows(batches: Iterator[Any], context: Context) -> Iterator[CheckRow]:
-    from kafka_records_tables.tables.checking.record_checks import STOPS, RecordChecks
-    from kafka_records_tables.tables.decoded.decoded_records import numbers_of, schemas
-
-    known = schemas(context, "share_group_state")
-    types = numbers_of(known, TABLE.records)
-    records = RecordChecks(context, known, owner="group_id", stops=STOPS, name_of=_share_partition_keys)
-    states: dict[str, CheckRow] = {}
-    for batch in batches:
-        found = records.decoded(batch)
-        if found is None:
-            continue
-        yield from records.look_at(found)
-        refused = yield from _refused(found, types)
-        _note_states(found, types, refused, states)
-    yield from records.rest()
-    yield from states.values()
-
-
-def _share_partition_keys(keys: Any) -> Any:
-    """The texts that Kafka hashes (`SharePartitionKey.asCoordinatorKey`, KIP-932)."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
-    group, topic_id, partition = (pc.struct_field(keys, name) for name in ("group_id", "topic_id", "partition"))
-    return pc.binary_join_element_wise(group, topic_id, partition.cast(pa.string()), ":")
-
-
-def _refused(found: DecodedRecords, types: tuple[int, ...]) -> Any:
-    """Yields the records that can be decoded and that no coordinator replays; returns their rows."""
-    from kafka_records_tables.tables.checking.check_rows import CheckRow
-    from kafka_records_tables.tables.checking.record_checks import STOPS
-    from kafka_records_tables.tables.shares.share_replay import refused_records
-
-    refused = refused_records(found, types)
-    for row, what in refused.items():
-        number = int(found.columns.record_type[row])
-        time = None if found.timestamps is None else found.timestamps[row]
-        yield CheckRow(
-            CONFLICT, BROKEN, f"{what}; {STOPS}", int(found.offsets[row]), time, **_place(found, number, row)
-        )
-    return set(refused)
-
-
-def _place(found: DecodedRecords, number: int, row: int) -> dict[str, Any]:
-    key: dict[str, Any] = found.columns.records[number].field(0)[row].as_py()
-    return key
-
-
-def _last_rows(found: DecodedRecords, types: tuple[int, ...]) -> dict[str, int]:
-    """The row of the last record, snapshot or update, of each share partition."""
-    import numpy as np
-    import pyarrow as pa
-
-    last: dict[str, int] = {}
-    for number in types:
-        records = found.columns.records.get(number)
-        if records is None:
-            continue
-        rows = np.flatnonzero(records.is_valid().to_numpy(zero_copy_only=False))
-        keys = _share_partition_keys(records.field(0).take(pa.array(rows))).dictionary_encode()
-        of_key = np.zeros(len(keys.dictionary), np.int64)
-        np.maximum.at(of_key, keys.indices.to_numpy(), rows)
-        for key, row in zip(keys.dictionary.to_pylist(), of_key.tolist(), strict=True):
-            last[key] = max(last.get(key, -1), row)
-    return last
-
-
-def _note_states(found: DecodedRecords, types: tuple[int, ...], refused: set[int], states: dict[str, CheckRow]) -> None:
-    """Note of each share partition in a batch what its last record leaves."""
-    from kafka_records_tables.tables.checking.check_rows import CheckRow
-
-    for key, row in _last_rows(found, types).items():
-        is_refused = row in refused or bool(found.has_error[row])
-        if found.is_tombstone[row] and not is_refused:
-            states.pop(key, None)
-            continue
-        number = int(found.columns.record_type[row])
-        time = None if found.timestamps is None else found.timestamps[row]
-        states[key] = CheckRow(
-            log_offset=int(found.offsets[row]),
-            log_timestamp_ms=time,
-            fact=UNREADABLE if is_refused else STATE,
-            **_place(found, number, row),
-        )

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from itertools import islice
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from kafka_records_tables.tables.declaration import LOG_PLACE, Column, Table, timestamps
 
 if TYPE_CHECKING:
-    from kafka_records_engine.sources import Context
-    from kafka_records_tables.tables.shares.share_tombstones import ExplainedEnd
+    pass
 
 _ROWS: Final = 8192
 
@@ -93,50 +90,3 @@ tombstones go with it. A finding says from which offset on the log is complete. 
 read between the one that `stays_in_topic` would name and what stands behind the write, there is no such evidence.
 """,
 )
-
-
-def rows(batches: Iterator[Any], context: Context) -> Iterator[Any]:
-    """The rows; `TABLE.rules` says which."""
-    from kafka_records_tables.tables.decoded.decoded_records import schemas
-    from kafka_records_tables.tables.shares.share_tombstones import ShareTombstones
-
-    tombstones = ShareTombstones(schemas(context, "share_group_state"), context)
-    for batch in batches:
-        tombstones.take(batch)
-    found = tombstones.explained()
-    while some := list(islice(found, _ROWS)):
-        yield _batch(some, context)
-
-
-def _batch(every: Sequence[ExplainedEnd], context: Context) -> Any:
-    import pyarrow as pa
-
-    from kafka_records_tables.tables.column_types import instants, record_batch
-
-    schema = TABLE.schema
-    told: dict[str, list[Any]] = {name: [] for name in schema.names}
-    for each in every:
-        group_id, topic_id, partition = each.event.key
-        state = each.before
-        row = {
-            "group_id": group_id,
-            "topic_id": topic_id,
-            "topic": context.topic_names.get(topic_id),
-            "partition": partition,
-            "cause": " or ".join(each.cause),
-            "confidence": each.confidence,
-            "possible_causes": list(each.possible),
-            "evidence": [shown._asdict() for shown in each.evidence],
-            "state_epoch": None if state is None else state.state_epoch,
-            "start_offset": None if state is None else state.start_offset,
-            "state_log_offset": None if state is None else state.log_offset,
-            "log_timestamp_ms": each.event.timestamp_ms,
-            "write_offset": each.write_offset,
-            "log_partition": context.partition,
-            "log_offset": each.event.offset,
-        }
-        for name, value in row.items():
-            told[name].append(value)
-    columns = {name: pa.array(told[name], schema.field(name).type) for name in row}
-    columns["log_timestamp"] = instants(columns["log_timestamp_ms"])
-    return record_batch(schema, columns, len(every))

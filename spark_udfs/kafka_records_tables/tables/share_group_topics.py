@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from kafka_records_tables.tables.declaration import LOG_PLACE, Column, Table
 
 if TYPE_CHECKING:
-    from kafka_records_engine.sources import Context
-    from kafka_records_tables.tables.decoded.decoded_records import DecodedRecords
+    pass
 
 _RECORDS: Final = ("ShareGroupStatePartitionMetadata",)
 
@@ -56,58 +54,3 @@ The group coordinator writes it before it asks the share coordinator for state (
 because older lists would be wrong; a finding names it.
 """,
 )
-
-
-def rows(batches: Iterator[Any], context: Context) -> Iterator[Any]:
-    """The rows; `TABLE.rules` says which."""
-    import numpy as np
-
-    from kafka_records_tables.tables.decoded.last_records import last_records
-
-    last = last_records(
-        batches,
-        context,
-        "consumer_offsets",
-        _RECORDS,
-        "group_id",
-        about="group",
-        left_out="its group has no rows: older lists would be wrong",
-    )
-    if last is None:
-        return
-    found, types, usable = last
-    for initialization, field in _LISTS.items():
-        yield from _in_list(found, types, np.flatnonzero(usable), initialization, field, context)
-
-
-def _in_list(
-    found: DecodedRecords, types: tuple[int, ...], usable: Any, initialization: str, field: str, context: Context
-) -> Iterator[Any]:
-    """The rows out of one list of the records, one per topic and partition in it."""
-    import numpy as np
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
-    from kafka_records_tables.tables.column_types import record_batch
-
-    records = pa.array(usable)
-    lists = found.member(types, "value", field).take(records)
-    topics = pc.list_flatten(lists)
-    records = records.take(pc.list_parent_indices(lists))
-    partitions = pa.nulls(len(topics), pa.int32())
-    if topics.type.get_field_index("partitions") >= 0:
-        numbers = pc.struct_field(topics, "partitions")
-        of_topic = pc.list_parent_indices(numbers)
-        partitions, topics, records = pc.list_flatten(numbers), topics.take(of_topic), records.take(of_topic)
-    if not len(topics):
-        return
-    columns = {
-        "group_id": found.member(types, "key", "group_id").take(records),
-        "topic": pc.struct_field(topics, "topic_name"),
-        "topic_id": pc.struct_field(topics, "topic_id"),
-        "partition": partitions,
-        "initialization": initialization,
-        "log_partition": context.partition,
-        "log_offset": pa.array(found.offsets[np.asarray(records)]),
-    }
-    yield record_batch(TABLE.schema, columns, len(topics))

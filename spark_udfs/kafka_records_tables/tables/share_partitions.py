@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from kafka_records_tables.tables.declaration import Column, Table, timestamps
 
 if TYPE_CHECKING:
-    from kafka_records_engine.sources import Context
-    from kafka_records_tables.tables.shares.share_batches import StateBatch
-    from kafka_records_tables.tables.shares.share_replay import SharePartition, ShareState
+    pass
 
 _RECORDS: Final = ("ShareSnapshot", "ShareUpdate")
 _OF_A_STATE: Final = (
@@ -109,78 +106,3 @@ a finding names the record.
 What the log cannot know: which records a member has now (acquired), and what it has acknowledged since the last write.
 """,
 )
-
-
-def rows(batches: Iterator[Any], context: Context) -> Iterator[Any]:
-    """The rows; `TABLE.rules` says which."""
-    import pyarrow.compute as pc
-
-    from kafka_records_tables.tables.decoded.decoded_records import DecodedRecords, numbers_of, of_types, schemas
-    from kafka_records_tables.tables.decoded.fold import events
-    from kafka_records_tables.tables.decoded.since_snapshot import SinceSnapshot
-    from kafka_records_tables.tables.shares.share_replay import PICKED, ShareReplay, reported_as_refused
-
-    records = schemas(context, "share_group_state")
-    types = numbers_of(records, _RECORDS)
-    live = SinceSnapshot(("offset", "key", "value", "file", "position", "base_offset"), types[0])
-    not_used = "not used: nobody can tell which share partition it is about"
-    for batch in of_types(batches, types, context, not_used):
-        live.add(batch.filter(pc.is_null(batch.column("control"))))
-    kept = live.rows()
-    if kept is None:
-        return
-    found = DecodedRecords(kept, records)
-    left_out = "its share partition has no row: an older state would be wrong"
-    found.report(context, lambda row: left_out if found.has_key[row] else not_used)
-    replay = ShareReplay(reported_as_refused(found, types, context, left_out))
-    for event in events(found, PICKED):
-        replay.take(event)
-    states = replay.states()
-    if states:
-        yield _as_rows(states, context)
-
-
-def _as_rows(states: Mapping[SharePartition, ShareState], context: Context) -> Any:
-    import pyarrow as pa
-
-    from kafka_records_tables.tables.column_types import instants, record_batch
-    from kafka_records_tables.tables.decoded.decoded_records import nulled
-
-    told: dict[str, Any] = {
-        name: pa.array([getattr(state, name) for state in states.values()], TABLE.schema.field(name).type)
-        for name in _OF_A_STATE
-    }
-    for name in ("leader_epoch", "start_offset", "delivery_complete_count"):
-        told[name] = nulled(told[name], _UNKNOWN)
-    for name in ("create", "write"):
-        times = pa.array([getattr(state, f"{name}_timestamp") for state in states.values()], pa.int64())
-        told |= {f"{name}_timestamp": instants(times), f"{name}_timestamp_ms": times}
-    told |= dict(zip(("group_id", "topic_id", "partition"), map(pa.array, zip(*states, strict=True)), strict=True))
-    counts = [_counts(state.batches) for state in states.values()]
-    told |= {name: pa.array([each[name] for each in counts], pa.int64()) for name in counts[0]}
-    batches = [[_batch(batch) for batch in state.batches] for state in states.values()]
-    told["batches"] = pa.array(batches, TABLE.schema.field("batches").type)
-    told["log_partition"] = context.partition
-    return record_batch(TABLE.schema, told, len(states))
-
-
-def _counts(batches: Iterable[StateBatch]) -> dict[str, int]:
-    from kafka_records.enums import DeliveryState
-
-    columns = {
-        DeliveryState.AVAILABLE: "available_count",
-        DeliveryState.ACKNOWLEDGED: "acknowledged_count",
-        DeliveryState.ARCHIVED: "archived_count",
-    }
-    counts = dict.fromkeys((*columns.values(), "other_count"), 0)
-    for batch in batches:
-        name = columns.get(DeliveryState(batch.delivery_state), "other_count")
-        # A batch may name more offsets than there are.
-        counts[name] = min(counts[name] + batch.last_offset - batch.first_offset + 1, _MOST)
-    return counts
-
-
-def _batch(batch: StateBatch) -> dict[str, Any]:
-    from kafka_records.enums import DeliveryState
-
-    return {**batch._asdict(), "delivery_state_name": DeliveryState(batch.delivery_state).label}

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from textwrap import fill
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from kafka_records_tables.tables.committed.commits import COMMITS
 from kafka_records_tables.tables.declaration import Column, Table, timestamps
@@ -12,10 +11,8 @@ from kafka_records_tables.tables.replay.records_of_groups import GROUP_RECORDS, 
 from kafka_records_tables.tables.words.timeline_words import MEANINGS
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
 
-    from kafka_records_engine.sources import Context
-    from kafka_records_tables.tables.replay.group_lives import Moment
+    pass
 
 TABLE: Final = Table(
     name="timeline",
@@ -77,51 +74,3 @@ lives with them. A finding says from which offset on no record is missing; the f
 still lack what it is compared with: who has left, what was lost, the epoch before, that there was such a group.
 """,
 )
-
-
-def rows(batches: Iterator[Any], context: Context) -> Iterator[Any]:
-    """The rows; `TABLE.rules` says which."""
-    from kafka_records_tables.tables.committed.commit_lots import CommitLot, in_lots
-    from kafka_records_tables.tables.decoded.decoded_records import numbers_of, of_types, schemas
-    from kafka_records_tables.tables.replay.commit_moments import CommitMoments
-    from kafka_records_tables.tables.replay.group_events import GroupLog
-    from kafka_records_tables.tables.replay.group_lives import MORE, GroupLives
-    from kafka_records_tables.tables.replay.group_records import NOT_USED
-    from kafka_records_tables.tables.replay.group_states import GroupStates
-
-    known = schemas(context, "consumer_offsets")
-    log = GroupLog(known, context, more=MORE, consequence="what it tells of its group has no row")
-    lives, states, commits = GroupLives(log.picked, context.topic_names), GroupStates(), CommitMoments(known)
-    for batch in in_lots(of_types(batches, numbers_of(known, TABLE.records), context, NOT_USED)):
-        events = [*log.take(batch), *log.rest()]
-        for event in events:
-            states.add(event)
-        lot = CommitLot(batch, known)
-        lot.keys.report(context, lambda row: NOT_USED)
-        for columns in commits.columns(lot, events, states):
-            yield _batch(columns, context)
-        if batch.num_rows:
-            states.forget(batch.column("offset")[-1].as_py() + 1)
-        yield from _of_moments(lives.moments(events), context)
-    yield from _of_moments(lives.rest(), context)
-
-
-def _of_moments(moments: Iterable[Moment], context: Context) -> Iterator[Any]:
-    import pyarrow as pa
-
-    found = list(moments)
-    if found:
-        columns = zip(found[0]._fields, zip(*found, strict=True), strict=True)
-        yield _batch({name: pa.array(values, TABLE.schema.field(name).type) for name, values in columns}, context)
-
-
-def _batch(columns: dict[str, Any], context: Context) -> Any:
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
-    from kafka_records_tables.tables.column_types import instants, record_batch
-
-    at = columns["at_timestamp_ms"]
-    columns |= {"at_timestamp": instants(at), "log_partition": context.partition}
-    columns["sequence"] = pc.index_in(columns["event"], value_set=pa.array([*MEANINGS]))
-    return record_batch(TABLE.schema, columns, len(at))

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import pyarrow as pa
 
 from kafka_records_tables.tables.column_types import instants, record_batch
+from kafka_records_tables.tables.reader import TableReader
 
 if TYPE_CHECKING:
     from kafka_records_engine.sources import Context
@@ -32,16 +33,36 @@ class CheckRow(NamedTuple):
     fact: str | None = None
 
 
-def batches_of(rows: Iterable[CheckRow], context: Context, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
-    """The rows of one log partition."""
-    waiting: list[CheckRow] = []
-    for row in rows:
-        waiting.append(row)
-        if len(waiting) == _ROWS:
-            yield _batch(waiting, context, schema)
-            waiting = []
-    if waiting:
-        yield _batch(waiting, context, schema)
+class CheckReader(TableReader):
+    """A reader whose rows are CheckRows."""
+
+    def __init__(self, context: Context, schema: pa.Schema) -> None:
+        self._of_log = context
+        self._schema = schema
+        self._waiting: list[CheckRow] = []
+
+    def checked(self, batch: pa.RecordBatch) -> Iterator[CheckRow]:
+        """The rows that are known after some more raw rows."""
+        raise NotImplementedError
+
+    def left(self) -> Iterator[CheckRow]:
+        """The rows that are left at the end of the log."""
+        raise NotImplementedError
+
+    def take(self, batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
+        yield from self._batches(self.checked(batch))
+
+    def finish(self) -> Iterator[pa.RecordBatch]:
+        yield from self._batches(self.left())
+        if self._waiting:
+            yield _batch(self._waiting, self._of_log, self._schema)
+
+    def _batches(self, rows: Iterable[CheckRow]) -> Iterator[pa.RecordBatch]:
+        for row in rows:
+            self._waiting.append(row)
+            if len(self._waiting) == _ROWS:
+                yield _batch(self._waiting, self._of_log, self._schema)
+                self._waiting = []
 
 
 def _batch(rows: list[CheckRow], context: Context, schema: pa.Schema) -> pa.RecordBatch:

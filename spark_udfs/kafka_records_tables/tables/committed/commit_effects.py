@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
@@ -19,7 +18,7 @@ READS: Final = ("offset", "timestamp_ms", "key", "value", "producer_id", "transa
 """The columns of raw rows that are needed."""
 
 CLOCK: Final = "clock_ms"
-"""The column that `with_clock` adds."""
+"""The column that `Clock` adds."""
 
 NO_TIME: Final = np.iinfo(np.int64).min
 """In CLOCK, where no record so far has a timestamp."""
@@ -43,35 +42,43 @@ class Effect(NamedTuple):
         return self.outcome == COMMITTED
 
 
-def with_clock(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """The same rows with CLOCK: the latest timestamp up to a record. As of a moment a record is there exactly if that
-    is not later, since such an answer ends before the first record with a later timestamp."""
-    latest = NO_TIME
-    for batch in batches:
+class Clock:
+    """Adds CLOCK to rows: the latest timestamp up to a record. As of a moment a record is there exactly if that is not
+    later, since such an answer ends before the first record with a later timestamp."""
+
+    def __init__(self) -> None:
+        self._latest = NO_TIME
+
+    def added(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        """The same rows with CLOCK; they come after those before."""
         times = batch.column("timestamp_ms").fill_null(NO_TIME).to_numpy()
-        clock = np.maximum.accumulate(np.concatenate([[latest], times]))[1:]
+        clock = np.maximum.accumulate(np.concatenate([[self._latest], times]))[1:]
         if len(clock):
-            latest = int(clock[-1])
-        yield batch.append_column(CLOCK, pa.array(clock, pa.int64()))
+            self._latest = int(clock[-1])
+        return batch.append_column(CLOCK, pa.array(clock, pa.int64()))
 
 
-def effects(batches: Iterator[pa.RecordBatch], context: Context) -> Iterator[tuple[list[Effect], bool]]:
-    """For each of `batches`, which have READS and CLOCK, what has taken effect by its end, and whether rows wait for
-    their markers. Rows of aborted and open transactions take none; a tombstone takes effect at once
-    (`OffsetMetadataManager.replay`). Rows of one effect are in the order of the log, effects of one batch are in none.
+class Effects:
+    """Tells what takes effect. Rows of aborted and open transactions take none; a tombstone takes effect at once
+    (`OffsetMetadataManager.replay`). Raises what `transactions_settled.Settling` raises."""
 
-    Raises what `transactions_settled.settled` raises.
-    """
-    settling = Settling(context, tombstones_at_once=True, last_of_key=False)
-    for batch in batches:
+    def __init__(self, context: Context) -> None:
+        self._settling = Settling(context, tombstones_at_once=True, last_of_key=False)
+
+    def take(self, batch: pa.RecordBatch) -> tuple[list[Effect], bool]:
+        """What has taken effect by the end of a batch, which has READS and CLOCK, and whether rows wait for their
+        markers. Rows of one effect are in the order of the log, effects of one batch are in none."""
         found = []
-        for outcome, rows in settling.take(batch):
+        for outcome, rows in self._settling.take(batch):
             if outcome == COMMITTED:
                 found.append(_by_markers(rows, batch))
             elif outcome != ABORTED:
                 found.append(_at_once(outcome, rows))
-        yield found, settling.waits
-    yield [_at_once(outcome, rows) for outcome, rows in settling.rest() if outcome not in (ABORTED, OPEN)], False
+        return found, self._settling.waits
+
+    def rest(self) -> list[Effect]:
+        """What takes effect at the end of the log, where the source tells outcomes and has no markers."""
+        return [_at_once(outcome, rows) for outcome, rows in self._settling.rest() if outcome not in (ABORTED, OPEN)]
 
 
 def _at_once(outcome: str, rows: pa.RecordBatch) -> Effect:

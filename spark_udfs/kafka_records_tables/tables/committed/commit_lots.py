@@ -20,24 +20,32 @@ if TYPE_CHECKING:
     from kafka_records_runtime.schema import RecordSchema
 
 
-def in_lots(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """The same rows, so many at a time that a few keys stand for many of them. The records of a batch stay together, as
-    far as the source tells batches."""
-    waiting: list[pa.RecordBatch] = []
-    count = size = 0
-    for batch in batches:
-        waiting.append(batch)
-        count += batch.num_rows
-        size += batch.nbytes
-        if count >= LOT_ROWS or size >= LOT_BYTES:
-            rows = joined(waiting)
+class Lots:
+    """Joins batches, so that a few keys stand for many of their rows. The records of a batch of the log stay together,
+    as far as the source tells batches."""
+
+    def __init__(self) -> None:
+        self._waiting: list[pa.RecordBatch] = []
+        self._count = self._size = 0
+
+    def take(self, batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
+        """Add rows after those before; the rows that are enough by now."""
+        self._waiting.append(batch)
+        self._count += batch.num_rows
+        self._size += batch.nbytes
+        if self._count >= LOT_ROWS or self._size >= LOT_BYTES:
+            rows = joined(self._waiting)
             whole = _whole_batches(rows)
+            self._waiting = [rows.slice(whole)]
+            self._count, self._size = rows.num_rows - whole, 0
             if whole:
                 yield rows.slice(0, whole)
-            waiting = [rows.slice(whole)]
-            count, size = rows.num_rows - whole, 0
-    if waiting:
-        yield joined(waiting)
+
+    def rest(self) -> Iterator[pa.RecordBatch]:
+        """The rows that are left."""
+        if self._waiting:
+            yield joined(self._waiting)
+            self._waiting = []
 
 
 def _whole_batches(rows: pa.RecordBatch) -> int:

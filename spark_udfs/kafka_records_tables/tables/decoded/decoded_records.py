@@ -39,28 +39,34 @@ def numbers_of(schemas: Mapping[int, RecordSchema], names: Iterable[str]) -> tup
     return tuple(by_name[name] for name in names)
 
 
+def filter_record_types(
+    batch: pa.RecordBatch, types: Collection[int], context: Context, without_type: str
+) -> pa.RecordBatch:
+    """The control rows, and the records of some types.
+
+    Records whose keys hold no type are reported, with the consequence `without_type`.
+    """
+    numbers, has_type = prefix_column(batch.column("key"))
+    kept = has_type & np.isin(numbers, np.array(sorted(types), np.int16))
+    is_record = None
+    if batch.column("control").null_count < batch.num_rows:
+        is_record = batch.column("control").is_null().to_numpy(zero_copy_only=False)
+        kept = kept & is_record | ~is_record
+    if kept.all():
+        return batch
+    nameless = ~has_type if is_record is None else ~has_type & is_record
+    _tell_without_type(batch, nameless, context, without_type)
+    return batch.filter(pa.array(kept))
+
+
 def of_types(
     batches: Iterator[pa.RecordBatch], types: Collection[int], context: Context, without_type: str
 ) -> Iterator[pa.RecordBatch]:
-    """The control rows, and the records of some types.
-
-    Records whose keys hold no type are found, with the consequence `without_type`.
-    """
-    wanted = np.array(sorted(types), np.int16)
+    """The same of batches one after another, without those that are empty then."""
     for batch in batches:
-        numbers, has_type = prefix_column(batch.column("key"))
-        kept = has_type & np.isin(numbers, wanted)
-        is_record = None
-        if batch.column("control").null_count < batch.num_rows:
-            is_record = batch.column("control").is_null().to_numpy(zero_copy_only=False)
-            kept = kept & is_record | ~is_record
-        if kept.all():
-            yield batch
-            continue
-        nameless = ~has_type if is_record is None else ~has_type & is_record
-        _tell_without_type(batch, nameless, context, without_type)
-        if kept.any():
-            yield batch.filter(pa.array(kept))
+        rows = filter_record_types(batch, types, context, without_type)
+        if rows.num_rows:
+            yield rows
 
 
 def _tell_without_type(batch: pa.RecordBatch, which: FLAGS, context: Context, consequence: str) -> None:

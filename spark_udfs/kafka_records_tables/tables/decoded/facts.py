@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from kafka_records_tables.tables.decoded.decoded_records import DecodedRecords
 from kafka_records_tables.tables.decoded.latest import joined
-from kafka_records_tables.tables.decoded.transactions_settled import settled
+from kafka_records_tables.tables.decoded.transactions_settled import Settled, Settling
 
 if TYPE_CHECKING:
     from kafka_records_engine.sources import Context
@@ -22,21 +22,34 @@ _ROWS: Final = 16_384
 """Rows that are decoded together."""
 
 
-def facts(
-    batches: Iterator[pa.RecordBatch], schemas: Mapping[int, RecordSchema], context: Context
-) -> Iterator[DecodedRecords]:
-    """The records, decoded, each with its OUTCOME, some thousand at a time.
+class Facts:
+    """Gives every record decoded, with its OUTCOME, some thousand at a time. A record of a transaction comes after the
+    marker that ends it, or at the end. Raises what `transactions_settled.Settling` raises."""
 
-    A record of a transaction comes behind the marker that ends it, or at the end. Raises what
-    `transactions_settled.settled` raises.
-    """
-    waiting: list[pa.RecordBatch] = []
-    count = 0
-    for outcome, rows in settled(batches, context, tombstones_at_once=False, last_of_key=False):
-        waiting.append(rows.append_column(OUTCOME, pa.repeat(pa.scalar(outcome), rows.num_rows)))
-        count += rows.num_rows
-        if count >= _ROWS:
-            yield DecodedRecords(joined(waiting), schemas)
-            waiting, count = [], 0
-    if count:
-        yield DecodedRecords(joined(waiting), schemas)
+    def __init__(self, schemas: Mapping[int, RecordSchema], context: Context) -> None:
+        self._schemas = schemas
+        self._settling = Settling(context, tombstones_at_once=False, last_of_key=False)
+        self._waiting: list[pa.RecordBatch] = []
+        self._count = 0
+
+    def take(self, batch: pa.RecordBatch) -> Iterator[DecodedRecords]:
+        """Add raw rows after those before."""
+        return self._decoded(self._settling.take(batch))
+
+    def rest(self) -> Iterator[DecodedRecords]:
+        """What is left at the end of the log."""
+        yield from self._decoded(self._settling.rest())
+        if self._count:
+            yield self._decode()
+
+    def _decoded(self, found: Iterator[Settled]) -> Iterator[DecodedRecords]:
+        for outcome, rows in found:
+            self._waiting.append(rows.append_column(OUTCOME, pa.repeat(pa.scalar(outcome), rows.num_rows)))
+            self._count += rows.num_rows
+            if self._count >= _ROWS:
+                yield self._decode()
+
+    def _decode(self) -> DecodedRecords:
+        rows = joined(self._waiting)
+        self._waiting, self._count = [], 0
+        return DecodedRecords(rows, self._schemas)

@@ -88,43 +88,11 @@ class Settled(NamedTuple):
     rows: pa.RecordBatch
 
 
-def settled(
-    batches: Iterator[pa.RecordBatch], context: Context, *, tombstones_at_once: bool, last_of_key: bool
-) -> Iterator[Settled]:
-    """Every record but control records, as soon as its outcome is known.
-
-    A record outside of transactions comes at once, any other one behind the marker of its transaction. Rows of one
-    outcome are in the order of the log; rows of different outcomes are in no order.
-
-    Parameters
-    ----------
-    batches
-        Raw rows of one log partition in order, with COLUMNS and whatever else is wanted of a row.
-    context
-        Its `holes` say behind which offsets a marker may be hidden, `untold` what counts as committed.
-    tombstones_at_once
-        Do not ask for a tombstone's transaction, as a coordinator does not.
-    last_of_key
-        Of what one producer writes to one key and what ends the same way, only the last row is wanted, be they of
-        several transactions. Memory follows the number of keys then, and otherwise the number of records in open
-        transactions.
-
-    Raises
-    ------
-    UntoldTransactions
-        For a record whose source does not tell, unless the context says what it counts as.
-    """
-    settling = Settling(context, tombstones_at_once, last_of_key)
-    for batch in batches:
-        yield from settling.take(batch)
-    yield from settling.rest()
-
-
 def outside_transactions(batch: pa.RecordBatch, context: Context, tombstones_at_once: bool) -> FLAGS:
     """The records that take effect where they stand: their source says so, or that no producer wrote them.
 
     Only records of transactions carry a producer id in the topics of coordinators. That goes for a source that says
-    `unknown`, or nothing, of the transaction itself. Raises UntoldTransactions as `settled` does.
+    `unknown`, or nothing, of the transaction itself. Raises UntoldTransactions as `Settling` does.
     """
     is_record = batch.column("control").is_null().to_numpy(zero_copy_only=False)
     words, producers = batch.column("transaction"), batch.column("producer_id")
@@ -150,7 +118,27 @@ def outside_transactions(batch: pa.RecordBatch, context: Context, tombstones_at_
 
 
 class Settling:
-    """What `settled` does, for who hands over one batch after another; the arguments are those of `settled`."""
+    """Gives every record but control records, as soon as its outcome is known.
+
+    A record outside of transactions comes at once, any other one after the marker of its transaction. Rows of one
+    outcome are in the order of the log; rows of different outcomes are in no order.
+
+    Parameters
+    ----------
+    context
+        Its `holes` say after which offsets a marker may be hidden, `untold` what counts as committed.
+    tombstones_at_once
+        Do not ask for a tombstone's transaction, as a coordinator does not.
+    last_of_key
+        Of what one producer writes to one key and what ends the same way, only the last row is wanted, be they of
+        several transactions. Memory follows the number of keys then, and otherwise the number of records in open
+        transactions.
+
+    Raises
+    ------
+    UntoldTransactions
+        For a record whose source does not tell, unless the context says what it counts as.
+    """
 
     def __init__(self, context: Context, tombstones_at_once: bool, last_of_key: bool) -> None:
         self._context = context
@@ -172,7 +160,7 @@ class Settling:
         return min((int(waiting.rows.column("offset")[0].as_py()) for waiting in self._pending), default=None)
 
     def take(self, batch: pa.RecordBatch) -> Iterator[Settled]:
-        """What is decided when these rows have come."""
+        """Add raw rows after those before, with COLUMNS and whatever else is wanted of a row; what they decide."""
         words = batch.column("transaction")
         is_plain = pc.equal(words, NONE)
         has_markers = batch.column("control").null_count < batch.num_rows

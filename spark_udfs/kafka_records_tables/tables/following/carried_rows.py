@@ -7,7 +7,6 @@ them: the table over what was carried and what came is the table over the whole 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from importlib import import_module
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
@@ -73,7 +72,7 @@ def _named(rows: pa.RecordBatch, table: Table, context: Context) -> INT64:
     """Where the records stand that rows about later ones may name."""
     named: set[int] = set()
     if table.names_earlier and rows.num_rows:
-        named = import_module(table.module).named_later(iter([rows]), context)
+        named = table.code.named_later(iter([rows]), context)
     return np.array(sorted(named), np.int64)
 
 

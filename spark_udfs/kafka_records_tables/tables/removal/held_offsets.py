@@ -13,10 +13,16 @@ from kafka_records_engine.columns.framing_in_columns import prefix_column
 from kafka_records_engine.numpy_types import FLAGS
 from kafka_records_tables.tables.committed.commits import COMMITS, commit_columns
 from kafka_records_tables.tables.committed.last_commits import CommitKey, Deciding, LastCommits, last_offsets
-from kafka_records_tables.tables.decoded.decoded_records import DecodedRecords, nulled, numbers_of, of_types, schemas
+from kafka_records_tables.tables.decoded.decoded_records import (
+    DecodedRecords,
+    filter_record_types,
+    nulled,
+    numbers_of,
+    schemas,
+)
 from kafka_records_tables.tables.decoded.latest import Latest
-from kafka_records_tables.tables.decoded.transactions_settled import OPEN, UNKNOWN, settled
-from kafka_records_tables.tables.made_once import made_once
+from kafka_records_tables.tables.decoded.transactions_settled import OPEN, UNKNOWN, Settled, Settling
+from kafka_records_tables.tables.made_once import MadeOnce
 from kafka_records_tables.tables.replay.group_records import NOT_USED, GroupRecords, Replayed
 from kafka_records_tables.tables.replay.subscriptions import REGEX_RECORD, HeldGroup, held_groups
 
@@ -85,23 +91,34 @@ class Held(NamedTuple):
     timestamps."""
 
 
-def held(
-    batches: Iterator[pa.RecordBatch], context: Context, names: Iterable[str], *, with_commits: bool = False
-) -> Held:
-    """What a coordinator holds after some raw rows, with READS; `names` are those of the records of groups and commits.
+class HeldCollector:
+    """Gathers what a coordinator holds after some raw rows, with READS; `names` are those of the records of groups and
+    commits.
 
     `with_commits`, offsets have `told`. Tables that share a reading have it made once.
     Reports what cannot be used. An offset that a commit in an open transaction writes over stays until the marker. A
     tombstone takes the pending offsets of its partition along (`OffsetMetadataManager.replay`).
     """
-    names = tuple(names)
-    found = made_once((held, names), lambda batches, context: _held(batches, context, names), batches, context)
-    if found.commits is None or found.held.offsets is None or not with_commits:
-        return found.held
-    last = found.commits
-    told, there = commit_columns(last.found, last.types, context), pa.array(last.is_there)
-    told = {name: each.filter(there) if isinstance(each, pa.Array) else each for name, each in told.items()}
-    return found.held._replace(offsets=found.held.offsets._replace(told=told))
+
+    def __init__(self, context: Context, names: Iterable[str], *, with_commits: bool = False) -> None:
+        names = tuple(names)
+        self._context = context
+        self._with_commits = with_commits
+        self._once = MadeOnce((HeldCollector, names), lambda own: _Maker(own, names), context)
+
+    def take(self, batch: pa.RecordBatch) -> None:
+        """Add raw rows after those before."""
+        self._once.take(batch)
+
+    def held(self) -> Held:
+        """What it holds at the end of the log."""
+        found = self._once.made()
+        if found.commits is None or found.held.offsets is None or not self._with_commits:
+            return found.held
+        last = found.commits
+        told, there = commit_columns(last.found, last.types, self._context), pa.array(last.is_there)
+        told = {name: each.filter(there) if isinstance(each, pa.Array) else each for name, each in told.items()}
+        return found.held._replace(offsets=found.held.offsets._replace(told=told))
 
 
 class _Found(NamedTuple):
@@ -109,29 +126,42 @@ class _Found(NamedTuple):
     commits: Deciding | None
 
 
-def _held(batches: Iterator[pa.RecordBatch], context: Context, names: Iterable[str]) -> _Found:
-    known = schemas(context, "consumer_offsets")
-    types = numbers_of(known, COMMITS)
-    groups = GroupRecords(known, with_values=(REGEX_RECORD,), columns=("timestamp_ms",))
-    commits = LastCommits(known)
-    pending, tombstones = Latest(("offset", "key")), Latest(("offset", "key"))
-    chosen = of_types(batches, numbers_of(known, names), context, NOT_USED)
-    for outcome, batch in settled(chosen, context, tombstones_at_once=True, last_of_key=True):
-        groups.add(batch)
-        numbers, _ = prefix_column(batch.column("key"))
-        rows = batch.filter(pa.array(np.isin(numbers, types)))
-        commits.add(outcome, rows)
-        tombstones.add(rows.filter(pc.is_null(rows.column("value"))))
-        if outcome in (OPEN, UNKNOWN):
-            pending.add(rows)
-    last = commits.deciding(context)
-    replayed = groups.replayed(context, reports_commits=False)
-    still_open = _still_open(pending, tombstones, known)
-    offsets = None
-    if last is not None and last.is_there.any():
-        offsets = _offsets(last, still_open)
-    found = held_groups(replayed)
-    return _Found(Held(found, offsets, still_open, _seen(replayed, found, types)), last)
+class _Maker:
+    def __init__(self, context: Context, names: Iterable[str]) -> None:
+        self._context = context
+        self._known = known = schemas(context, "consumer_offsets")
+        self._types = numbers_of(known, COMMITS)
+        self._all_types = numbers_of(known, names)
+        self._groups = GroupRecords(known, with_values=(REGEX_RECORD,), columns=("timestamp_ms",))
+        self._commits = LastCommits(known)
+        self._pending, self._tombstones = Latest(("offset", "key")), Latest(("offset", "key"))
+        self._settling = Settling(context, tombstones_at_once=True, last_of_key=True)
+
+    def take(self, batch: pa.RecordBatch) -> None:
+        rows = filter_record_types(batch, self._all_types, self._context, NOT_USED)
+        if rows.num_rows:
+            self._add(self._settling.take(rows))
+
+    def _add(self, settled: Iterator[Settled]) -> None:
+        for outcome, batch in settled:
+            self._groups.add(batch)
+            numbers, _ = prefix_column(batch.column("key"))
+            rows = batch.filter(pa.array(np.isin(numbers, self._types)))
+            self._commits.add(outcome, rows)
+            self._tombstones.add(rows.filter(pc.is_null(rows.column("value"))))
+            if outcome in (OPEN, UNKNOWN):
+                self._pending.add(rows)
+
+    def made(self) -> _Found:
+        self._add(self._settling.rest())
+        last = self._commits.deciding(self._context)
+        replayed = self._groups.replayed(self._context, reports_commits=False)
+        still_open = _still_open(self._pending, self._tombstones, self._known)
+        offsets = None
+        if last is not None and last.is_there.any():
+            offsets = _offsets(last, still_open)
+        found = held_groups(replayed)
+        return _Found(Held(found, offsets, still_open, _seen(replayed, found, self._types)), last)
 
 
 def _offsets(last: Deciding, pending: frozenset[CommitKey]) -> HeldOffsets:

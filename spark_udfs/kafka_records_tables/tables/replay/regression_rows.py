@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -15,6 +15,7 @@ from kafka_records_tables.tables.committed.commit_steps import CommitSteps
 from kafka_records_tables.tables.committed.falls import follow
 from kafka_records_tables.tables.decoded.decoded_records import schemas
 from kafka_records_tables.tables.decoded.lots import LOT_ROWS
+from kafka_records_tables.tables.reader import TableReader
 from kafka_records_tables.tables.replay.group_events import GroupLog
 from kafka_records_tables.tables.replay.group_states import GroupStates, StatesAt
 from kafka_records_tables.tables.words.causes import HIGH, LOW
@@ -51,7 +52,7 @@ def kinds(falls: pa.RecordBatch, is_empty: FLAGS) -> pa.Array:
     return pc.case_when(applies, *map(pa.scalar, cases), pa.scalar(REWIND_BY_MEMBER))
 
 
-class Regressions:
+class Regressions(TableReader):
     """Follows the commits and the groups of one log partition. Memory follows the partitions that groups have committed
     for, the groups, and their changes since the first commit whose transaction is open."""
 
@@ -64,12 +65,6 @@ class Regressions:
         self._states = GroupStates()
         self._held: pa.RecordBatch | None = None
         self._end = 0
-
-    def all(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """All rows of the table, out of all raw rows."""
-        for batch in batches:
-            yield from self.take(batch)
-        yield from self.rest()
 
     @property
     def remembered(self) -> int:
@@ -88,7 +83,7 @@ class Regressions:
         ):
             yield from self._compared()
 
-    def rest(self) -> Iterator[pa.RecordBatch]:
+    def finish(self) -> Iterator[pa.RecordBatch]:
         """The rows that were not yet made, at the end of the log."""
         self._steps.end()
         yield from self._compared()

@@ -1,0 +1,30 @@
+"""Reads `log_ends`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from kafka_records_tables.tables.reader import TableReader
+
+if TYPE_CHECKING:
+    from kafka_records_engine.sources import Context
+from kafka_records_tables.tables.column_types import instants, record_batch
+from kafka_records_tables.tables.log_ends import TABLE
+
+
+def reader(context: Context) -> TableReader:
+    """A reader of one log partition."""
+    return _Reader(context)
+
+
+class _Reader(TableReader):
+    def __init__(self, context: Context) -> None:
+        pass
+
+    def take(self, batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
+        columns = {name: batch.column(name) for name in TABLE.reads}
+        columns["high_watermark_timestamp"] = instants(columns["high_watermark_timestamp_ms"])
+        yield record_batch(TABLE.schema, columns, batch.num_rows)

@@ -1,0 +1,67 @@
+"""Reads `offset_commits`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from kafka_records_tables.tables.committed.commits import COMMITS, commit_columns, report_undecided
+from kafka_records_tables.tables.decoded.decoded_records import DecodedRecords, filter_record_types
+from kafka_records_tables.tables.reader import TableReader
+
+if TYPE_CHECKING:
+    from kafka_records_engine.sources import Context
+
+from kafka_records_tables.tables.column_types import instants, record_batch
+from kafka_records_tables.tables.decoded.decoded_records import nulled, numbers_of, schemas
+from kafka_records_tables.tables.decoded.facts import OUTCOME, Facts
+from kafka_records_tables.tables.decoded.transactions_settled import UNKNOWN
+from kafka_records_tables.tables.offset_commits import NO_EXPIRY, TABLE
+
+
+def reader(context: Context) -> TableReader:
+    """A reader of one log partition."""
+    return _Reader(context)
+
+
+class _Reader(TableReader):
+    def __init__(self, context: Context) -> None:
+        self._context = context
+        self._records = schemas(context, "consumer_offsets")
+        self._types = numbers_of(self._records, COMMITS)
+        self._facts = Facts(self._records, context)
+
+    def take(self, batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
+        rows = filter_record_types(batch, self._types, self._context, "left out: nobody can tell whose offset it is")
+        if rows.num_rows:
+            yield from self._rows(self._facts.take(rows))
+
+    def finish(self) -> Iterator[pa.RecordBatch]:
+        return self._rows(self._facts.rest())
+
+    def _rows(self, facts: Iterator[DecodedRecords]) -> Iterator[pa.RecordBatch]:
+        context, types = self._context, self._types
+        for found in facts:
+            found.report(context, lambda row: "its row is left out")
+            rows, outcome = found.rows, found.rows.column(OUTCOME)
+            usable = found.has_key & ~found.has_error
+            is_unknown = pc.equal(outcome, UNKNOWN).to_numpy(zero_copy_only=False)
+            report_undecided(
+                found, types, usable & is_unknown, context, "its row says that nobody knows", what="a commit"
+            )
+            expires = nulled(found.member(types[1:], "value", "expire_timestamp"), NO_EXPIRY)
+            columns = {
+                **commit_columns(found, types, context),
+                "expire_timestamp": instants(expires),
+                "expire_timestamp_ms": expires,
+                "is_tombstone": pa.array(found.is_tombstone),
+                "transaction": outcome,
+                "producer_id": nulled(rows.column("producer_id"), -1),
+                "log_timestamp": instants(rows.column("timestamp_ms")),
+                "log_timestamp_ms": rows.column("timestamp_ms"),
+            }
+            if usable.any():
+                yield record_batch(TABLE.schema, columns, rows.num_rows).filter(pa.array(usable))

@@ -1,0 +1,106 @@
+"""Reads `pending_offsets`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from kafka_records_tables.tables.committed.commits import COMMITS, commit_columns, report_undecided
+from kafka_records_tables.tables.decoded.decoded_records import filter_record_types
+from kafka_records_tables.tables.decoded.transactions_settled import Settled, Settling
+from kafka_records_tables.tables.reader import TableReader
+
+if TYPE_CHECKING:
+    from kafka_records_engine.sources import Context
+    from kafka_records_tables.tables.committed.last_commits import CommitKey
+    from kafka_records_tables.tables.decoded.decoded_records import DecodedRecords
+
+from kafka_records_tables.tables.column_types import instants, record_batch
+from kafka_records_tables.tables.committed.last_commits import NOT_USED, commit_keys, last_offsets
+from kafka_records_tables.tables.decoded.decoded_records import DecodedRecords, numbers_of, schemas
+from kafka_records_tables.tables.decoded.latest import Latest, joined
+from kafka_records_tables.tables.decoded.transactions_settled import NONE, OPEN, UNKNOWN
+from kafka_records_tables.tables.pending_offsets import TABLE
+
+
+def reader(context: Context) -> TableReader:
+    """A reader of one log partition."""
+    return _Reader(context)
+
+
+class _Reader(TableReader):
+    def __init__(self, context: Context) -> None:
+        self._context = context
+        self._schemas = schemas(context, "consumer_offsets")
+        self._types = numbers_of(self._schemas, COMMITS)
+        self._tombstones = Latest(("offset", "key"))
+        self._waiting: dict[str, list[Any]] = {OPEN: [], UNKNOWN: []}
+        self._settling = Settling(context, tombstones_at_once=True, last_of_key=False)
+
+    def take(self, batch: pa.RecordBatch) -> Iterable[pa.RecordBatch]:
+        rows = filter_record_types(batch, self._types, self._context, NOT_USED)
+        if rows.num_rows:
+            self._add(self._settling.take(rows))
+        return ()
+
+    def finish(self) -> Iterator[pa.RecordBatch]:
+        self._add(self._settling.rest())
+        deleted = last_offsets(self._tombstones, self._schemas) if any(self._waiting.values()) else {}
+        for outcome, parts in self._waiting.items():
+            if parts:
+                found = DecodedRecords(joined(parts), self._schemas)
+                yield from _waiting(found, outcome == UNKNOWN, deleted, self._context)
+
+    def _add(self, settled: Iterable[Settled]) -> None:
+        for outcome, rows in settled:
+            if outcome in self._waiting:
+                self._waiting[outcome].append(rows)
+            elif outcome == NONE:
+                self._tombstones.add(rows.filter(pc.is_null(rows.column("value"))))
+
+
+def _waiting(
+    found: DecodedRecords, is_unknown: bool, deleted: Mapping[CommitKey, int], context: Context
+) -> Iterator[Any]:
+    """The rows out of commits that wait for a marker; where `is_unknown` it may be there, and there are none."""
+    types = numbers_of(schemas(context, "consumer_offsets"), COMMITS)
+    keys, producers = commit_keys(found, types), found.rows.column("producer_id").to_pylist()
+    firsts: dict[tuple[CommitKey, int], int] = {}
+    lasts: dict[tuple[CommitKey, int], int] = {}
+    for row in np.argsort(found.offsets, kind="stable").tolist():
+        if found.has_key[row] and found.offsets[row] > deleted.get(keys[row], -1):
+            firsts.setdefault((keys[row], producers[row]), row)
+            lasts[keys[row], producers[row]] = row
+    decides = ~found.has_key
+    decides[list(lasts.values())] = True
+
+    def consequence(row: int) -> str:
+        return "its row is left out: nobody can tell which offset is pending" if found.has_key[row] else NOT_USED
+
+    found.report(context, consequence, decides)
+    if is_unknown:
+        chosen = np.zeros(len(keys), np.bool_)
+        chosen[list(lasts.values())] = True
+        report_undecided(found, types, chosen, context, "its row is left out: it may be pending, committed or aborted")
+        return
+    usable = [pair for pair, row in lasts.items() if not found.has_error[row]]
+    if not usable:
+        return
+    first = pa.array([firsts[pair] for pair in usable])
+    since = found.rows.column("timestamp_ms").take(first)
+    chosen = pa.array([lasts[pair] for pair in usable])
+    told = {
+        name: column.take(chosen) if isinstance(column, pa.Array) else column
+        for name, column in commit_columns(found, types, context).items()
+    }
+    told |= {
+        "producer_id": found.rows.column("producer_id").take(chosen),
+        "since_timestamp": instants(since),
+        "since_timestamp_ms": since,
+        "since_log_offset": found.rows.column("offset").take(first),
+    }
+    yield record_batch(TABLE.schema, told, len(usable))

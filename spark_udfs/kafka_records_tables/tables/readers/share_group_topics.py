@@ -1,0 +1,77 @@
+"""Reads `share_group_topics`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from kafka_records_tables.tables.reader import TableReader
+
+if TYPE_CHECKING:
+    from kafka_records_engine.sources import Context
+    from kafka_records_tables.tables.decoded.decoded_records import DecodedRecords
+
+from kafka_records_tables.tables.column_types import record_batch
+from kafka_records_tables.tables.decoded.last_records import LastOfKey
+from kafka_records_tables.tables.share_group_topics import _LISTS, _RECORDS, TABLE
+
+
+def reader(context: Context) -> TableReader:
+    """A reader of one log partition."""
+    return _Reader(context)
+
+
+class _Reader(TableReader):
+    def __init__(self, context: Context) -> None:
+        self._context = context
+        self._last = LastOfKey(
+            context,
+            "consumer_offsets",
+            _RECORDS,
+            "group_id",
+            about="group",
+            left_out="its group has no rows: older lists would be wrong",
+        )
+
+    def take(self, batch: pa.RecordBatch) -> Iterable[pa.RecordBatch]:
+        self._last.take(batch)
+        return ()
+
+    def finish(self) -> Iterator[pa.RecordBatch]:
+        last = self._last.found()
+        if last is None:
+            return
+        found, types, usable = last
+        for initialization, field in _LISTS.items():
+            yield from _in_list(found, types, np.flatnonzero(usable), initialization, field, self._context)
+
+
+def _in_list(
+    found: DecodedRecords, types: tuple[int, ...], usable: Any, initialization: str, field: str, context: Context
+) -> Iterator[Any]:
+    """The rows out of one list of the records, one per topic and partition in it."""
+    records = pa.array(usable)
+    lists = found.member(types, "value", field).take(records)
+    topics = pc.list_flatten(lists)
+    records = records.take(pc.list_parent_indices(lists))
+    partitions = pa.nulls(len(topics), pa.int32())
+    if topics.type.get_field_index("partitions") >= 0:
+        numbers = pc.struct_field(topics, "partitions")
+        of_topic = pc.list_parent_indices(numbers)
+        partitions, topics, records = pc.list_flatten(numbers), topics.take(of_topic), records.take(of_topic)
+    if not len(topics):
+        return
+    columns = {
+        "group_id": found.member(types, "key", "group_id").take(records),
+        "topic": pc.struct_field(topics, "topic_name"),
+        "topic_id": pc.struct_field(topics, "topic_id"),
+        "partition": partitions,
+        "initialization": initialization,
+        "log_partition": context.partition,
+        "log_offset": pa.array(found.offsets[np.asarray(records)]),
+    }
+    yield record_batch(TABLE.schema, columns, len(topics))

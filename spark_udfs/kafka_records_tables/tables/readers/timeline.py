@@ -1,0 +1,82 @@
+"""Reads `timeline`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from kafka_records_tables.tables.decoded.decoded_records import filter_record_types
+from kafka_records_tables.tables.reader import TableReader
+from kafka_records_tables.tables.words.timeline_words import MEANINGS
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from kafka_records_engine.sources import Context
+    from kafka_records_tables.tables.replay.group_lives import Moment
+
+from kafka_records_tables.tables.column_types import instants, record_batch
+from kafka_records_tables.tables.committed.commit_lots import CommitLot, Lots
+from kafka_records_tables.tables.decoded.decoded_records import numbers_of, schemas
+from kafka_records_tables.tables.replay.commit_moments import CommitMoments
+from kafka_records_tables.tables.replay.group_events import GroupLog
+from kafka_records_tables.tables.replay.group_lives import MORE, GroupLives
+from kafka_records_tables.tables.replay.group_records import NOT_USED
+from kafka_records_tables.tables.replay.group_states import GroupStates
+from kafka_records_tables.tables.timeline import TABLE
+
+
+def reader(context: Context) -> TableReader:
+    """A reader of one log partition."""
+    return _Reader(context)
+
+
+class _Reader(TableReader):
+    def __init__(self, context: Context) -> None:
+        self._context = context
+        self._schemas = schemas(context, "consumer_offsets")
+        self._types = numbers_of(self._schemas, TABLE.records)
+        self._lots = Lots()
+        self._log = GroupLog(self._schemas, context, more=MORE, consequence="what it tells of its group has no row")
+        self._lives = GroupLives(self._log.picked, context.topic_names)
+        self._states, self._commits = GroupStates(), CommitMoments(self._schemas)
+
+    def take(self, batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
+        rows = filter_record_types(batch, self._types, self._context, NOT_USED)
+        if rows.num_rows:
+            yield from self._rows(self._lots.take(rows))
+
+    def finish(self) -> Iterator[pa.RecordBatch]:
+        yield from self._rows(self._lots.rest())
+        yield from _of_moments(self._lives.rest(), self._context)
+
+    def _rows(self, lots: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        context, states = self._context, self._states
+        for batch in lots:
+            events = [*self._log.take(batch), *self._log.rest()]
+            for event in events:
+                states.add(event)
+            lot = CommitLot(batch, self._schemas)
+            lot.keys.report(context, lambda row: NOT_USED)
+            for columns in self._commits.columns(lot, events, states):
+                yield _batch(columns, context)
+            if batch.num_rows:
+                states.forget(batch.column("offset")[-1].as_py() + 1)
+            yield from _of_moments(self._lives.moments(events), context)
+
+
+def _of_moments(moments: Iterable[Moment], context: Context) -> Iterator[Any]:
+    found = list(moments)
+    if found:
+        columns = zip(found[0]._fields, zip(*found, strict=True), strict=True)
+        yield _batch({name: pa.array(values, TABLE.schema.field(name).type) for name, values in columns}, context)
+
+
+def _batch(columns: dict[str, Any], context: Context) -> Any:
+    at = columns["at_timestamp_ms"]
+    columns |= {"at_timestamp": instants(at), "log_partition": context.partition}
+    columns["sequence"] = pc.index_in(columns["event"], value_set=pa.array([*MEANINGS]))
+    return record_batch(TABLE.schema, columns, len(at))

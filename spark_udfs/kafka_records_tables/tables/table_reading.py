@@ -1,0 +1,55 @@
+"""One table over one log partition: raw rows go in, rows of the table come out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from kafka_records_tables.tables.incoming_rows import IncomingRows
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from kafka_records_engine.sources import Context
+    from kafka_records_tables.tables.declaration import Table
+    from kafka_records_tables.tables.reader import TableReader
+
+
+class TableReading:
+    """Hands raw rows of one log partition to the reader of a table; what is found goes to the context."""
+
+    def __init__(self, table: Table, context: Context) -> None:
+        self._table = table
+        self._context = context
+        self._incoming = None if table.helper == "ends" else IncomingRows(context, table)
+        self._reader: TableReader = table.code.reader(context)
+        self.is_over = False
+        """Whether all rows of the table have come, be it before the end of the log."""
+
+    def take(self, batch: pa.RecordBatch | None) -> Iterator[pa.RecordBatch]:
+        """Add raw rows after those before, None at the end of the log; the rows of the table that are known by now."""
+        if batch is not None and not self._reader.is_done:
+            incoming = self._incoming
+            rows = batch if incoming is None else incoming.take(batch)
+            if rows is not None:
+                yield from self._chosen(self._reader.take(rows))
+            if incoming is not None:
+                incoming.look_beyond()
+        if batch is None or self.wants_no_more:
+            yield from self._finish()
+
+    @property
+    def wants_no_more(self) -> bool:
+        """Whether the rest of the log changes nothing."""
+        return self._reader.is_done or (self._incoming is not None and self._incoming.is_done)
+
+    def _finish(self) -> Iterator[pa.RecordBatch]:
+        if self._incoming is not None and not self._reader.is_done:
+            self._incoming.finish()
+        yield from self._chosen(self._reader.finish())
+        self._context.sum_up()
+        self.is_over = True
+
+    def _chosen(self, rows: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """The rows about the groups that were asked for."""
+        return self._table.of_groups(iter(rows), self._context.groups) if self._table.needs_all_groups else rows
