@@ -23,7 +23,7 @@ from kafka_records_tables.near_names import UnknownOption
 from kafka_records_tables.tables.expirations import KIP_211, TABLE
 from kafka_records_tables.tables.removal.expiry_rows import ExpiryRows
 from kafka_records_tables.tables.removal.expiry_rules import CHANGES_WITH, PROTECTED_BY
-from kafka_records_tables.tables.removal.held_offsets import held
+from tests.tables.coordinator_state import held
 from tests.tables.histories import NAMES, history
 from tests.tables.topic import Topic, struct
 from tools.judge.histories import Question
@@ -89,7 +89,7 @@ def _retention(name: str) -> int:
 def _made(rows: pa.Table, retention: int = WEEK_MS) -> ExpiryRows:
     request = request_of("expirations")
     context = request.context("__consumer_offsets", 0)
-    found = held(iter(rows.select(TABLE.reads).to_batches()), context, TABLE.records)
+    found = held(rows.select(TABLE.reads), context, TABLE.records)
     assert context.findings == []
     return ExpiryRows(TABLE.schema, found, context, retention)
 

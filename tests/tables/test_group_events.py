@@ -10,11 +10,11 @@ import pytest
 
 from kafka_records.schemas.consumer_offsets import RECORDS
 from kafka_records_engine.sources import Context
-from kafka_records_tables.tables.removal.held_offsets import held
 from kafka_records_tables.tables.replay.group_events import GroupEvent, GroupLog
 from kafka_records_tables.tables.replay.group_replay import ROLES
 from kafka_records_tables.tables.replay.group_states import GroupState, GroupStates
 from kafka_records_tables.tables.replay.records_of_groups import GROUP_RECORDS, PARTS
+from tests.tables.coordinator_state import held
 from tests.tables.histories import NAMES, history
 from tests.tables.topic import Topic
 
@@ -83,7 +83,7 @@ def test_every_record_of_a_group_is_an_event_and_of_commits_those_that_make_one(
 def test_topics_are_those_that_protect_offsets(name: str) -> None:
     """`expirations` is held against the coordinator's clean-ups by these topics."""
     context = Context(topic="__consumer_offsets")
-    kept = held(iter(history(name).rows.to_batches()), context, ("OffsetCommit", *GROUP_RECORDS, *PARTS))
+    kept = held(history(name).rows, context, ("OffsetCommit", *GROUP_RECORDS, *PARTS))
     groups = _groups(_of_history(name), len(history(name).records))
 
     assert any(each.after is not None and each.after.topics for each in _of_history(name))

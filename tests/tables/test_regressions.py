@@ -48,7 +48,7 @@ def in_lots(rows: pa.Table, chance: Random) -> list[Row]:
         (lot,) = rows.slice(start, count).combine_chunks().to_batches()
         batches += found.take(lot)
         start += count
-    batches += found.rest()
+    batches += found.finish()
     table = pa.Table.from_batches(batches, TABLES[NAME].schema)
     made: list[Row] = table.sort_by([(name, "ascending") for name in TABLES[NAME].sort]).to_pylist()
     return made
@@ -363,7 +363,7 @@ def test_groups_are_forgotten_but_for_their_last_state(monkeypatch: pytest.Monke
         written.members(*["m"] * (number % 2))
     found = Regressions(Context("__consumer_offsets"), TABLES[NAME].schema)
     rows = [row for lot in written.table().to_batches(max_chunksize=1) for row in found.take(lot)]
-    rows += found.rest()
+    rows += found.finish()
     (row,) = pa.Table.from_batches(rows).to_pylist()
     assert (row["kind"], row["evidence"][-1]) == ("rewind_by_member", {"shows": "group", "log_offset": 0})
     assert found.remembered == 1

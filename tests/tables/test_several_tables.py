@@ -5,7 +5,7 @@ from __future__ import annotations
 import shutil
 import threading
 from collections import Counter
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from random import Random
@@ -23,7 +23,6 @@ from kafka_records_engine.sources.protocol import MOST_OF_A_KIND, Context, LogPa
 from kafka_records_engine.sources.segment_files import Segments
 from kafka_records_engine.sources.snapshot_runs import take_snapshot
 from kafka_records_tables import TABLES, Results, read_table, read_tables
-from kafka_records_tables.engines.rows_in_turns import RowsInTurns
 from kafka_records_tables.near_names import UnknownOption, UnknownTable
 from kafka_records_tables.tables.decoded.transactions_settled import UntoldTransactions
 from kafka_records_tables.tables.removal import held_offsets
@@ -176,13 +175,13 @@ def test_what_a_coordinator_holds_is_made_once(segments: Path, monkeypatch: pyte
     damaged = rows.set_column(rows.schema.get_field_index("key"), "key", keys)
     many = _repeated(damaged, 60)
     made: list[int] = []
-    make = held_offsets._held
+    make = held_offsets._Maker
 
-    def counted(batches: Any, context: Context, names: Any) -> Any:
+    def counted(context: Context, names: Any) -> Any:
         made.append(context.partition)
-        return make(batches, context, names)
+        return make(context, names)
 
-    monkeypatch.setattr(held_offsets, "_held", counted)
+    monkeypatch.setattr(held_offsets, "_Maker", counted)
     for source in (damaged, many):
         made.clear()
         found = read_tables(["expirations", "deletable_offsets", "groups"], source)
@@ -367,142 +366,3 @@ def test_a_source_that_a_table_refuses() -> None:
     with pytest.raises(UntoldTransactions):
         read_tables(["groups", "current_offsets"], rows)
     assert len(read_tables(["groups", "current_offsets"], rows, untold="committed")["current_offsets"]) == 1
-
-
-# -- turns -------------------------------------------------------------------------------------------------------------
-
-
-@pytest.fixture
-def no_thread_stays() -> Iterator[None]:
-    before = set(threading.enumerate())
-    yield
-    assert not set(threading.enumerate()) - before
-
-
-def _doubling(log: list[str]) -> Callable[[Iterator[int]], Iterator[int]]:
-    def function(batches: Iterator[int]) -> Iterator[int]:
-        try:
-            for batch in batches:
-                log.append(f"has {batch}")
-                yield batch
-                yield 2 * batch
-        finally:
-            log.append("ended")
-
-    return function
-
-
-@pytest.mark.usefixtures("no_thread_stays")
-def test_functions_take_turns() -> None:
-    log: list[str] = []
-    turns = [RowsInTurns(_doubling(log)) for _ in range(2)]
-    found = [[*each.start()] for each in turns]
-    for batch in (1, 2, None):
-        found += [[*each.take(batch)] for each in turns]
-
-    assert found == [[], [], [1, 2], [1, 2], [2, 4], [2, 4], [], []]
-    assert log == ["has 1", "has 1", "has 2", "has 2", "ended", "ended"]
-    assert all(each.is_over for each in turns)
-    for each in turns:
-        each.close()
-
-
-@pytest.mark.usefixtures("no_thread_stays")
-@pytest.mark.parametrize("rows_taken", [0, 1, 2])
-def test_a_function_is_closed_wherever_it_stands(rows_taken: int) -> None:
-    """Before its first row, between two, and where it asks for the next batch."""
-    log: list[str] = []
-    turns = RowsInTurns(_doubling(log))
-    assert [*turns.start()] == []
-    rows = turns.take(1)
-    for _ in range(rows_taken):
-        next(rows)
-    if rows_taken == 2:
-        assert next(rows, None) is None
-    turns.close()
-
-    assert log[-1] == "ended"
-    assert turns.is_over
-    turns.close()
-
-
-@pytest.mark.usefixtures("no_thread_stays")
-def test_a_function_that_was_never_started_is_closed() -> None:
-    RowsInTurns(_doubling([])).close()
-
-
-@pytest.mark.usefixtures("no_thread_stays")
-def test_a_function_that_does_not_want_to_end_ends() -> None:
-    def function(batches: Iterator[int]) -> Iterator[int]:
-        while True:
-            try:
-                yield from batches
-            except GeneratorExit:
-                yield 0
-
-    turns = RowsInTurns(function)
-    assert [*turns.start()] == []
-    turns.close()
-    assert turns.is_over
-
-
-class _Interrupted:
-    """A lock of which a step of the caller is interrupted, before or after it is done."""
-
-    def __init__(self, lock: Any, step: str, *, is_done: bool) -> None:
-        self._lock, self._step, self._is_done = lock, step, is_done
-
-    def _do(self, step: str) -> None:
-        is_now = step == self._step and threading.current_thread() is threading.main_thread()
-        if not is_now or self._is_done:
-            getattr(self._lock, step)()
-        if is_now:
-            self._step = ""
-            raise KeyboardInterrupt
-
-    def acquire(self) -> None:
-        self._do("acquire")
-
-    def release(self) -> None:
-        self._do("release")
-
-    def locked(self) -> bool:
-        return bool(self._lock.locked())
-
-
-@pytest.mark.usefixtures("no_thread_stays")
-@pytest.mark.parametrize("is_done", [False, True])
-@pytest.mark.parametrize(("lock", "step"), [("_function_goes_on", "release"), ("_caller_goes_on", "acquire")])
-def test_a_caller_that_is_interrupted_at_a_step_of_its_turn(lock: str, step: str, is_done: bool) -> None:
-    turns = RowsInTurns(_doubling([]))
-    assert [*turns.start()] == []
-    setattr(turns, lock, _Interrupted(getattr(turns, lock), step, is_done=is_done))
-    with pytest.raises(KeyboardInterrupt):
-        list(turns.take(1))
-    turns.close()
-    assert turns.is_over
-
-
-@pytest.mark.usefixtures("no_thread_stays")
-def test_a_caller_that_is_interrupted_while_it_waits() -> None:
-    """Ctrl-C comes while the function works: it is closed where it asks for the next batch."""
-    begins, works, log = threading.Event(), threading.Event(), []
-
-    def function(batches: Iterator[int]) -> Iterator[int]:
-        for batch in batches:
-            begins.set()
-            works.wait(10)
-            log.append(batch)
-            yield batch
-
-    turns = RowsInTurns(function)
-    assert [*turns.start()] == []
-
-    setattr(turns, "_caller_goes_on", _Interrupted(turns._caller_goes_on, "acquire", is_done=False))  # noqa: B010
-    with pytest.raises(KeyboardInterrupt):
-        list(turns.take(1))
-    assert begins.wait(10)
-    works.set()
-    turns.close()
-    assert log == [1]
-    assert turns.is_over

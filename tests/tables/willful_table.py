@@ -9,6 +9,7 @@ from typing import Any, Final
 from kafka_records_tables import Column
 from kafka_records_tables.tables import current_offsets
 from kafka_records_tables.tables.declaration import Option
+from kafka_records_tables.tables.reader import TableReader
 
 _WORDS: Final = ("ends", "stops", "raises", "asks nothing")
 
@@ -30,17 +31,29 @@ class WillfulError(Exception):
     """What the table raises."""
 
 
-def rows(batches: Iterator[Any], context: Any) -> Iterator[Any]:
-    """A row for each batch."""
-    from kafka_records_tables.tables.column_types import record_batch
+def reader(context: Any) -> TableReader:
+    """A reader that gives a row for each batch."""
+    return _Reader(context)
 
-    does = context.options["does"]
-    if does == "asks nothing":
-        yield record_batch(TABLE.schema, {"batch_number": -1, "row_count": 0}, 1)
-        return
-    for number, batch in enumerate(batches):
-        yield record_batch(TABLE.schema, {"batch_number": number, "row_count": batch.num_rows}, 1)
-        if does == "stops":
-            return
-        if does == "raises":
+
+class _Reader(TableReader):
+    def __init__(self, context: Any) -> None:
+        self._does = context.options["does"]
+        self._number = 0
+        self.is_done = self._does == "asks nothing"
+
+    def take(self, batch: Any) -> Iterator[Any]:
+        yield self._row(self._number, batch.num_rows)
+        self._number += 1
+        self.is_done = self._does == "stops"
+        if self._does == "raises":
             raise WillfulError("no more of this")
+
+    def finish(self) -> Iterator[Any]:
+        if self._does == "asks nothing":
+            yield self._row(-1, 0)
+
+    def _row(self, number: int, rows: int) -> Any:
+        from kafka_records_tables.tables.column_types import record_batch
+
+        return record_batch(TABLE.schema, {"batch_number": number, "row_count": rows}, 1)

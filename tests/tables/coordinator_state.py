@@ -1,0 +1,18 @@
+"""What a coordinator holds after the rows of a table."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import pyarrow as pa
+
+from kafka_records_engine.sources import Context
+from kafka_records_tables.tables.removal.held_offsets import Held, HeldCollector
+
+
+def held(rows: pa.Table, context: Context, names: Iterable[str]) -> Held:
+    """What it holds; `names` are those of the records that count."""
+    collector = HeldCollector(context, names)
+    for batch in rows.to_batches():
+        collector.take(batch)
+    return collector.held()
