@@ -16,6 +16,7 @@ from kafka_records_engine.sources import Context
 from kafka_records_tables import TABLES, read_table
 from kafka_records_tables.tables.committed import commit_lots
 from kafka_records_tables.tables.replay import activity_sums
+from kafka_records_tables.tables.table_reading import rows_of
 from tests.conftest import DATA_DIR
 from tests.tables.histories import NAMES, history
 from tests.tables.topic import Topic
@@ -147,7 +148,7 @@ def test_sums_do_not_depend_on_how_many_rows_come_at_once(name: str, monkeypatch
     context = Context(topic="__consumer_offsets")
     context.options = {"window": HOUR_MS, "retention": 7 * 24 * HOUR_MS}
     batches = iter(history(name).rows.to_batches(max_chunksize=9))
-    found = pa.Table.from_batches(TABLES["activity"].rows(batches, context))
+    found = pa.Table.from_batches(rows_of(TABLES["activity"], batches, context))
     assert found.sort_by([(column, "ascending") for column in TABLES["activity"].sort]).equals(expected)
 
 

@@ -12,6 +12,7 @@ import pytest
 from kafka_records_engine.sources import Context
 from kafka_records_tables import TABLES, read_table
 from kafka_records_tables.tables.committed import offset_spans
+from kafka_records_tables.tables.table_reading import rows_of
 from tests.tables.histories import NAMES, history
 from tests.tables.topic import Topic
 from tools.judge.cleaner import CleanedLog, cleaned_at_random, table_of
@@ -89,7 +90,7 @@ def test_spans_do_not_depend_on_how_many_rows_come_at_once(name: str, monkeypatc
     expected = read_table("history", history(name).rows).table
     monkeypatch.setattr(offset_spans, "LOT_ROWS", 5)
     batches = iter(history(name).rows.to_batches(max_chunksize=3))
-    found = pa.Table.from_batches(TABLES["history"].rows(batches, Context(topic="__consumer_offsets")))
+    found = pa.Table.from_batches(rows_of(TABLES["history"], batches, Context(topic="__consumer_offsets")))
     assert found.sort_by([(column, "ascending") for column in TABLES["history"].sort]).equals(expected)
 
 

@@ -26,6 +26,7 @@ from kafka_records_tables.tables.decoded.latest import codes_of_same, joined
 from kafka_records_tables.tables.decoded.transactions_settled import ABORTED, NONE
 from kafka_records_tables.tables.following.carried_rows import carried, is_by_group
 from kafka_records_tables.tables.following.outlived_rows import CarriedKeys, without_outlived
+from kafka_records_tables.tables.table_reading import rows_of, rows_of_groups
 
 if TYPE_CHECKING:
     from kafka_records_tables.engines.request import TableRequest
@@ -199,13 +200,13 @@ class GoingOn:
         quiet = request.context(table.topic, partition)
 
         def still_open(kept: bytes | None) -> Iterator[pa.RecordBatch]:
-            return iter(()) if kept is None else table.of_groups(module.still_open(kept, quiet), request.groups)
+            return iter(()) if kept is None else rows_of_groups(table, module.still_open(kept, quiet), request.groups)
 
         kept = None if state is None else state.rows.column(_KEPT)[0].as_py()
         rows_before = list(still_open(kept))
         loud = request.context(table.topic, partition, self.kind)
         kept, found = module.go_on(kept, iter([new] if new.num_rows else []), loud)
-        rows_now = [*table.of_groups(iter(found), request.groups), *still_open(kept)]
+        rows_now = [*rows_of_groups(table, found, request.groups), *still_open(kept)]
         before, now = (pa.Table.from_batches(rows, table.schema) for rows in (rows_before, rows_now))
         left = pa.RecordBatch.from_pydict({_KEPT: pa.array([kept], pa.large_binary())})
         return LogState(read_to, left), changes(table, before, now, read_to)
@@ -234,7 +235,7 @@ class GoingOn:
     def _rows(self, rows: pa.RecordBatch, context: Context) -> pa.Table:
         table = self.request.table
         given = [rows] if rows.num_rows else []
-        return pa.Table.from_batches(table.rows(iter(given), context), table.schema)
+        return pa.Table.from_batches(rows_of(table, iter(given), context), table.schema)
 
 
 def changes(table: Table, before: pa.Table, now: pa.Table, read_to: int) -> pa.RecordBatch:

@@ -57,7 +57,9 @@ class TableRequest:
 
     def answer(self, log: LogPartition, context: Context) -> Iterator[Any]:
         """The rows of the table as `pyarrow.RecordBatch`es; findings and counts go to the context."""
-        return self.table.rows(iter(log.batches(context, self.columns)), context)
+        from kafka_records_tables.tables.table_reading import rows_of
+
+        return rows_of(self.table, iter(log.batches(context, self.columns)), context)
 
 
 OnProgress = Callable[[int, int], None]

@@ -26,6 +26,7 @@ from kafka_records_tables.engines.joined_tables import read_here
 from kafka_records_tables.engines.shared_reading import SharedReading
 from kafka_records_tables.tables.decoded.latest import Latest
 from kafka_records_tables.tables.decoded.transactions_settled import outside_transactions
+from kafka_records_tables.tables.table_reading import rows_of
 
 if TYPE_CHECKING:
     from kafka_records_engine.sources import LogPartition, Source
@@ -218,7 +219,7 @@ class SortedRows:
         table, kind = self.request.table, FailFast if self.is_failfast else Context
         for partition, rows in by_partition(batches):
             context = self.request.context(table.topic, partition, kind)
-            for answer in table.rows(_each_offset_once(rows), context):
+            for answer in rows_of(table, _each_offset_once(rows), context):
                 yield answer.select(self.names)
 
 
@@ -232,7 +233,7 @@ class SortedFindings:
         table = self.request.table
         for partition, rows in by_partition(batches):
             context = self.request.context(table.topic, partition)
-            for _ in table.rows(_each_offset_once(rows), context):
+            for _ in rows_of(table, _each_offset_once(rows), context):
                 pass
             yield rows_of_findings(context.findings)
 

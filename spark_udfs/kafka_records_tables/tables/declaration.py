@@ -171,29 +171,6 @@ class Table:
         is_ours = f"{package}.readers" == READERS and not self.inputs
         return import_module(f"{READERS}.{name}" if is_ours else self.module)
 
-    def rows(self, batches: Iterator[Any], context: Context) -> Iterator[Any]:
-        """The rows of the table as `pyarrow.RecordBatch`es of `schema`, in no particular order.
-
-        `batches` are the raw rows of one log partition, in order, each offset once. That is also what `mapInArrow`
-        hands to a function.
-        """
-        from kafka_records_tables.tables.table_reading import TableReading
-
-        reading = TableReading(self, context)
-        while not reading.is_over:
-            yield from reading.take(next(batches, None))
-
-    def of_groups(self, found: Iterator[Any], groups: tuple[str, ...] | None) -> Iterator[Any]:
-        """The rows about some groups, or all."""
-        import pyarrow as pa
-        import pyarrow.compute as pc
-
-        for rows in found:
-            if groups is None:
-                yield rows
-            elif (chosen := rows.filter(pc.is_in(rows.column(self.group), pa.array(groups, pa.string())))).num_rows:
-                yield chosen
-
     def joined(self, parts: Mapping[str, Any], context: Context) -> Iterator[Any]:
         """The rows of a view as `pyarrow.RecordBatch`es of `schema`, in no particular order.
 

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
+
+import pyarrow as pa
+import pyarrow.compute as pc
 
 from kafka_records_tables.tables.incoming_rows import IncomingRows
 
 if TYPE_CHECKING:
-    import pyarrow as pa
-
     from kafka_records_engine.sources import Context
     from kafka_records_tables.tables.declaration import Table
     from kafka_records_tables.tables.reader import TableReader
@@ -50,6 +51,27 @@ class TableReading:
         self._context.sum_up()
         self.is_over = True
 
-    def _chosen(self, rows: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """The rows about the groups that were asked for."""
-        return self._table.of_groups(iter(rows), self._context.groups) if self._table.needs_all_groups else rows
+    def _chosen(self, rows: Iterable[pa.RecordBatch]) -> Iterable[pa.RecordBatch]:
+        return rows_of_groups(self._table, rows, self._context.groups) if self._table.needs_all_groups else rows
+
+
+def rows_of(table: Table, batches: Iterator[pa.RecordBatch], context: Context) -> Iterator[pa.RecordBatch]:
+    """The rows of a table, as batches of `Table.schema` in no particular order.
+
+    `batches` are the raw rows of one log partition, in order, each offset once. That is also what `mapInArrow` hands to
+    a function.
+    """
+    reading = TableReading(table, context)
+    while not reading.is_over:
+        yield from reading.take(None if reading.wants_no_more else next(batches, None))
+
+
+def rows_of_groups(
+    table: Table, found: Iterable[pa.RecordBatch], groups: tuple[str, ...] | None
+) -> Iterator[pa.RecordBatch]:
+    """The rows about some groups, or all."""
+    for rows in found:
+        if groups is None:
+            yield rows
+        elif (chosen := rows.filter(pc.is_in(rows.column(table.group), pa.array(groups, pa.string())))).num_rows:
+            yield chosen
