@@ -15,6 +15,7 @@ from functools import reduce
 from typing import TYPE_CHECKING, Any, Literal
 
 from kafka_records_engine import arguments
+from kafka_records_engine.sources.abilities import KnowsTransactions
 from kafka_records_engine.sources.given import source_of
 from kafka_records_engine.sources.missing_rights import AbsentTopic
 from kafka_records_engine.spark.jvm import checked_engine
@@ -415,7 +416,10 @@ def _rows_of_logs(
     spark: SparkSession, request: TableRequest, logs: Sequence[LogPartition], names: Sequence[str], *, is_failfast: bool
 ) -> DataFrame:
     ordered = tuple(spread(logs))
-    refuse_untold(request, tells_transactions=all(getattr(log, "tells_transactions", True) for log in ordered))
+    refuse_untold(
+        request,
+        tells_transactions=all(not isinstance(log, KnowsTransactions) or log.tells_transactions for log in ordered),
+    )
     function = LogRows(request, ordered, tuple(names), is_failfast)
     return over_logs(spark, len(ordered), function, schema_of(request.table, names))
 

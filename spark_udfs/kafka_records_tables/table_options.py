@@ -24,6 +24,19 @@ _NOW: Final = "now"
 _IN: Final = "in "
 
 
+class OptionError(QueryError):
+    """A value that an `option` cannot have; `detail` is what follows the name of the option in a sentence, however that
+    is spelled: `retention` in Python, `--retention` by the command."""
+
+    def __init__(self, option: str, detail: str) -> None:
+        super().__init__(f"{option}{detail}")
+        self.option = option
+        self.detail = detail
+
+    def __reduce__(self) -> tuple[type[OptionError], tuple[str, str]]:
+        return OptionError, (self.option, self.detail)
+
+
 def own_options(tables: Iterable[Table]) -> list[Option]:
     """The options that some of the tables have, each name once."""
     return list({option.name: option for table in tables for option in table.options}.values())
@@ -48,7 +61,7 @@ def option_values(table: Table, given: Mapping[str, Any], as_of_ms: int | None =
     for name in chosen:
         other = next((each for each in known[name].not_with if each in chosen), None)
         if other is not None:
-            raise ValueError(f"{name} does not go with {other}: leave one of them out")
+            raise OptionError(name, f" does not go with {other}: leave one of them out")
     return {name: value_of(option, chosen.get(name, option.default), as_of_ms) for name, option in known.items()}
 
 
@@ -92,7 +105,7 @@ def value_of(option: Option, value: Any, as_of_ms: int | None = None) -> Any:
             return partition_counts(option.name, value)
         length = _duration(option, value)
     except QueryError as error:
-        raise QueryError(f"{option.name}: {error}") from None
+        raise OptionError(option.name, f": {error}") from None
     if option.kind == "duration":
         return length
     return length + (_now() if as_of_ms is None else as_of_ms)

@@ -439,7 +439,7 @@ def test_no_answer(segments: str, monkeypatch: pytest.MonkeyPatch, failure: Exce
     def fail(*_: object) -> None:
         raise failure
 
-    monkeypatch.setattr("kafka_records_tables.engines.request.TableRequest.answer", fail)
+    monkeypatch.setattr("kafka_records_tables.engines.shared_reading.SharedReading.rows", fail)
     assert run("table", "current_offsets", segments) == (2, "", f"kafka-records: {message}\n")
 
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 if TYPE_CHECKING:
     from kafka_records_engine.sources.protocol import Source
@@ -22,7 +22,14 @@ class KnownTopics:
     """When brokers were asked, in milliseconds since 1970; None for what is stored."""
 
 
+@runtime_checkable
+class TellsTopics(Protocol):
+    """A source that knows topics of its cluster beside the logs that it holds."""
+
+    def known_topics(self) -> KnownTopics:
+        """What it knows. Raises LogSourceError."""
+
+
 def known_topics(source: Source) -> KnownTopics:
     """What a source knows of topics, asked once: brokers tell all of it by one request. Raises LogSourceError."""
-    look: Callable[[], KnownTopics] = getattr(source, "known_topics", KnownTopics)
-    return look()
+    return source.known_topics() if isinstance(source, TellsTopics) else KnownTopics()

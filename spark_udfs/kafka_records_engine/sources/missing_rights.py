@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Sequence
-from typing import TYPE_CHECKING, Final
+from collections.abc import Collection, Iterable, Sequence
+from typing import TYPE_CHECKING, Final, Protocol, runtime_checkable
 
 from kafka_records_engine.findings import ABSENT_TOPIC, MISSING_RIGHT, Finding, OnFinding
 from kafka_records_engine.log.discovery import LogSourceError
@@ -54,17 +54,24 @@ class AbsentTopic(LogSourceError):
         return Finding("note", ABSENT_TOPIC, self.detail, consequence, self.topic, file=str(self.path))
 
 
+@runtime_checkable
+class TellsMissingRights(Protocol):
+    """A source that hides topics from those who lack a right."""
+
+    def missing_rights(self, topics: Collection[str]) -> Sequence[MissingRight]:
+        """A right for each of some topics that exists but may not be described."""
+
+
 def missing_rights(source: Source, topics: Collection[str]) -> Sequence[MissingRight]:
     """A right for each of the topics that may not be described; none where the source has no rights."""
-    look: Callable[[Collection[str]], Sequence[MissingRight]] | None = getattr(source, "missing_rights", None)
-    return () if look is None or not topics else look(topics)
+    return source.missing_rights(topics) if topics and isinstance(source, TellsMissingRights) else ()
 
 
 def lacking_coordinator_topics(source: Source, there: Iterable[str]) -> list[MissingRight | AbsentTopic]:
     """Why a running cluster does not list some topics of coordinators; nothing for what is stored. Brokers leave topics
     that may not be described out of a list without a word, so each of these is asked for by its name."""
     names = sorted({*COORDINATOR_TOPICS}.difference(there))
-    if not hasattr(source, "missing_rights"):
+    if not isinstance(source, TellsMissingRights):
         return []
     hidden = {right.resource_name: right for right in missing_rights(source, names)}
     return [hidden.get(name) or AbsentTopic(source.name, name) for name in names]

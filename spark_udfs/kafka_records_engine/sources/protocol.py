@@ -18,11 +18,8 @@ from kafka_records_engine.findings import Finding, Severity
 class Source(Protocol):
     """Somewhere to read from.
 
-    Tables over one topic call `partitions` only, so that an object of a user's own may do without the rest there. More
-    members are for sources that know more: `known_topics()` gives the `known_topics.KnownTopics`,
-    `log_ends(topics, context)` the `LogEnds` of all log partitions of some topics, without reading records,
-    `log_starts(topics)` the `LogStarts` of the same partitions (of all topics for None), and `missing_rights(topics)`
-    a `missing_rights.MissingRight` for each of some topics that exists but may not be described.
+    Tables over one topic call `partitions` only, so that an object of a user's own may do without the rest there. What
+    sources that know more can tell is in `abilities`.
 
     Engines ask in this order: log starts, then `partitions` (which says up to where records are read), then
     `known_topics`, then log ends. Logs move meanwhile, and a committed offset is then never below a start or beyond an
@@ -87,9 +84,7 @@ class LogPartition(Protocol):
     Picklable. `size` is in bytes, as far as it is known before reading; bigger partitions are read first, and progress
     is measured by it. `in_memory` says that pickling copies the rows, so that a second process saves no time.
 
-    A log partition that has other rows with `Context.history` than without says so by one more member, `has_history`:
-    tables that want the one and tables that want the other cannot share a reading of it. One whose `tells_transactions`
-    is False has neither `transaction` nor `producer_id` of any record: tables may be refused before it is read.
+    What some log partitions can tell beside is in `abilities`.
     """
 
     @property

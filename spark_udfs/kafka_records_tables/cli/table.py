@@ -24,7 +24,7 @@ from kafka_records_tables.query import QueryError, query_of, topic_columns
 from kafka_records_tables.results.described import described
 from kafka_records_tables.runs.endings import EXIT_STATUS_HELP, UsageError
 from kafka_records_tables.runs.written_output import FORMAT_OF, OFFSET_FORMATS
-from kafka_records_tables.table_options import option_values, own_options, tables_with
+from kafka_records_tables.table_options import OptionError, option_values, own_options, tables_with
 from kafka_records_tables.tables import TABLES, is_of_records
 
 if TYPE_CHECKING:
@@ -316,9 +316,8 @@ def _own(table: Table, options: argparse.Namespace) -> dict[str, str]:
             raise UsageError(f"--{known[name]}: {table.name} has no such option, {tables} has")
     try:
         option_values(table, given, options.as_of)
-    except ValueError as error:
-        name = str(error).partition(" ")[0].rstrip(":")
-        raise UsageError(f"--{known[name]}{str(error).removeprefix(name)}") from None
+    except OptionError as error:
+        raise UsageError(f"--{known[error.option]}{error.detail}") from None
     return given
 
 

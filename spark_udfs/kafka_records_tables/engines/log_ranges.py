@@ -15,6 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from kafka_records_engine.sources import Context
+from kafka_records_engine.sources.abilities import CanBeCut
 from kafka_records_tables.tables.decoded.transactions_settled import OPEN, PENDING
 
 if TYPE_CHECKING:
@@ -127,10 +128,11 @@ def parts_of(log: LogPartition, size: int) -> list[LogPartition]:
     """A log partition as ranges of about `size` bytes each, where its source can say where to cut (`cuts`); as a whole
     otherwise."""
     outer = log if isinstance(log, LogRange) else LogRange(log, None, None, log.size)
-    cuts = getattr(outer.log, "cuts", None)
-    if cuts is None:
+    if not isinstance(outer.log, CanBeCut):
         return [log]
-    inner = sorted({at for at in cuts(size) if at > (outer.start or 0) and (outer.end is None or at < outer.end)})
+    inner = sorted(
+        {at for at in outer.log.cuts(size) if at > (outer.start or 0) and (outer.end is None or at < outer.end)}
+    )
     if not inner:
         return [log]
     ends = [*inner, outer.end]

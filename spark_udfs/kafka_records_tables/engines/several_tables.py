@@ -12,6 +12,7 @@ import pyarrow as pa
 
 from kafka_records_engine.log.discovery import LogSourceError
 from kafka_records_engine.sources import Context, Counts
+from kafka_records_engine.sources.abilities import HasHistory
 from kafka_records_engine.sources.given import source_of
 from kafka_records_engine.sources.missing_rights import MissingRight
 from kafka_records_engine.sources.unreachable import UnreachableBrokers
@@ -148,7 +149,8 @@ class SeveralTables:
             if (request.table.helper == "ends") != are_ends:
                 continue
             for log in logs:
-                kind = request.table.is_history if getattr(log, "has_history", False) else False
+                has_two_views = isinstance(log, HasHistory) and log.has_history
+                kind = has_two_views and request.table.is_history
                 tasks.setdefault((id(log), kind), (log, []))[1].append((number, request))
         return [LogTask(log, tuple(requests)) for log, requests in tasks.values()]
 

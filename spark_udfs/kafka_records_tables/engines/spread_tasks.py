@@ -6,6 +6,8 @@ from collections.abc import Callable, Iterable, Sequence
 from itertools import zip_longest
 from typing import TYPE_CHECKING, TypeVar, cast
 
+from kafka_records_engine.sources.broker_threads import leader_of
+
 if TYPE_CHECKING:
     from kafka_records_engine.sources import LogPartition
 
@@ -22,7 +24,7 @@ def spread_by(tasks: Iterable[T], log_of: Callable[[T], LogPartition]) -> list[T
     """Tasks in the order of `spread`, each by the log that it reads."""
     by_leader: dict[object, list[T]] = {}
     for task in sorted(tasks, key=lambda task: _by_size(log_of(task))):
-        by_leader.setdefault(getattr(log_of(task), "leader", None), []).append(task)
+        by_leader.setdefault(leader_of(log_of(task)), []).append(task)
     nothing = object()
     turns = zip_longest(*by_leader.values(), fillvalue=nothing)
     return [cast("T", task) for turn in turns for task in turn if task is not nothing]

@@ -1,0 +1,131 @@
+"""What some sources and log partitions can tell beside what all of them do (`protocol`). More are beside what they
+give: `known_topics.TellsTopics`, `missing_rights.TellsMissingRights`.
+
+Each ability is a protocol, and `isinstance` says who has it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterator, Sequence
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
+
+if TYPE_CHECKING:
+    from kafka_records_engine.sources.protocol import Context, LogEnds, LogStarts
+
+# -- sources -----------------------------------------------------------------------------------------------------------
+
+
+@runtime_checkable
+class TellsLogStarts(Protocol):
+    """A source whose logs may start later while they are read."""
+
+    def log_starts(self, topics: Sequence[str] | None) -> LogStarts:
+        """Where the logs of some topics, or of all, start now. Raises LogSourceError."""
+
+
+@runtime_checkable
+class TellsLogEnds(Protocol):
+    """A source that knows where logs end without reading records."""
+
+    def log_ends(self, topics: Sequence[str], context: Context) -> Iterator[LogEnds]:
+        """The ends of all logs of some topics; findings go to the context. Raises LogSourceError."""
+
+
+# -- log partitions ----------------------------------------------------------------------------------------------------
+
+
+@runtime_checkable
+class HasLeader(Protocol):
+    """A log partition that a broker serves."""
+
+    @property
+    def leader(self) -> Hashable:
+        """The broker; None where there is none."""
+
+
+@runtime_checkable
+class HasHighWatermark(Protocol):
+    """A log partition whose end a broker told."""
+
+    @property
+    def high_watermark(self) -> int | None:
+        """The offset after the last record that consumers may read; None where it is unknown."""
+
+
+@runtime_checkable
+class HasEnd(Protocol):
+    """A log partition that knows where it ends before it is read."""
+
+    @property
+    def end(self) -> int | None:
+        """The offset after the last record; None where it is unknown."""
+
+
+@runtime_checkable
+class HasStart(Protocol):
+    """A log partition that knows where it starts before it is read."""
+
+    @property
+    def start(self) -> int | None:
+        """The log start; None where it is unknown."""
+
+
+@runtime_checkable
+class MayBeInTrouble(Protocol):
+    """A log partition that perhaps cannot be read."""
+
+    @property
+    def trouble(self) -> str | None:
+        """Why; None where it can."""
+
+
+@runtime_checkable
+class HasTopicId(Protocol):
+    """A log partition that knows the id of its topic."""
+
+    @property
+    def topic_id(self) -> bytes | None:
+        """The 16 bytes."""
+
+
+@runtime_checkable
+class HasHistory(Protocol):
+    """A log partition that may have other rows with `Context.history` than without: tables that want the one and tables
+    that want the other cannot share a reading of it."""
+
+    @property
+    def has_history(self) -> bool:
+        """Whether it has."""
+
+
+@runtime_checkable
+class MayHaveLostRows(Protocol):
+    """A log partition that knows of rows which its log has lost since."""
+
+    def has_lost_rows(self) -> bool:
+        """Whether there are any."""
+
+
+@runtime_checkable
+class WasRead(Protocol):
+    """A log partition that was copied from where it is written."""
+
+    def read_at_ms(self) -> int | None:
+        """When, in milliseconds since 1970; None where it is unknown."""
+
+
+@runtime_checkable
+class KnowsTransactions(Protocol):
+    """A log partition that knows before it is read whether it tells of transactions."""
+
+    @property
+    def tells_transactions(self) -> bool:
+        """False where no record has `transaction` or `producer_id`: tables may be refused before it is read."""
+
+
+@runtime_checkable
+class CanBeCut(Protocol):
+    """A log partition of which ranges can be read without reading what is before them."""
+
+    def cuts(self, size: int) -> Sequence[int]:
+        """Offsets at which to cut it into ranges of about `size` bytes."""
