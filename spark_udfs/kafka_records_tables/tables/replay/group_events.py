@@ -38,6 +38,9 @@ if TYPE_CHECKING:
 READS: Final = ("offset", "timestamp_ms", "base_offset", "key", "value", "control")
 """The columns of raw rows that are needed."""
 
+_OF_COMMITS: Final = ("offset", "timestamp_ms", "base_offset", "key", "control")
+"""Of commits, which are values already."""
+
 _ENDS: Final = tuple(name for name in GROUP_RECORDS if ROLES[name] == GROUP)
 """The records whose tombstones end a group."""
 
@@ -105,7 +108,7 @@ class GroupLog:
         values = is_record & np.isin(types, self._commit_types)
         values &= batch.column("value").is_valid().to_numpy(zero_copy_only=False)
         if values.any():
-            self._commits.append(_chosen(batch, READS, values))
+            self._commits.append(_chosen(batch, _OF_COMMITS, values))
             self._commit_count += int(values.sum())
         if self._commit_count > LOT_ROWS or self._record_count > _MOST_RECORDS:
             return self.rest()
@@ -149,11 +152,12 @@ class GroupLog:
         behind = [(numbers[name], offset) for name, offset in ends if name in numbers]
         chosen = np.union1d(first[is_open[lot.group[first]]], first_behind(behind, lot.group, lot.offsets))
         rows = lot.rows.take(pa.array(chosen))
-        keys, types = commit_keys(lot.keys, lot.types), lot.keys.columns.record_type
-        parts = (lot.offsets[chosen].tolist(), lot.codes[chosen].tolist(), rows.column("timestamp_ms").to_pylist())
+        codes, types = lot.codes[chosen], lot.keys.columns.record_type
+        keys = commit_keys(lot.keys, lot.types, pa.array(codes))
+        names = [lot.keys.record_name(number) for number in types[codes].tolist()]
+        parts = (lot.offsets[chosen].tolist(), names, keys, rows.column("timestamp_ms").to_pylist())
         return [
-            Event(offset, lot.keys.record_name(int(types[code])), keys[code], (), False, False, time)
-            for offset, code, time in zip(*parts, strict=True)
+            Event(offset, name, key, (), False, False, time) for offset, name, key, time in zip(*parts, strict=True)
         ], _batches(rows)
 
     def _replayed(self, event: Event, places: Mapping[int, int]) -> GroupEvent:
