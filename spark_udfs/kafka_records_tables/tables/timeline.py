@@ -93,10 +93,10 @@ def rows(batches: Iterator[Any], context: Context) -> Iterator[Any]:
     log = GroupLog(known, context, more=MORE, consequence="what it tells of its group has no row")
     lives, states, commits = GroupLives(log.picked, context.topic_names), GroupStates(), CommitMoments(known)
     for batch in in_lots(of_types(batches, numbers_of(known, TABLE.records), context, NOT_USED)):
-        events = [*log.take(batch), *log.rest()]
+        lot = CommitLot(batch, known)
+        events = log.take_lot(batch, lot)
         for event in events:
             states.add(event)
-        lot = CommitLot(batch, known)
         lot.keys.report(context, lambda row: NOT_USED)
         for columns in commits.columns(lot, events, states):
             yield _batch(columns, context)

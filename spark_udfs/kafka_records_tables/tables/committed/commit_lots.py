@@ -111,9 +111,20 @@ class CommitLot:
 
     @cached_property
     def is_tombstone(self) -> FLAGS:
-        """Whether there is no value."""
+        """Whether there is no value; False for rows without the column `value`."""
+        if "value" not in self.rows.schema.names:
+            return np.zeros(self.rows.num_rows, np.bool_)
         flags: FLAGS = self.rows.column("value").is_null().to_numpy(zero_copy_only=False)
         return flags
+
+    @cached_property
+    def pair(self) -> INT64:
+        """A number for group and topic, the same for the same; that of keys that cannot be read is no other's."""
+        group, topic = _places(self._groups), _places(self._topics)
+        of_key = np.where(group < 0, -1, group * (len(self.topics) + 1) + topic)
+        _, numbers = np.unique(of_key, return_inverse=True)
+        found: INT64 = numbers[self.codes]
+        return found
 
     def batch_offsets(self) -> INT64:
         """The offset of the first record of each batch; the record's own where the source does not tell."""
