@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from heapq import heappop, heappush
-from itertools import pairwise
 from typing import Final, NamedTuple
 
 UNDECIDED: Final = -1
@@ -37,18 +36,22 @@ def combined(so_far: Iterable[StateBatch], new: Iterable[StateBatch], start_offs
     if len(left) < 2:
         return left
     left = sorted(set(left))
-    met = next((place for place, (one, other) in enumerate(pairwise(left)) if _is_met(one, other)), None)
-    if met is None:
+    place, last = 0, len(left) - 1
+    while place < last and not _is_met(left[place], left[place + 1]):
+        place += 1
+    if place == last:
         return left
     # A sorted list is a heap.
-    passed, left = left[:met], left[met:]
+    passed, left = left[:place], left[place:]
+    batch = heappop(left)
     while left:
-        batch = heappop(left)
-        if left and _is_met(batch, left[0]):
+        if _is_met(batch, left[0]):
             for piece in _without_overlap(batch, heappop(left)):
                 heappush(left, piece)
         else:
             passed.append(batch)
+        batch = heappop(left)
+    passed.append(batch)
     return passed
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -142,4 +143,8 @@ def _update(state: ShareState, value: Sequence[Any], offset: int) -> None:
 
 def _batches(columns: Sequence[Sequence[int]]) -> list[StateBatch]:
     """Batches out of their members, those of one name together."""
-    return [StateBatch(*each) for each in zip(*columns, strict=True)]
+    return list(map(_as_batch, zip(*columns, strict=True))) if columns[0] else []
+
+
+_as_batch: Final = partial(tuple.__new__, StateBatch)
+"""What `StateBatch._make` does, without a call of Python's own: there are many batches."""
