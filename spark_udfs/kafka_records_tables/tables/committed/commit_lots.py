@@ -78,35 +78,61 @@ class CommitLot:
         places = [name for name in ("offset", "key", "file", "position", "base_offset") if name in batch.schema.names]
         self.keys = DecodedRecords(self.rows.select(places).take(pa.array(first)), schemas)
         """The keys, by their numbers."""
-        groups, topics = (self.keys.member(self.types, "key", name).dictionary_encode() for name in ("group", "topic"))
-        self.groups: list[str] = groups.dictionary.to_pylist()
-        self.topics: list[str] = topics.dictionary.to_pylist()
-        self._group_of_key = groups.indices.fill_null(-1).to_numpy().astype(np.int64)
-        self._topic_of_key = topics.indices.fill_null(-1).to_numpy().astype(np.int64)
+
+    @cached_property
+    def _groups(self) -> pa.DictionaryArray:
+        """The group of each key."""
+        return self.keys.member(self.types, "key", "group").dictionary_encode()
+
+    @cached_property
+    def _topics(self) -> pa.DictionaryArray:
+        """The topic of each key."""
+        return self.keys.member(self.types, "key", "topic").dictionary_encode()
+
+    @cached_property
+    def groups(self) -> list[str]:
+        """The groups, each once."""
+        names: list[str] = self._groups.dictionary.to_pylist()
+        return names
+
+    @cached_property
+    def topics(self) -> list[str]:
+        """The topics, each once."""
+        names: list[str] = self._topics.dictionary.to_pylist()
+        return names
 
     @cached_property
     def group(self) -> INT64:
         """The place of the group in `groups`; -1 where the key cannot be read."""
-        found: INT64 = self._group_of_key[self.codes]
-        return found
+        return _places(self._groups)[self.codes]
 
     @cached_property
     def topic(self) -> INT64:
         """The place of the topic in `topics`; -1 where the key cannot be read."""
-        found: INT64 = self._topic_of_key[self.codes]
-        return found
+        return _places(self._topics)[self.codes]
 
-    @property
+    @cached_property
     def offsets(self) -> INT64:
         """Offsets in the log."""
         offsets: INT64 = self.rows.column("offset").to_numpy()
         return offsets
 
-    @property
+    @cached_property
     def is_tombstone(self) -> FLAGS:
-        """Whether there is no value."""
+        """Whether there is no value; False for rows without the column `value`."""
+        if "value" not in self.rows.schema.names:
+            return np.zeros(self.rows.num_rows, np.bool_)
         flags: FLAGS = self.rows.column("value").is_null().to_numpy(zero_copy_only=False)
         return flags
+
+    @cached_property
+    def pair(self) -> INT64:
+        """A number for group and topic, the same for the same; that of keys that cannot be read is no other's."""
+        group, topic = _places(self._groups), _places(self._topics)
+        of_key = np.where(group < 0, -1, group * (len(self.topics) + 1) + topic)
+        _, numbers = np.unique(of_key, return_inverse=True)
+        found: INT64 = numbers[self.codes]
+        return found
 
     def batch_offsets(self) -> INT64:
         """The offset of the first record of each batch; the record's own where the source does not tell."""
@@ -122,6 +148,12 @@ class CommitLot:
     def topic_names(self, rows: INT64) -> pa.DictionaryArray:
         """The topics of some rows."""
         return _named(self.topic[rows], self.topics)
+
+
+def _places(encoded: pa.DictionaryArray) -> INT64:
+    """The indexes of a dictionary array, -1 for null."""
+    places: INT64 = encoded.indices.fill_null(-1).to_numpy().astype(np.int64)
+    return places
 
 
 def _named(codes: INT64, names: list[str]) -> pa.DictionaryArray:

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from kafka_records_tables.tables.committed.commits import COMMITS, commit_columns, report_undecided
+from kafka_records_engine.numpy_types import FLAGS, INT64
+from kafka_records_tables.tables.committed.commits import COMMITS, report_undecided
+from kafka_records_tables.tables.committed.decoded_commits import DecodedCommits
 from kafka_records_tables.tables.committed.last_commits import NOT_USED
-from kafka_records_tables.tables.decoded.decoded_records import DecodedRecords, numbers_of, of_types
+from kafka_records_tables.tables.decoded.decoded_records import numbers_of, of_types
 from kafka_records_tables.tables.decoded.latest import joined
 from kafka_records_tables.tables.decoded.transactions_settled import (
     ABORTED,
@@ -29,22 +33,38 @@ if TYPE_CHECKING:
 READS: Final = ("offset", "key", "value", "producer_id", "transaction", "control")
 """The columns of raw rows that are needed."""
 
-STEPS: Final = pa.schema(
-    [
-        ("group_id", pa.string()),
-        ("topic", pa.string()),
-        ("partition", pa.int32()),
-        ("offset", pa.int64()),
-        ("topic_id", pa.string()),
-        ("commit_timestamp_ms", pa.int64()),
-        ("producer_id", pa.int64()),
-        ("log_offset", pa.int64()),
-        ("counted_at", pa.int64()),
-    ]
-)
-"""A commit, or a tombstone (`offset` is null). `producer_id` is that of its transaction, null where there is none.
-`log_offset` is where the record stands, `counted_at` where it took effect: there, or at the marker of its
-transaction, or there too where the source tells that it was committed and has no markers."""
+
+@dataclass(frozen=True, slots=True)
+class Steps:
+    """Commits and tombstones, as vectors with an element for each."""
+
+    keys: pa.RecordBatch
+    """Keys as `decoded_commits.KEY`. The same key may be there several times."""
+    ids: pa.Array
+    """Topic ids as texts. The same id may be there several times."""
+    key: INT64
+    """The place of the key in `keys`."""
+    topic_id: INT64
+    """The place in `ids` of the topic id that the commit names; -1 where it names none."""
+    is_value: FLAGS
+    """False for a tombstone, of which `offset` and `commit_timestamp_ms` say nothing."""
+    offset: INT64
+    commit_timestamp_ms: INT64
+    producer_id: INT64
+    """Of its transaction."""
+    is_transactional: FLAGS
+    """False where there is no transaction, or where its producer is unknown."""
+    log_offset: INT64
+    """Where the record stands."""
+    counted_at: INT64
+    """Where it took effect: there, or at the marker of its transaction, or there too where the source tells that it was
+    committed and has no markers."""
+
+    @property
+    def count(self) -> int:
+        """How many there are."""
+        return len(self.key)
+
 
 _NOT_COMPARED: Final = "left out: offsets before and behind it are compared with each other"
 
@@ -79,25 +99,21 @@ class CommitSteps:
         """Offset of the first commit that waits for its marker; None where none does."""
         return self._settling.waits_from
 
-    def steps(self) -> pa.RecordBatch:
-        """What took effect since the last call, as STEPS. All that comes later takes effect behind it. Reports commits
-        that cannot be read, or of which nobody can tell whether they took effect."""
+    def steps(self) -> Steps | None:
+        """What took effect since the last call; None where nothing did. All that comes later takes effect behind it.
+        Reports commits that cannot be read, or of which nobody can tell whether they took effect."""
         if not self._waiting:
-            return pa.RecordBatch.from_pylist([], STEPS)
-        found = DecodedRecords(joined(self._waiting), self._schemas)
+            return None
+        rows = joined(self._waiting)
         self._waiting, self.count = [], 0
-        rows, context = found.rows, self._context
-        found.report(context, lambda row: _NOT_COMPARED if found.has_key[row] else NOT_USED)
-        is_unknown = pc.is_null(rows.column("counted_at")).to_numpy(zero_copy_only=False)
-        usable = found.has_key & ~found.has_error
-        told = commit_columns(found, self._types, context)
-        report_undecided(found, self._types, usable & is_unknown, context, _NOT_COMPARED, what="a commit")
-        told["producer_id"] = pc.if_else(
-            rows.column("is_transactional"), rows.column("producer_id"), pa.scalar(None, pa.int64())
-        )
-        told["counted_at"] = rows.column("counted_at")
-        chosen = pa.RecordBatch.from_arrays([told[field.name] for field in STEPS], schema=STEPS)
-        return chosen.filter(pa.array(usable & ~is_unknown))
+        decoded, context = DecodedCommits(rows, self._schemas, self._context), self._context
+        is_unknown = rows.column("counted_at").is_null().to_numpy(zero_copy_only=False)
+        usable = decoded.has_key & ~decoded.has_error
+        if not decoded.is_plain:
+            decoded.found.report(context, lambda row: _NOT_COMPARED if decoded.has_key[row] else NOT_USED)
+        if is_unknown.any():
+            report_undecided(decoded.found, self._types, usable & is_unknown, context, _NOT_COMPARED, what="a commit")
+        return _steps(decoded, usable & ~is_unknown)
 
     def _keep(self, settled: Settled, markers: pa.RecordBatch | None) -> None:
         """Keep rows with the place where they take effect; null where nobody knows whether they do."""
@@ -114,3 +130,38 @@ class CommitSteps:
         rows = rows.select(kept).append_column("counted_at", counted_at)
         self._waiting.append(rows.append_column("is_transactional", is_transactional))
         self.count += rows.num_rows
+
+
+def _steps(decoded: DecodedCommits, which: FLAGS) -> Steps:
+    """The rows that are True in `which`."""
+    chosen = np.flatnonzero(which)
+    rows, values = decoded.rows, decoded.values
+    value = decoded.value[chosen]
+    is_value = value >= 0
+    at = np.where(is_value, value, 0)
+
+    def said(name: str) -> INT64:
+        column = values.column(name).fill_null(0).to_numpy()
+        return column[at] if len(column) else np.zeros(len(at), np.int64)
+
+    def of_rows(name: str, nothing: int = 0) -> INT64:
+        column: INT64 = rows.column(name).fill_null(nothing).to_numpy()[chosen]
+        return column
+
+    ids = values.column("topic_id").dictionary_encode()
+    id_of_value = np.append(ids.indices.fill_null(-1).to_numpy(), -1).astype(np.int64)
+    has_producer = rows.column("producer_id").is_valid().to_numpy(zero_copy_only=False)
+    is_transactional = rows.column("is_transactional").to_numpy(zero_copy_only=False)
+    return Steps(
+        keys=decoded.keys,
+        ids=ids.dictionary,
+        key=decoded.key[chosen],
+        topic_id=id_of_value[value],
+        is_value=is_value,
+        offset=said("offset"),
+        commit_timestamp_ms=said("commit_timestamp_ms"),
+        producer_id=of_rows("producer_id"),
+        is_transactional=(is_transactional & has_producer)[chosen],
+        log_offset=of_rows("offset"),
+        counted_at=of_rows("counted_at"),
+    )

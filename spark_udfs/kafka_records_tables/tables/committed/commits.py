@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final
 
 from kafka_records_tables.tables.declaration import Column, timestamps
@@ -38,21 +39,31 @@ def committed(of_a_tombstone: str = "") -> tuple[Column, ...]:
 def commit_columns(found: DecodedRecords, types: tuple[int, ...], context: Context) -> dict[str, Any]:
     """The columns of `committed` and LOG_PLACE. `types` are those of COMMITS; only the later one has epoch and id."""
     from kafka_records_tables.tables.column_types import instants
-    from kafka_records_tables.tables.decoded.decoded_records import nulled
 
-    committed = found.member(types, "value", "commit_timestamp")
+    members = {name: found.member(types, "value", name) for name in ("offset", "metadata", "commit_timestamp")}
+    members |= {name: found.member(types[1:], "value", name) for name in ("topic_id", "leader_epoch")}
+    columns = value_columns(members)
     return {
         "group_id": found.member(types, "key", "group"),
         "topic": found.member(types, "key", "topic"),
-        "topic_id": nulled(found.member(types[1:], "value", "topic_id"), NO_TOPIC_ID),
         "partition": found.member(types, "key", "partition"),
-        "offset": found.member(types, "value", "offset"),
-        "leader_epoch": nulled(found.member(types[1:], "value", "leader_epoch"), _NO_LEADER_EPOCH),
-        "metadata": found.member(types, "value", "metadata"),
-        "commit_timestamp": instants(committed),
-        "commit_timestamp_ms": committed,
+        **columns,
+        "commit_timestamp": instants(columns["commit_timestamp_ms"]),
         "log_partition": context.partition,
         "log_offset": found.rows.column("offset"),
+    }
+
+
+def value_columns(members: Mapping[str, Any]) -> dict[str, Any]:
+    """What the members of values say, as columns: null where they name no topic id and no leader epoch."""
+    from kafka_records_tables.tables.decoded.decoded_records import nulled
+
+    return {
+        "offset": members["offset"],
+        "leader_epoch": nulled(members["leader_epoch"], _NO_LEADER_EPOCH),
+        "metadata": members["metadata"],
+        "topic_id": nulled(members["topic_id"], NO_TOPIC_ID),
+        "commit_timestamp_ms": members["commit_timestamp"],
     }
 
 

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, fields, replace
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
+from numpy.typing import NDArray
 
 from kafka_records_engine.numpy_types import FLAGS, INT64
-from kafka_records_tables.tables.committed.commit_order import begins, ends, in_effect
-from kafka_records_tables.tables.committed.commits import COMMITS, commit_columns, report_undecided
-from kafka_records_tables.tables.decoded.decoded_records import DecodedRecords, numbers_of
+from kafka_records_tables.tables.committed.commit_order import begins, ends, in_effect_by_number, numbers_of_keys
+from kafka_records_tables.tables.committed.commits import COMMITS, report_undecided
+from kafka_records_tables.tables.committed.decoded_commits import KEY, VALUE, DecodedCommits
+from kafka_records_tables.tables.decoded.decoded_records import numbers_of
 from kafka_records_tables.tables.decoded.latest import joined
 from kafka_records_tables.tables.decoded.lots import LOT_ROWS
 from kafka_records_tables.tables.decoded.transactions_settled import UNKNOWN
@@ -29,7 +31,6 @@ UNUSABLE: Final = "unusable"
 ENDS: Final = (COMMIT, TRANSACTION, TOMBSTONE, UNUSABLE)
 """What a record does to the offset that held before it; in columns the place among these."""
 
-_KEY: Final = ("group_id", "topic", "partition")
 _SAID: Final = ("offset", "leader_epoch", "metadata", "topic_id")
 """What a commit says. Commits of one key that follow each other and say the same are one span."""
 
@@ -43,7 +44,7 @@ class OffsetSpans:
         self._schemas = schemas
         self._context = context
         self._types = numbers_of(schemas, COMMITS)
-        self._waiting: list[pa.RecordBatch] = []
+        self._waiting: list[_Changes] = []
         self._count = 0
         self._kept = 0
 
@@ -52,9 +53,9 @@ class OffsetSpans:
         spans that have ended."""
         for effect in found:
             changes = self._changes(effect)
-            if changes.num_rows:
+            if changes.count:
                 self._waiting.append(changes)
-                self._count += changes.num_rows
+                self._count += changes.count
         if self._count > max(LOT_ROWS, 2 * self._kept):
             yield from self._ended(waits)
 
@@ -62,103 +63,182 @@ class OffsetSpans:
         """At the end of the log: the spans that have ended, and those that have not."""
         if self._waiting:
             yield from self._ended(waits=True)
-        for rows in self._waiting:
-            yield _columns(rows.filter(_holds(rows)), None)
+        for changes in self._waiting:
+            yield changes.spans(np.flatnonzero(changes.holds), None)
 
     # -- changes of offsets --------------------------------------------------------------------------------------------
 
-    def _changes(self, effect: Effect) -> pa.RecordBatch:
-        found = DecodedRecords(effect.rows, self._schemas)
+    def _changes(self, effect: Effect) -> _Changes:
+        decoded = DecodedCommits(effect.rows, self._schemas, self._context)
         is_undecided = effect.outcome == UNKNOWN
-        found.report(
-            self._context, lambda row: _LOST if found.has_key[row] else "not used: nobody can tell whose it is"
-        )
+        if not decoded.is_plain:
+            decoded.found.report(
+                self._context, lambda row: _LOST if decoded.has_key[row] else "not used: nobody can tell whose it is"
+            )
         if is_undecided:
-            report_undecided(found, self._types, found.has_key & ~found.has_error, self._context, _LOST)
+            usable = decoded.has_key & ~decoded.has_error
+            report_undecided(decoded.found, self._types, usable, self._context, _LOST)
         does = np.full(len(effect.place), ENDS.index(TRANSACTION if effect.is_transactional else COMMIT), np.int8)
-        does[found.is_tombstone] = ENDS.index(TOMBSTONE)
-        does[found.has_error | (is_undecided & ~found.is_tombstone)] = ENDS.index(UNUSABLE)
-        columns = commit_columns(found, self._types, self._context)
-        chosen = {name: columns[name] for name in (*_KEY, *_SAID, "commit_timestamp_ms", "log_offset")}
-        chosen |= {"does": pa.array(does), "place": pa.array(effect.place), "clock": pa.array(effect.clock)}
-        chosen |= {"newest": chosen["log_offset"], "commits": pa.array(np.ones(len(does), np.int64))}
-        return pa.RecordBatch.from_pydict(chosen).filter(pa.array(found.has_key))
+        does[decoded.is_tombstone] = ENDS.index(TOMBSTONE)
+        does[decoded.has_error | (is_undecided & ~decoded.is_tombstone)] = ENDS.index(UNUSABLE)
+        offsets = effect.rows.column("offset").to_numpy()
+        changes = _Changes(
+            keys=decoded.keys,
+            values=decoded.values,
+            key=decoded.key,
+            value=decoded.value,
+            does=does,
+            place=effect.place,
+            clock=effect.clock,
+            log_offset=offsets,
+            newest=offsets,
+            commits=np.ones(len(does), np.int64),
+        )
+        return changes if decoded.has_key.all() else changes.some(np.flatnonzero(decoded.has_key))
 
     # -- spans ---------------------------------------------------------------------------------------------------------
 
     def _ended(self, waits: bool) -> Iterator[dict[str, Any]]:
         """The spans that have ended; the last change of each key waits on."""
-        changes = joined(self._waiting)
-        order, keys = in_effect(changes, changes.column("place").to_numpy(), changes.column("newest").to_numpy())
-        rows = changes.take(pa.array(order))
-        rows, keys = _first_of_runs(rows, keys)
+        changes = _joined(self._waiting)
+        numbers = numbers_of_keys(changes.keys)[changes.key]
+        order, keys = in_effect_by_number(numbers, changes.place, changes.newest)
+        changes, first = _first_of_runs(changes, order, keys)
+        keys = keys[first]
+        rows = order[first]
         is_last = ends(keys)
-        following = np.minimum(np.arange(len(keys)) + 1, len(keys) - 1)
-        has_ended = ~is_last & _holds(rows).to_numpy(zero_copy_only=False)
-        ended = np.flatnonzero(has_ended)
+        holds = changes.holds[rows]
+        ended = np.flatnonzero(~is_last & holds)
         if len(ended):
-            by = rows.select(["does", "place", "clock"]).take(pa.array(following[ended]))
-            yield _columns(rows.take(pa.array(ended)), by)
+            yield changes.spans(rows[ended], rows[ended + 1])
         # A deleted key matters as long as an older commit of it may come with its marker.
-        stays = is_last if waits else is_last & _holds(rows).to_numpy(zero_copy_only=False)
-        left = rows.filter(pa.array(stays))
-        self._waiting = [left] if left.num_rows else []
-        self._count = self._kept = left.num_rows
+        left = changes.some(rows[is_last if waits else is_last & holds]).compact()
+        self._waiting = [left] if left.count else []
+        self._count = self._kept = left.count
 
 
-def _holds(rows: pa.RecordBatch) -> pa.BooleanArray:
-    """Which rows are committed offsets."""
-    return pc.less(rows.column("does"), ENDS.index(TOMBSTONE))
+@dataclass(frozen=True, slots=True)
+class _Changes:
+    """What some records did to offsets; vectors have an element for each."""
+
+    keys: pa.RecordBatch
+    """As `DecodedCommits.keys`."""
+    values: pa.RecordBatch
+    """As `DecodedCommits.values`."""
+    key: INT64
+    value: INT64
+    """Places in `keys` and `values`, -1 without a value."""
+    does: NDArray[np.int8]
+    """The place in ENDS of what it does."""
+    place: INT64
+    """Offset of the record by which it takes effect, and CLOCK of that record."""
+    clock: INT64
+    log_offset: INT64
+    newest: INT64
+    """Offset of the last record that said the same, one after the other, and how many there are."""
+    commits: INT64
+
+    @property
+    def count(self) -> int:
+        """How many there are."""
+        return len(self.key)
+
+    @property
+    def holds(self) -> FLAGS:
+        """Which are committed offsets."""
+        found: FLAGS = self.does < ENDS.index(TOMBSTONE)
+        return found
+
+    def some(self, rows: INT64) -> _Changes:
+        """Those at some places."""
+        return replace(self, **{name: getattr(self, name)[rows] for name in _VECTORS})
+
+    def compact(self) -> _Changes:
+        """The same with no more keys and values than needed."""
+        keys, key = np.unique(self.key, return_inverse=True)
+        has_value = self.value >= 0
+        value = np.full(self.count, -1, np.int64)
+        value[has_value] = np.arange(int(has_value.sum()))
+        values = self.values.take(pa.array(self.value[has_value]))
+        return replace(self, keys=self.keys.take(pa.array(keys)), values=values, key=key, value=value)
+
+    def spans(self, rows: INT64, by: INT64 | None) -> dict[str, Any]:
+        """The columns of the spans that begin with some of them. `by` are the changes that ended these; None where they
+        have not ended."""
+        keys, values = pa.array(self.key[rows]), pa.array(self.value[rows])
+        found = {name: self.keys.column(name).take(keys) for name in KEY}
+        found |= {name: self.values.column(name).take(values) for name in VALUE}
+        found |= {name: pa.array(getattr(self, name)[rows]) for name in ("commits", "log_offset")}
+        found["valid_from_log_offset"] = pa.array(self.place[rows])
+        found["last_log_offset"] = pa.array(self.newest[rows])
+        found["valid_from_timestamp_ms"] = pa.array(self.clock[rows])
+        nothing = pa.nulls(len(rows), pa.int64())
+        found["valid_to_timestamp_ms"] = nothing if by is None else pa.array(self.clock[by])
+        found["valid_to_log_offset"] = nothing if by is None else pa.array(self.place[by])
+        words = pa.array(ENDS, pa.string())
+        found["ended_by"] = pa.nulls(len(rows), pa.string()) if by is None else words.take(pa.array(self.does[by]))
+        found["is_current"] = pa.array(np.full(len(rows), by is None))
+        return found
 
 
-def _codes(column: pa.Array) -> INT64:
-    codes: INT64 = column.dictionary_encode().indices.fill_null(-1).to_numpy().astype(np.int64) + 1
-    return codes
+_VECTORS: Final = tuple(each.name for each in fields(_Changes) if each.name not in ("keys", "values"))
 
 
-def _first_of_runs(rows: pa.RecordBatch, keys: INT64) -> tuple[pa.RecordBatch, INT64]:
-    """Rows of one key that follow each other and say the same become the first of them, with the sum of `commits`; and
-    those that delete, or of which nobody can tell, too."""
+def _joined(parts: list[_Changes]) -> _Changes:
+    if len(parts) == 1:
+        return parts[0]
+    vectors = {name: np.concatenate([getattr(part, name) for part in parts]) for name in _VECTORS}
+    first = keys = values = 0
+    for part in parts:
+        rows = slice(first, first + part.count)
+        vectors["key"][rows] += keys
+        value = vectors["value"][rows]
+        value[value >= 0] += values
+        first, keys, values = rows.stop, keys + part.keys.num_rows, values + part.values.num_rows
+    return _Changes(joined([part.keys for part in parts]), joined([part.values for part in parts]), **vectors)
+
+
+def _first_of_runs(changes: _Changes, order: INT64, keys: INT64) -> tuple[_Changes, INT64]:
+    """Changes of one key that follow each other and say the same become the first of them, with the sum of `commits`;
+    and those that delete, or of which nobody can tell, too. The changes with these sums, and the places in `order` of
+    the first ones; `keys` are numbers of keys in this order."""
     is_first = begins(keys)
-    is_first[1:] |= _differs(rows)
-    run = np.cumsum(is_first) - 1
-    commits = np.bincount(run, weights=rows.column("commits").to_numpy()).astype(np.int64)
-    last = np.append(np.flatnonzero(is_first)[1:], len(keys)) - 1
-    newest = rows.column("newest").to_numpy()[last]
-    rows = rows.filter(pa.array(is_first))
-    rows = rows.set_column(rows.schema.get_field_index("commits"), "commits", pa.array(commits))
-    return rows.set_column(rows.schema.get_field_index("newest"), "newest", pa.array(newest)), keys[is_first]
+    is_first[1:] |= _differs(changes, order)
+    first = np.flatnonzero(is_first)
+    if len(first) == len(order):
+        return changes, first
+    last = np.append(first[1:], len(order)) - 1
+    commits, newest = changes.commits.copy(), changes.newest.copy()
+    commits[order[first]] = np.add.reduceat(changes.commits[order], first)
+    newest[order[first]] = changes.newest[order[last]]
+    return replace(changes, commits=commits, newest=newest), first
 
 
-def _differs(rows: pa.RecordBatch) -> FLAGS:
-    """Which rows behind the first say something else than the row before them."""
-    holds = _holds(rows).to_numpy(zero_copy_only=False)
-    does = np.where(holds, 0, rows.column("does").to_numpy())
-    differs = does[1:] != does[:-1]
+def _differs(changes: _Changes, order: INT64) -> FLAGS:
+    """Which of the changes in this order, behind the first, say something else than the one before them."""
+    holds = changes.holds[order]
+    does = np.where(holds, 0, changes.does[order])
+    differs: FLAGS = does[1:] != does[:-1]
+    value = changes.value[order]
     said = np.zeros(len(differs), np.bool_)
+    if not changes.values.num_rows:
+        return differs
     for name in _SAID:
-        column = rows.column(name)
-        codes = _codes(column) if pa.types.is_string(column.type) else _with_null(column)
-        said |= codes[1:] != codes[:-1]
-    found: FLAGS = differs | (holds[1:] & said)
-    return found
+        codes = _codes(changes.values.column(name))
+        if codes is not None:
+            codes = codes[value]
+            said |= codes[1:] != codes[:-1]
+    return differs | (holds[1:] & said)
 
 
-def _with_null(column: pa.Array) -> INT64:
-    """Numbers, with one that stands for null: no offset and no epoch is as low."""
-    numbers: INT64 = column.cast(pa.int64()).fill_null(np.iinfo(np.int64).min).to_numpy()
-    return numbers
-
-
-def _columns(rows: pa.RecordBatch, by: pa.RecordBatch | None) -> dict[str, Any]:
-    """The columns of some spans. `by` are the changes that ended them; None where they have not ended."""
-    found = {name: rows.column(name) for name in (*_KEY, *_SAID, "commit_timestamp_ms", "commits", "log_offset")}
-    found |= {"valid_from_log_offset": rows.column("place"), "last_log_offset": rows.column("newest")}
-    found["valid_from_timestamp_ms"] = rows.column("clock")
-    nothing = pa.nulls(rows.num_rows, pa.int64())
-    found["valid_to_timestamp_ms"] = nothing if by is None else by.column("clock")
-    found["valid_to_log_offset"] = nothing if by is None else by.column("place")
-    words = pa.array(ENDS, pa.string())
-    found["ended_by"] = pa.nulls(rows.num_rows, pa.string()) if by is None else words.take(by.column("does"))
-    found["is_current"] = pa.array(np.full(rows.num_rows, by is None))
-    return found
+def _codes(column: pa.Array) -> INT64 | None:
+    """A number for each value, the same for the same; None where all are the same."""
+    if not pa.types.is_string(column.type):
+        # No offset and no epoch is as low as what stands for null.
+        numbers: INT64 = column.cast(pa.int64()).fill_null(np.iinfo(np.int64).min).to_numpy()
+        return numbers
+    encoded = column.dictionary_encode()
+    if len(encoded.dictionary) + (encoded.null_count > 0) < 2:
+        return None
+    codes: INT64 = encoded.indices.fill_null(-1).to_numpy().astype(np.int64)
+    return codes

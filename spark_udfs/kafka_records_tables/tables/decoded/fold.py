@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from itertools import repeat
+from operator import itemgetter
 from typing import Any, Final, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from kafka_records_engine.numpy_types import INT64
 from kafka_records_tables.tables.decoded.decoded_records import DecodedRecords
 
 SIZE: Final = "#"
@@ -19,6 +22,9 @@ INSIDE: Final = "."
 
 Picked = Mapping[str, tuple[str, ...]]
 """By record, the members of its value that a fold needs. Only these become Python objects: a value may be large."""
+
+
+_OFFSET: Final = itemgetter(0)
 
 
 class Event(NamedTuple):
@@ -44,32 +50,73 @@ def events(found: DecodedRecords, picked: Picked) -> Iterator[Event]:
     Where the rows come from `latest.Latest` with LAST_VALUE, a tombstone is preceded by the value it deleted, as far as
     one was seen.
     """
-    ordered: list[Event] = []
-    times = found.timestamps
+    offsets, last_values = found.offsets, found.last_value
+    of_record: dict[int, Iterator[Event]] = {}
+    turns = np.full(len(offsets), -1)
+    past: list[Event] = []
     for number, column in found.columns.records.items():
-        record = found.record_name(number)
-        if record not in picked:
+        if found.record_name(number) not in picked:
             continue
         rows = np.flatnonzero(column.is_valid().to_numpy(zero_copy_only=False))
-        chosen = pa.array(rows)
-        keys = list(zip(*_members(column, "key", found.key_names(number), chosen), strict=True))
-        members = _members(column, "value", picked[record], chosen)
-        values = list(zip(*members, strict=True)) if members else [()] * len(rows)
-        for row, key, value in zip(rows.tolist(), keys, values, strict=True):
-            offset, is_broken = int(found.offsets[row]), bool(found.has_error[row])
-            is_tombstone = bool(found.is_tombstone[row])
-            if is_tombstone and found.last_value[row] >= 0:
-                ordered.append(Event(int(found.last_value[row]), record, key, None, False, True, None))
-            told = None if is_tombstone or is_broken else value
-            ordered.append(Event(offset, record, key, told, is_broken, False, None if times is None else times[row]))
-    ordered.sort(key=lambda event: event.offset)
-    return iter(ordered)
+        turns[rows] = number
+        of_record[number] = _events_of(found, number, column, picked, rows)
+        deleted = rows[found.is_tombstone[rows] & (last_values[rows] >= 0)]
+        if len(deleted):
+            keys = zip(*_members(column, "key", found.key_names(number), pa.array(deleted)), strict=True)
+            past += [
+                Event(offset, found.record_name(number), key, None, False, True, None)
+                for offset, key in zip(last_values[deleted].tolist(), keys, strict=True)
+            ]
+    in_turn = (next(of_record[number]) for number in turns[turns >= 0].tolist())
+    if not past and (offsets[1:] >= offsets[:-1]).all():
+        # One after the other, because Python's garbage collector looks through all that are there at once.
+        return in_turn
+    return iter(sorted([*past, *in_turn], key=_OFFSET))
 
 
-def _members(records: pa.StructArray, part: str, names: Iterable[str], chosen: pa.Array) -> list[list[Any]]:
+def _events_of(
+    found: DecodedRecords, number: int, column: pa.StructArray, picked: Picked, rows: INT64
+) -> Iterator[Event]:
+    """The records of a type, which are at `rows`."""
+    record, chosen = found.record_name(number), pa.array(rows)
+    keys = zip(*_members(column, "key", found.key_names(number), chosen), strict=True)
+    members = _members(column, "value", picked[record], chosen)
+    values = zip(*members, strict=True) if members else repeat((), len(rows))
+    times = repeat(None, len(rows)) if found.timestamps is None else map(found.timestamps.__getitem__, rows.tolist())
+    flags = found.is_tombstone[rows].tolist(), found.has_error[rows].tolist()
+    for offset, key, value, is_tombstone, is_broken, time in zip(
+        found.offsets[rows].tolist(), keys, values, *flags, times, strict=True
+    ):
+        yield Event(offset, record, key, None if is_tombstone or is_broken else value, is_broken, False, time)
+
+
+def _members(records: pa.StructArray, part: str, names: Iterable[str], chosen: pa.Array) -> list[Iterable[Any]]:
     """Some members of the key or the value of the rows `chosen`."""
     # What is not picked is not taken either: a record may have twenty members, and one of them be large.
-    return [_member(records, part, name).take(chosen).to_pylist() for name in names]
+    return [_in_python(_member(records, part, name).take(chosen)) for name in names]
+
+
+def _in_python(array: pa.Array) -> Iterable[Any]:
+    """What `to_pylist` gives, sooner: that makes an object of every element on the way, and an array of every list. Of
+    lists and structs each is made when it is asked for."""
+    kind = array.type
+    found: Iterable[Any]
+    if pa.types.is_list(kind):
+        elements = list(_in_python(array.flatten()))
+        ends = np.cumsum(pc.list_value_length(array).fill_null(0).to_numpy()).tolist()
+        found = (elements[start:end] for start, end in zip([0, *ends], ends, strict=False))
+    elif pa.types.is_struct(kind) and kind.num_fields:
+        names = [field.name for field in kind]
+        members = zip(*map(_in_python, array.flatten()), strict=True)
+        found = (dict(zip(names, each, strict=True)) for each in members)
+    elif pa.types.is_string(kind) or pa.types.is_boolean(kind) or (pa.types.is_integer(kind) and not array.null_count):
+        return list(array.to_numpy(zero_copy_only=False).tolist())
+    else:
+        return list(array.to_pylist())
+    if not array.null_count:
+        return found
+    is_there = array.is_valid().to_numpy(zero_copy_only=False).tolist()
+    return (each if is_valid else None for each, is_valid in zip(found, is_there, strict=True))
 
 
 def _member(records: pa.StructArray, part: str, name: str) -> pa.Array:

@@ -36,6 +36,11 @@ UNKNOWN: Final = "unknown"
 
 _WORDS: Final = (NONE, PENDING, COMMITTED, ABORTED, OPEN, UNKNOWN)
 
+_WORD_ARRAY: Final = pa.array(_WORDS)
+
+_SILENT: Final = -1
+"""Stands for a row whose source says nothing."""
+
 _NOWHERE: Final = np.iinfo(np.int64).max
 
 _MOST_PENDING: Final = 100_000
@@ -94,14 +99,29 @@ def outside_transactions(batch: pa.RecordBatch, context: Context, tombstones_at_
     Only records of transactions carry a producer id in the topics of coordinators. That goes for a source that says
     `unknown`, or nothing, of the transaction itself. Raises UntoldTransactions as `Settling` does.
     """
+    return _outside(batch, _numbers_of_words(batch, context), context, tombstones_at_once)
+
+
+def _numbers_of_words(batch: pa.RecordBatch, context: Context) -> NDArray[np.int32]:
+    """For each row the place of its `transaction` among _WORDS, _SILENT for null. Raises UnknownOutcome."""
+    words = batch.column("transaction")
+    places = pc.index_in(words, value_set=_WORD_ARRAY)
+    if not places.null_count:
+        found: NDArray[np.int32] = places.to_numpy()
+        return found
+    if places.null_count > words.null_count:
+        row = int(np.argmax(pc.and_(places.is_null(), words.is_valid()).to_numpy(zero_copy_only=False)))
+        offset = batch.column("offset")[row].as_py()
+        raise UnknownOutcome(context.topic, context.partition, offset, words[row].as_py())
+    found = places.fill_null(_SILENT).to_numpy()
+    return found
+
+
+def _outside(batch: pa.RecordBatch, words: NDArray[np.int32], context: Context, tombstones_at_once: bool) -> FLAGS:
     is_record = batch.column("control").is_null().to_numpy(zero_copy_only=False)
-    words, producers = batch.column("transaction"), batch.column("producer_id")
-    for word in pc.unique(words).to_pylist():
-        if word is not None and word not in _WORDS:
-            offset = batch.column("offset")[pc.index(words, word).as_py()].as_py()
-            raise UnknownOutcome(context.topic, context.partition, offset, word)
-    plain = pc.fill_null(pc.equal(words, NONE), False).to_numpy(zero_copy_only=False)
-    silent = pc.fill_null(pc.equal(words, UNKNOWN), True).to_numpy(zero_copy_only=False)
+    producers = batch.column("producer_id")
+    plain = words == _WORDS.index(NONE)
+    silent = (words == _SILENT) | (words == _WORDS.index(UNKNOWN))
     if silent.any():
         has_producer = producers.is_valid().to_numpy(zero_copy_only=False)
         untold = silent & ~has_producer & is_record
@@ -161,15 +181,14 @@ class Settling:
 
     def take(self, batch: pa.RecordBatch) -> Iterator[Settled]:
         """Add raw rows after those before, with COLUMNS and whatever else is wanted of a row; what they decide."""
-        words = batch.column("transaction")
-        is_plain = pc.equal(words, NONE)
+        words = _numbers_of_words(batch, self._context)
         has_markers = batch.column("control").null_count < batch.num_rows
-        if not has_markers and words.null_count == 0 and pc.all(is_plain).as_py():
+        if not has_markers and (words == _WORDS.index(NONE)).all():
             yield Settled(NONE, batch)
             return
         is_record = batch.column("control").is_null().to_numpy(zero_copy_only=False)
-        plain = outside_transactions(batch, self._context, self._tombstones_at_once)
-        unknown = is_record & ~plain & pc.fill_null(pc.equal(words, UNKNOWN), False).to_numpy(zero_copy_only=False)
+        plain = _outside(batch, words, self._context, self._tombstones_at_once)
+        unknown = is_record & ~plain & (words == _WORDS.index(UNKNOWN))
         for outcome, chosen in ((NONE, plain), (UNKNOWN, unknown)):
             if chosen.any():
                 yield Settled(outcome, batch.filter(pa.array(chosen)))

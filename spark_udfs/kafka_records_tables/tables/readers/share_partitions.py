@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from itertools import accumulate, chain
 from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
@@ -71,27 +72,34 @@ def _as_rows(states: Mapping[SharePartition, ShareState], context: Context) -> A
         times = pa.array([getattr(state, f"{name}_timestamp") for state in states.values()], pa.int64())
         told |= {f"{name}_timestamp": instants(times), f"{name}_timestamp_ms": times}
     told |= dict(zip(("group_id", "topic_id", "partition"), map(pa.array, zip(*states, strict=True)), strict=True))
-    counts = [_counts(state.batches) for state in states.values()]
-    told |= {name: pa.array([each[name] for each in counts], pa.int64()) for name in counts[0]}
-    batches = [[_batch(batch) for batch in state.batches] for state in states.values()]
-    told["batches"] = pa.array(batches, TABLE.schema.field("batches").type)
+    told |= _of_batches([state.batches for state in states.values()])
     told["log_partition"] = context.partition
     return record_batch(TABLE.schema, told, len(states))
 
 
-def _counts(batches: Iterable[StateBatch]) -> dict[str, int]:
-    columns = {
+def _of_batches(lists: list[list[StateBatch]]) -> dict[str, Any]:
+    """The columns about the batches of share partitions."""
+    names = {
         DeliveryState.AVAILABLE: "available_count",
         DeliveryState.ACKNOWLEDGED: "acknowledged_count",
         DeliveryState.ARCHIVED: "archived_count",
     }
-    counts = dict.fromkeys((*columns.values(), "other_count"), 0)
-    for batch in batches:
-        name = columns.get(DeliveryState(batch.delivery_state), "other_count")
-        # A batch may name more offsets than there are.
-        counts[name] = min(counts[name] + batch.last_offset - batch.first_offset + 1, _MOST)
-    return counts
-
-
-def _batch(batch: StateBatch) -> dict[str, Any]:
-    return {**batch._asdict(), "delivery_state_name": DeliveryState(batch.delivery_state).label}
+    first, last, count, state = zip(*chain(*lists), strict=True) if any(lists) else ((), (), (), ())
+    known = {each: DeliveryState(each) for each in set(state)}
+    of_state = {each: names.get(told, "other_count") for each, told in known.items()}
+    counts: dict[str, list[int]] = {name: [0] * len(lists) for name in (*names.values(), "other_count")}
+    for row, batches in enumerate(lists):
+        for batch in batches:
+            column = counts[of_state[batch[3]]]
+            # A batch may name more offsets than there are.
+            column[row] = min(column[row] + batch[1] - batch[0] + 1, _MOST)
+    kind = TABLE.schema.field("batches").type
+    labels = {each: told.label for each, told in known.items()}
+    members = (first, last, state, [labels[each] for each in state], count)
+    parts = [pa.array(values, field.type) for values, field in zip(members, kind.value_type, strict=True)]
+    flat = pa.StructArray.from_arrays(parts, fields=list(kind.value_type))
+    places = pa.array([0, *accumulate(map(len, lists))], pa.int32())
+    return {
+        **{name: pa.array(values, pa.int64()) for name, values in counts.items()},
+        "batches": pa.ListArray.from_arrays(places, flat, type=kind),
+    }

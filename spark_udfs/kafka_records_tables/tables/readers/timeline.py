@@ -56,10 +56,10 @@ class _Reader(TableReader):
     def _rows(self, lots: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         context, states = self._context, self._states
         for batch in lots:
-            events = [*self._log.take(batch), *self._log.rest()]
+            lot = CommitLot(batch, self._schemas)
+            events = self._log.take_lot(batch, lot)
             for event in events:
                 states.add(event)
-            lot = CommitLot(batch, self._schemas)
             lot.keys.report(context, lambda row: NOT_USED)
             for columns in self._commits.columns(lot, events, states):
                 yield _batch(columns, context)

@@ -22,7 +22,7 @@ from kafka_records_tables.tables.words import timeline_words as words
 if TYPE_CHECKING:
     from kafka_records_runtime.schema import RecordSchema
     from kafka_records_tables.tables.replay.group_events import GroupEvent
-    from kafka_records_tables.tables.replay.group_states import GroupStates
+    from kafka_records_tables.tables.replay.group_states import GroupState, GroupStates
 
 
 class CommitMoments:
@@ -37,8 +37,7 @@ class CommitMoments:
         them too."""
         if not lot.rows.num_rows:
             return
-        pair = np.where(lot.group < 0, -1, lot.group * (len(lot.topics) + 1) + lot.topic)
-        _, pairs = np.unique(pair, return_inverse=True)
+        pairs = lot.pair
         yield from self._first(lot, pairs, events, states)
         yield from self._reset(lot, pairs, states)
         deleted = np.flatnonzero(lot.is_tombstone & (lot.group >= 0))
@@ -83,9 +82,13 @@ class CommitMoments:
     # -- offsets that an administrator sets ----------------------------------------------------------------------------
 
     def _reset(self, lot: CommitLot, pairs: INT64, states: GroupStates) -> Iterator[dict[str, Any]]:
-        at = states.before(lot.group_names(np.arange(len(pairs))), lot.offsets)
-        is_simple = pc.fill_null(pc.equal(at.kind, SIMPLE), True).to_numpy(zero_copy_only=False)
-        rows = np.flatnonzero(at.is_empty & ~is_simple & ~lot.is_tombstone & _is_plain(lot) & (lot.group >= 0))
+        # Of most groups no state is known in which they are empty, so that their commits need not be looked at.
+        may_be = {group for group, state in states.known() if _takes_resets(state)}
+        of_group = np.array([*(group in may_be for group in lot.groups), False], np.bool_)
+        rows = np.flatnonzero(of_group[lot.group] & ~lot.is_tombstone & _is_plain(lot))
+        at = states.before(lot.group_names(rows), lot.offsets[rows])
+        takes_resets = np.array([_takes_resets(state) for state in at.states], np.bool_)
+        rows = rows[takes_resets[at.numbers]]
         if not len(rows):
             return
         found = DecodedRecords(lot.rows.take(pa.array(rows)), self._schemas)
@@ -93,6 +96,12 @@ class CommitMoments:
         known = offsets.is_valid().to_numpy(zero_copy_only=False)
         values = offsets.fill_null(0).to_numpy()
         yield from _by_write(words.OFFSETS_RESET, lot, rows[known], pairs, states, values[known])
+
+
+def _takes_resets(state: GroupState | None) -> bool:
+    """Whether a commit for a group in this state is one that an administrator made: nobody is in the group to commit,
+    and it is not the kind of group that has no members."""
+    return state is not None and state.is_empty and state.kind != SIMPLE
 
 
 def _ends(events: list[GroupEvent]) -> list[tuple[int, str]]:

@@ -6,7 +6,7 @@ they hold depends on the protocol type and the protocol of the group.
 
 from __future__ import annotations
 
-from functools import lru_cache
+from functools import cache, lru_cache
 from importlib import import_module
 from struct import Struct
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
@@ -167,6 +167,7 @@ def _read(schema: MessageSchema, data: bytes, read_as: int, version: int) -> Ope
     return Opened(version, value, schema, read_as)
 
 
+@cache
 def _schema(place: tuple[str, str] | None) -> MessageSchema | None:
     if place is None:
         return None

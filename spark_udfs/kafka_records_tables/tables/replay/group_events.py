@@ -7,7 +7,6 @@ happened. Of commits only those become events that make a simple group: of all o
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
-from heapq import merge
 from operator import attrgetter
 from typing import TYPE_CHECKING, Final, NamedTuple
 
@@ -15,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 
 from kafka_records_engine.columns.framing_in_columns import prefix_column
-from kafka_records_engine.numpy_types import FLAGS
+from kafka_records_engine.numpy_types import FLAGS, INT16
 from kafka_records_tables.tables.committed.commit_lots import CommitLot, first_behind, first_of_each
 from kafka_records_tables.tables.committed.commits import COMMITS
 from kafka_records_tables.tables.committed.last_commits import commit_keys
@@ -38,11 +37,17 @@ if TYPE_CHECKING:
 READS: Final = ("offset", "timestamp_ms", "base_offset", "key", "value", "control")
 """The columns of raw rows that are needed."""
 
+_OF_COMMITS: Final = ("offset", "timestamp_ms", "base_offset", "key", "control")
+"""The columns that are kept of commits, none of which is a tombstone."""
+
 _ENDS: Final = tuple(name for name in GROUP_RECORDS if ROLES[name] == GROUP)
 """The records whose tombstones end a group."""
 
 _MOST_RECORDS: Final = 16_384
 """When so many records of groups have gathered, commits are not waited for."""
+
+
+_OFFSET: Final = attrgetter("offset")
 
 
 class GroupEvent(NamedTuple):
@@ -98,28 +103,44 @@ class GroupLog:
         rows at once. Rows of other types, and control rows, are passed over."""
         types, _ = prefix_column(batch.column("key"))
         is_record = batch.column("control").is_null().to_numpy(zero_copy_only=False)
-        of_groups = is_record & np.isin(types, self._group_types)
-        if of_groups.any():
-            self._records.append(_chosen(batch, (*READS, "file", "position"), of_groups))
-            self._record_count += int(of_groups.sum())
+        self._add_records(batch, types, is_record)
         values = is_record & np.isin(types, self._commit_types)
         values &= batch.column("value").is_valid().to_numpy(zero_copy_only=False)
         if values.any():
-            self._commits.append(_chosen(batch, READS, values))
+            self._commits.append(_chosen(batch, _OF_COMMITS, values))
             self._commit_count += int(values.sum())
         if self._commit_count > LOT_ROWS or self._record_count > _MOST_RECORDS:
             return self.rest()
         return []
 
+    def take_lot(self, batch: pa.RecordBatch, lot: CommitLot) -> list[GroupEvent]:
+        """Add raw rows as `take` does, whose commits and tombstones are already a `lot`. All that happened is replayed,
+        as `rest` does it."""
+        types, _ = prefix_column(batch.column("key"))
+        self._add_records(batch, types, batch.column("control").is_null().to_numpy(zero_copy_only=False))
+        return self._replayed_with(lot)
+
     def rest(self) -> list[GroupEvent]:
         """What happened that `take` has not yet told of; at the end of the log all of it."""
+        lot = CommitLot(joined(self._commits), self._schemas) if self._commits else None
+        return self._replayed_with(lot)
+
+    def _add_records(self, batch: pa.RecordBatch, types: INT16, is_record: FLAGS) -> None:
+        """Keep the records of groups."""
+        of_groups = is_record & np.isin(types, self._group_types)
+        if of_groups.any():
+            self._records.append(_chosen(batch, (*READS, "file", "position"), of_groups))
+            self._record_count += int(of_groups.sum())
+
+    def _replayed_with(self, lot: CommitLot | None) -> list[GroupEvent]:
+        """What the records that were kept and the commits of a lot did."""
         told, places = self._decoded()
         ends = [(e.key[0], e.offset) for e in told if e.record in _ENDS and e.value is None and not e.is_broken]
-        makers, places_of_commits = self._makers(ends)
+        makers, places_of_commits = ([], {}) if lot is None else self._makers(lot, ends)
         self._commits, self._records = [], []
         self._commit_count = self._record_count = 0
         places |= places_of_commits
-        replayed = [self._replayed(event, places) for event in merge(told, makers, key=attrgetter("offset"))]
+        replayed = [self._replayed(event, places) for event in sorted([*told, *makers], key=_OFFSET)]
         self._replay.forget_ends()
         return [each for each in replayed if each.before is None or each.event.record in ROLES]
 
@@ -135,25 +156,24 @@ class GroupLog:
         found.report(self._context, lambda row: self._consequence if found.has_key[row] else NOT_USED)
         return list(events(found, self.picked)), _batches(found.rows)
 
-    def _makers(self, ends: list[tuple[str, int]]) -> tuple[list[Event], dict[int, int]]:
+    def _makers(self, lot: CommitLot, ends: list[tuple[str, int]]) -> tuple[list[Event], dict[int, int]]:
         """The commit values that may make a simple group, and their batches by their offsets: the first of each group
         that was not there, and the first behind each of the `ends` of a group."""
-        if not self._commits:
-            return [], {}
-        lot = CommitLot(joined(self._commits), self._schemas)
         ended = {name for name, _ in ends}
         is_open = np.array([name in ended or name not in self._replay.groups for name in lot.groups], np.bool_)
-        first = first_of_each(lot.group)
-        first = first[lot.group[first] >= 0]
+        group = np.where(lot.is_tombstone, -1, lot.group)
+        first = first_of_each(group)
+        first = first[group[first] >= 0]
         numbers = {name: number for number, name in enumerate(lot.groups)}
         behind = [(numbers[name], offset) for name, offset in ends if name in numbers]
-        chosen = np.union1d(first[is_open[lot.group[first]]], first_behind(behind, lot.group, lot.offsets))
-        rows = lot.rows.take(pa.array(chosen))
-        keys, types = commit_keys(lot.keys, lot.types), lot.keys.columns.record_type
-        parts = (lot.offsets[chosen].tolist(), lot.codes[chosen].tolist(), rows.column("timestamp_ms").to_pylist())
+        chosen = np.union1d(first[is_open[group[first]]], first_behind(behind, group, lot.offsets))
+        rows = _columns(lot.rows, ("offset", "timestamp_ms", "base_offset")).take(pa.array(chosen))
+        codes, types = lot.codes[chosen], lot.keys.columns.record_type
+        keys = commit_keys(lot.keys, lot.types, pa.array(codes))
+        names = [lot.keys.record_name(number) for number in types[codes].tolist()]
+        parts = (lot.offsets[chosen].tolist(), names, keys, rows.column("timestamp_ms").to_pylist())
         return [
-            Event(offset, lot.keys.record_name(int(types[code])), keys[code], (), False, False, time)
-            for offset, code, time in zip(*parts, strict=True)
+            Event(offset, name, key, (), False, False, time) for offset, name, key, time in zip(*parts, strict=True)
         ], _batches(rows)
 
     def _replayed(self, event: Event, places: Mapping[int, int]) -> GroupEvent:
@@ -173,8 +193,12 @@ class GroupLog:
 
 def _chosen(batch: pa.RecordBatch, names: Iterable[str], which: FLAGS) -> pa.RecordBatch:
     """Some rows, and of their columns `names`, as far as they are there."""
-    columns = batch.select([name for name in names if name in batch.schema.names])
+    columns = _columns(batch, names)
     return columns if which.all() else columns.filter(pa.array(which))
+
+
+def _columns(batch: pa.RecordBatch, names: Iterable[str]) -> pa.RecordBatch:
+    return batch.select([name for name in names if name in batch.schema.names])
 
 
 def _batches(rows: pa.RecordBatch) -> dict[int, int]:

@@ -6,6 +6,7 @@ import json
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from kafka_records_tables.tables.replay.group_replay import (
@@ -49,6 +50,8 @@ _AWAY: Final = -2
 
 _NO_TIMESTAMP: Final = -1
 
+_in_json: Final = json.JSONEncoder(ensure_ascii=False).encode
+
 
 class Moment(NamedTuple):
     """One row of the table `timeline`; the columns of the same names."""
@@ -63,6 +66,9 @@ class Moment(NamedTuple):
     detail: str | None
     at_timestamp_ms: int | None
     log_offset: int
+
+
+_LOG_OFFSET: Final = attrgetter("log_offset")
 
 
 class _Member(NamedTuple):
@@ -137,51 +143,66 @@ class GroupLives:
             if event.batch_offset != self._batch_offset:
                 yield from self.rest()
                 self._batch_offset = event.batch_offset
-            self._batch.setdefault(event.group_id, []).append(event)
+            self._batch.setdefault(event.event.key[0], []).append(event)
 
     def rest(self) -> Iterator[Moment]:
         """The last batch, at the end of the log."""
         batch, self._batch = self._batch, {}
         for of_group in batch.values():
-            for unit in _lives_apart(of_group):
-                yield from sorted(self._unit(unit), key=lambda moment: moment.log_offset)
+            for unit in _lives_apart(of_group) if len(of_group) > 1 else (of_group,):
+                found = self._unit(unit)
+                if len(found) > 1:
+                    found.sort(key=_LOG_OFFSET)
+                yield from found
 
     # -- one batch of a group ------------------------------------------------------------------------------------------
 
-    def _unit(self, unit: list[GroupEvent]) -> Iterator[Moment]:
+    def _unit(self, unit: list[GroupEvent]) -> list[Moment]:
         group_id, before, after = unit[0].group_id, unit[0].before, unit[-1].after
-        life = self._lives.setdefault(group_id, _Life())
+        life = self._lives.get(group_id)
+        if life is None:
+            life = self._lives[group_id] = _Life()
         for each in unit:
             self._replay(life, each)
         told = _Telling(group_id, unit)
         if not self._of_epochs_alone:
-            yield from self._beginning(told)
+            self._beginning(told)
             if not life.is_unreadable:
-                yield from self._of_members(life, told)
-        life.touched, life.gone = {}, {}
+                self._of_members(life, told)
+        if life.touched or life.gone:
+            life.touched, life.gone = {}, {}
         if after is not None:
-            yield from _of_epochs(life, told)
-            return
+            _of_epochs(life, told)
+            return told.found
         del self._lives[group_id]
         if self._of_epochs_alone:
-            return
+            return told.found
         # A tombstone of a group that nobody has seen is all that a cleaner has left of it.
         if before is not None or any(_is_end(each.event) for each in unit):
             ended = next((each for each in unit if each.before is not None and each.after is None), unit[-1])
-            yield told.moment(words.DELETED, ended.event.offset)
+            told.tell(words.DELETED, ended.event.offset)
+        return told.found
 
-    def _beginning(self, told: _Telling) -> Iterator[Moment]:
+    def _beginning(self, told: _Telling) -> None:
         before, after = told.before, told.after
         if after is None:
             return
         if before is None:
             made = next(each for each in told.unit if each.after is not None)
-            yield told.moment(words.CREATED, made.event.offset, detail={"record": made.event.record})
+            told.tell(words.CREATED, made.event.offset, detail={"record": made.event.record})
         elif before.kind != after.kind and not _is_first_generation(before, after):
             made = next(each for each in told.unit if each.after is not None and each.after.kind == after.kind)
-            yield told.moment(words.CONVERTED, made.event.offset, detail={"from": before.kind, "to": after.kind})
+            told.tell(words.CONVERTED, made.event.offset, detail={"from": before.kind, "to": after.kind})
 
-    def _of_members(self, life: _Life, told: _Telling) -> Iterator[Moment]:
+    def _of_members(self, life: _Life, told: _Telling) -> None:
+        if life.touched:
+            self._of_those_who_move(life, told)
+        if told.before is not None and told.before.member_count and told.after and told.after.member_count == 0:
+            told.tell(words.EMPTIED, told.last)
+        if life.touched:
+            self._of_those_who_stay(life, told)
+
+    def _of_those_who_move(self, life: _Life, told: _Telling) -> None:
         joined = [name for name, was in life.touched.items() if was is None and name in life.members]
         left = {name: was for name, was in life.touched.items() if was is not None and name not in life.members}
         by_instance = {was.instance_id: name for name, was in left.items() if was.instance_id is not None}
@@ -191,29 +212,26 @@ class GroupLives:
             if former is None:
                 client_id, client_host = member.client
                 detail = {"instance_id": member.instance_id, "client_id": client_id, "client_host": client_host}
-                yield told.moment(words.MEMBER_JOINED, member.offset, name, detail=detail)
+                told.tell(words.MEMBER_JOINED, member.offset, name, detail=detail)
             else:
                 del left[former]
                 detail = {"instance_id": member.instance_id, "former_member_id": former}
-                yield told.moment(words.MEMBER_REPLACED, member.offset, name, detail=detail)
+                told.tell(words.MEMBER_REPLACED, member.offset, name, detail=detail)
         for name, was in left.items():
             detail = {"instance_id": was.instance_id}
-            yield told.moment(words.MEMBER_LEFT, life.gone.get(name, told.last), name, detail=detail)
-        if told.before is not None and told.before.member_count and told.after and told.after.member_count == 0:
-            yield told.moment(words.EMPTIED, told.last)
-        yield from self._of_those_who_stay(life, told)
+            told.tell(words.MEMBER_LEFT, life.gone.get(name, told.last), name, detail=detail)
 
-    def _of_those_who_stay(self, life: _Life, told: _Telling) -> Iterator[Moment]:
+    def _of_those_who_stay(self, life: _Life, told: _Telling) -> None:
         for name, was in life.touched.items():
             now = life.members.get(name)
             if now is None:
                 continue
             if was is not None and (was.epoch == _AWAY) != (now.epoch == _AWAY):
                 word = words.MEMBER_AWAY if now.epoch == _AWAY else words.MEMBER_RETURNED
-                yield told.moment(word, now.epoch_at, name, detail={"instance_id": now.instance_id})
+                told.tell(word, now.epoch_at, name, detail={"instance_id": now.instance_id})
             moved = changed(None if was is None else was.given, now.given, self._names)
             if moved is not None:
-                yield told.moment(words.ASSIGNMENT_CHANGED, now.given_at, name, detail=moved)
+                told.tell(words.ASSIGNMENT_CHANGED, now.given_at, name, detail=moved)
 
     def _replay(self, life: _Life, each: GroupEvent) -> None:
         event, role = each.event, ROLES.get(each.event.record)
@@ -279,14 +297,17 @@ class _Telling:
     def __init__(self, group_id: str, unit: list[GroupEvent]) -> None:
         self.group_id = group_id
         self.unit = unit
+        self.found: list[Moment] = []
         self.before: GroupState | None = unit[0].before
         self.after: GroupState | None = unit[-1].after
         self.last = unit[-1].event.offset
         self.at_ms = unit[-1].event.timestamp_ms
-        known = self.after or next((each.before for each in reversed(unit) if each.before is not None), None)
+        known = self.after
+        if known is None:
+            known = next((each.before for each in reversed(unit) if each.before is not None), None)
         self._kind = None if known is None else known.kind
 
-    def moment(
+    def tell(
         self,
         word: str,
         offset: int,
@@ -294,16 +315,20 @@ class _Telling:
         *,
         duration_ms: int | None = None,
         detail: Mapping[str, Any] | None = None,
-    ) -> Moment:
-        """A moment at a record of the batch. Members of `detail` that are None are left out."""
+    ) -> None:
+        """Add a moment at a record of the batch. Members of `detail` that are None are left out."""
         state = self.after
-        said = {name: value for name, value in (detail or {}).items() if value is not None}
-        text = json.dumps(said, ensure_ascii=False) if said else None
+        text = None
+        if detail:
+            said = {name: value for name, value in detail.items() if value is not None}
+            text = _in_json(said) if said else None
         epoch, count = (None, None) if state is None else (state.epoch, state.member_count)
-        return Moment(self.group_id, self._kind, word, member_id, epoch, count, duration_ms, text, self.at_ms, offset)
+        self.found.append(
+            Moment(self.group_id, self._kind, word, member_id, epoch, count, duration_ms, text, self.at_ms, offset)
+        )
 
 
-def _of_epochs(life: _Life, told: _Telling) -> Iterator[Moment]:
+def _of_epochs(life: _Life, told: _Telling) -> None:
     """Epochs and rebalances. `told.after` is there."""
     before, after = told.before, told.after
     assert after is not None
@@ -312,14 +337,14 @@ def _of_epochs(life: _Life, told: _Telling) -> Iterator[Moment]:
     offset = own[-1].offset if own else told.last
     is_new = after.epoch is not None and after.epoch != epoch_before
     if is_new:
-        yield told.moment(words.EPOCH, offset, detail={"from": epoch_before, "to": after.epoch})
+        told.tell(words.EPOCH, offset, detail={"from": epoch_before, "to": after.epoch})
     if after.kind == CLASSIC:
         if is_new and after.member_count and (before is None or before.kind in (CLASSIC, SIMPLE)):
-            yield told.moment(words.REBALANCE_COMPLETED, offset, duration_ms=_since_joined(own[-1]))
+            told.tell(words.REBALANCE_COMPLETED, offset, duration_ms=_since_joined(own[-1]))
         return
     if not life.is_rebalancing and after.member_count and (is_new or _has_to_follow(told, after)):
         life.is_rebalancing, life.rebalance_since = True, told.at_ms
-        yield told.moment(words.REBALANCE_STARTED, offset)
+        told.tell(words.REBALANCE_STARTED, offset)
     if after.is_empty:
         life.is_rebalancing = False
     elif life.is_rebalancing and _is_settled(life, after):
@@ -327,7 +352,7 @@ def _of_epochs(life: _Life, told: _Telling) -> Iterator[Moment]:
         duration = None
         if told.at_ms is not None and life.rebalance_since is not None:
             duration = told.at_ms - life.rebalance_since
-        yield told.moment(words.REBALANCE_COMPLETED, told.last, duration_ms=duration)
+        told.tell(words.REBALANCE_COMPLETED, told.last, duration_ms=duration)
 
 
 def _is_settled(life: _Life, state: GroupState) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from functools import cached_property
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
@@ -93,6 +93,10 @@ class GroupStates:
             self._last.pop(event.group_id, None)
         else:
             self._last[event.group_id] = change
+
+    def known(self) -> Iterator[tuple[str, GroupState | None]]:
+        """Groups and states of them that `before` and `after` may find."""
+        return ((change.group_id, change.state) for change in self._changes)
 
     @property
     def remembered(self) -> int:

@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from functools import lru_cache
+from typing import Any, Final
 
 from kafka_records_tables.tables.replay.embedded import assignment
 from kafka_records_tables.tables.replay.group_replay import CONSUMER
+
+_KEPT: Final = 1024
+_SHORT: Final = 1024
+"""How many assignments of classic members are kept opened, and of how many bytes at most."""
 
 Given = tuple[Any, ...] | None
 """As a record has it: the protocol type and the bytes of a classic member, or the lists of a target assignment."""
@@ -49,11 +54,20 @@ def _opened(share: Given, names: Mapping[str, str]) -> _Parts | None:
     if isinstance(first, tuple):
         return {f"{kind} {each['subtopology_id']}": set(each["partitions"]) for kind, tasks in share for each in tasks}
     if isinstance(second, bytes):
-        opened = assignment(CONSUMER, second) if first == CONSUMER and second else None
-        if opened is None:
-            return {} if first == CONSUMER and not second else None
-        parts: _Parts = {}
-        for each in opened.value["assigned_partitions"]:
-            parts.setdefault(each["topic"], set()).update(each["partitions"])
-        return parts
+        return _kept_parts(first, second) if len(second) <= _SHORT else _opened_bytes(first, second)
     return {names.get(each["topic_id"], each["topic_id"]): set(each["partitions"]) for each in second}
+
+
+def _opened_bytes(protocol: str | None, data: bytes) -> _Parts | None:
+    """What the assignment of a classic member gives to it."""
+    opened = assignment(CONSUMER, data) if protocol == CONSUMER and data else None
+    if opened is None:
+        return {} if protocol == CONSUMER and not data else None
+    parts: _Parts = {}
+    for each in opened.value["assigned_partitions"]:
+        parts.setdefault(each["topic"], set()).update(each["partitions"])
+    return parts
+
+
+_kept_parts = lru_cache(_KEPT)(_opened_bytes)
+"""What is lost was gained before, and nobody changes what comes out."""

@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 from kafka_records_engine.numpy_types import FLAGS, INT64
 from kafka_records_tables.tables.column_types import instants, record_batch
 from kafka_records_tables.tables.committed.commit_steps import CommitSteps
-from kafka_records_tables.tables.committed.falls import follow
+from kafka_records_tables.tables.committed.falls import Held, follow
 from kafka_records_tables.tables.decoded.decoded_records import schemas
 from kafka_records_tables.tables.decoded.lots import LOT_ROWS
 from kafka_records_tables.tables.reader import TableReader
@@ -63,7 +63,7 @@ class Regressions(TableReader):
         self._steps = CommitSteps(records, context)
         self._groups = GroupLog(records, context, consequence="the state of its group is not known")
         self._states = GroupStates()
-        self._held: pa.RecordBatch | None = None
+        self._held: Held | None = None
         self._end = 0
 
     @property
@@ -79,7 +79,7 @@ class Regressions(TableReader):
         if batch.num_rows:
             self._end = batch.column("offset")[-1].as_py() + 1
         if max(self._steps.count, self._states.count) > max(
-            LOT_ROWS, 0 if self._held is None else 2 * self._held.num_rows
+            LOT_ROWS, 0 if self._held is None else 2 * self._held.count
         ):
             yield from self._compared()
 
@@ -90,10 +90,7 @@ class Regressions(TableReader):
 
     def named_later(self) -> set[int]:
         """Where the records stand that rows about later ones may name; once there are no more rows."""
-        if self._held is None:
-            return set()
-        names = ("log_offset", "fell_from_log_offset", "fell_to_log_offset", "low_log_offset", "id_log_offset")
-        return {offset for name in names for offset in self._held.column(name).drop_null().to_pylist()}
+        return set() if self._held is None else self._held.places()
 
     def _compared(self) -> Iterator[pa.RecordBatch]:
         for event in self._groups.rest():

@@ -32,36 +32,44 @@ def combined(so_far: Iterable[StateBatch], new: Iterable[StateBatch], start_offs
     the lowest on, and does not look back at one that it has passed. So which batches there are depends on the order in
     which they came, and what they say of an offset does not.
     """
-    left = list(_from(start_offset, [*so_far, *new]))
+    left = _from(start_offset, [*so_far, *new])
     if len(left) < 2:
         return left
     left = sorted(set(left))
-    passed = []
+    place, last = 0, len(left) - 1
+    while place < last and not _is_met(left[place], left[place + 1]):
+        place += 1
+    if place == last:
+        return left
+    # A sorted list is a heap.
+    passed, left = left[:place], left[place:]
+    batch = heappop(left)
     while left:
-        batch = heappop(left)
-        if left and _is_met(batch, left[0]):
+        if _is_met(batch, left[0]):
             for piece in _without_overlap(batch, heappop(left)):
                 heappush(left, piece)
         else:
             passed.append(batch)
+        batch = heappop(left)
+    passed.append(batch)
     return passed
 
 
-def _from(start_offset: int, batches: list[StateBatch]) -> Iterable[StateBatch]:
+def _from(start_offset: int, batches: list[StateBatch]) -> list[StateBatch]:
     """What of the batches does not lie below the start offset."""
     if start_offset == UNDECIDED:
         return batches
-    return (
-        batch._replace(first_offset=max(batch.first_offset, start_offset))
+    return [
+        batch if batch[0] >= start_offset else StateBatch(start_offset, *batch[1:])
         for batch in batches
-        if batch.last_offset >= start_offset
-    )
+        if batch[1] >= start_offset
+    ]
 
 
 def _is_met(batch: StateBatch, following: StateBatch) -> bool:
     """Whether the one that follows overlaps the batch, or goes on with it and says the same."""
-    end = batch.last_offset + 1
-    return following.first_offset < end or (following.first_offset == end and following.said == batch.said)
+    first, end = following[0], batch[1] + 1
+    return first < end or (first == end and following[2:] == batch[2:])
 
 
 def _without_overlap(batch: StateBatch, following: StateBatch) -> list[StateBatch]:

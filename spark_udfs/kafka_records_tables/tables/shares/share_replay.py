@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -11,7 +12,7 @@ import pyarrow.compute as pc
 
 from kafka_records_engine.findings import UNKNOWN_STATE, Finding
 from kafka_records_tables.tables.decoded.decoded_records import DecodedRecords, place_of
-from kafka_records_tables.tables.decoded.fold import Event, Picked
+from kafka_records_tables.tables.decoded.fold import INSIDE, Event, Picked
 from kafka_records_tables.tables.shares.share_batches import UNDECIDED, StateBatch, combined
 
 if TYPE_CHECKING:
@@ -20,7 +21,9 @@ if TYPE_CHECKING:
 SNAPSHOT: Final = "ShareSnapshot"
 UPDATE: Final = "ShareUpdate"
 
-_OF_BOTH: Final = ("snapshot_epoch", "leader_epoch", "start_offset", "delivery_complete_count", "state_batches")
+_OF_BATCHES: Final = tuple(f"state_batches{INSIDE}{name}" for name in StateBatch._fields)
+
+_OF_BOTH: Final = ("snapshot_epoch", "leader_epoch", "start_offset", "delivery_complete_count", *_OF_BATCHES)
 
 PICKED: Final[Picked] = {
     SNAPSHOT: (*_OF_BOTH, "state_epoch", "create_timestamp", "write_timestamp"),
@@ -67,18 +70,19 @@ class ShareReplay:
 
     def take(self, event: Event) -> None:
         """Replay one record."""
-        group_id, topic_id, partition = event.key
-        place = group_id, topic_id, partition
-        if event.is_broken or event.offset in self.unusable:
+        # Unpacked once: members of a tuple by name take as long as all of this.
+        offset, record, key, value, is_broken, _, _ = event
+        place: SharePartition = key  # type: ignore[assignment]
+        if is_broken or offset in self.unusable:
             self._states[place] = None
-        elif event.value is None:
+        elif value is None:
             self._states.pop(place, None)
-        elif event.record == SNAPSHOT:
-            self._states[place] = _snapshot(event.value, event.offset)
+        elif record == SNAPSHOT:
+            self._states[place] = _snapshot(value, offset)
         elif place not in self._states:
-            self._states[place] = _beginning(event.value, event.offset)
+            self._states[place] = _beginning(value, offset)
         elif (state := self._states[place]) is not None:
-            _update(state, event.value, event.offset)
+            _update(state, value, offset)
 
     def states(self) -> Mapping[SharePartition, ShareState]:
         """The states that are known."""
@@ -110,7 +114,7 @@ def reported_as_refused(found: DecodedRecords, types: tuple[int, ...], context: 
 
 
 def _snapshot(value: Sequence[Any], offset: int) -> ShareState:
-    snapshot_epoch, leader_epoch, start_offset, count, batches, state_epoch, created, written = value
+    snapshot_epoch, leader_epoch, start_offset, count, *batches, state_epoch, created, written = value
     parts = _batches(batches)
     return ShareState(
         snapshot_epoch, leader_epoch, start_offset, count, parts, offset, state_epoch, created, written, offset
@@ -119,13 +123,13 @@ def _snapshot(value: Sequence[Any], offset: int) -> ShareState:
 
 def _beginning(value: Sequence[Any], offset: int) -> ShareState:
     """An update without a state to build on becomes the state."""
-    snapshot_epoch, leader_epoch, start_offset, count, batches = value
+    snapshot_epoch, leader_epoch, start_offset, count, *batches = value
     parts = _batches(batches)
     return ShareState(snapshot_epoch, leader_epoch, start_offset, count, parts, offset, update_count=1, is_partial=True)
 
 
 def _update(state: ShareState, value: Sequence[Any], offset: int) -> None:
-    snapshot_epoch, leader_epoch, start_offset, state.delivery_complete_count, batches = value
+    snapshot_epoch, leader_epoch, start_offset, state.delivery_complete_count, *batches = value
     if leader_epoch != _NO_CHANGE:
         state.leader_epoch = leader_epoch
     if start_offset != UNDECIDED:
@@ -137,8 +141,10 @@ def _update(state: ShareState, value: Sequence[Any], offset: int) -> None:
     state.is_partial |= snapshot_epoch != state.snapshot_epoch
 
 
-def _batches(batches: Sequence[Mapping[str, int]]) -> list[StateBatch]:
-    return [
-        StateBatch(each["first_offset"], each["last_offset"], each["delivery_count"], each["delivery_state"])
-        for each in batches
-    ]
+def _batches(columns: Sequence[Sequence[int]]) -> list[StateBatch]:
+    """Batches out of their members, those of one name together."""
+    return list(map(_as_batch, zip(*columns, strict=True))) if columns[0] else []
+
+
+_as_batch: Final = partial(tuple.__new__, StateBatch)
+"""What `StateBatch._make` does, without a call of Python's own: there are many batches."""
