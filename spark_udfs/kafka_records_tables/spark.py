@@ -415,7 +415,8 @@ def _rows_of_logs(
     spark: SparkSession, request: TableRequest, logs: Sequence[LogPartition], names: Sequence[str], *, is_failfast: bool
 ) -> DataFrame:
     ordered = tuple(spread(logs))
-    refuse_untold(request, tells_transactions=all(getattr(log, "tells_transactions", True) for log in ordered))
+    tells_transactions = all(getattr(log, "tells_transactions", True) for log in ordered)
+    refuse_untold(request.table, request.untold, tells_transactions=tells_transactions)
     function = LogRows(request, ordered, tuple(names), is_failfast)
     return over_logs(spark, len(ordered), function, schema_of(request.table, names))
 
