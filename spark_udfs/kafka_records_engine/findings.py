@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, Literal
@@ -189,6 +190,15 @@ def in_file(
 def sorted_findings(findings: Iterable[Finding]) -> list[Finding]:
     """By their place in the logs; those of one place keep their order."""
     return sorted(findings, key=lambda finding: finding.order)
+
+
+def merged_findings(readings: Iterable[Iterable[Finding]]) -> list[Finding]:
+    """What several readings of the same logs found. What several of them found counts once; equal findings of one
+    reading stay apart, because they are about different records: a damaged batch may repeat its offsets."""
+    merged: Counter[Finding] = Counter()
+    for findings in readings:
+        merged |= Counter(findings)
+    return [*merged.elements()]
 
 
 def said_of(error: KafkaRecordsError) -> str:

@@ -416,10 +416,8 @@ def _rows_of_logs(
     spark: SparkSession, request: TableRequest, logs: Sequence[LogPartition], names: Sequence[str], *, is_failfast: bool
 ) -> DataFrame:
     ordered = tuple(spread(logs))
-    refuse_untold(
-        request,
-        tells_transactions=all(not isinstance(log, KnowsTransactions) or log.tells_transactions for log in ordered),
-    )
+    known = (log.tells_transactions for log in ordered if isinstance(log, KnowsTransactions))
+    refuse_untold(request.table, request.untold, tells_transactions=all(known))
     function = LogRows(request, ordered, tuple(names), is_failfast)
     return over_logs(spark, len(ordered), function, schema_of(request.table, names))
 

@@ -15,7 +15,7 @@ from kafka_records.consumer_offsets.offset_commit import OffsetCommitKey, Offset
 from kafka_records.transaction_state.transaction_log import TransactionLogKey, TransactionLogValue
 from kafka_records_engine.findings import Finding
 from kafka_records_engine.sources.protocol import MOST_OF_A_KIND
-from kafka_records_tables import read_table
+from kafka_records_tables import read_table, read_tables
 from kafka_records_tables.tables.decoded.transactions_settled import UnknownOutcome
 from tests.log.logs import batch, marker, record, write_log
 from tests.tables.topic import OFFSETS_TOPIC, Topic
@@ -253,15 +253,21 @@ def test_records_without_keys_are_summed_up(tmp_path: Path) -> None:
     body = b"".join(record(number % 50, None, b"") for number in range(count))
     log = _logs(tmp_path, (0, batch(body, count, offset=0) + _commit(10**6, "a", 1)))
 
-    result = read_table("current_offsets", log)
+    alone = read_table("current_offsets", log)
+    several = read_tables(["current_offsets", "groups"], log)
 
-    assert result.table["group_id"].to_pylist() == ["a"]
-    found = [finding for finding in result.findings if finding.reason == "NullKey"]
-    assert len(found) == MOST_OF_A_KIND + 1
-    (summary,) = [finding for finding in found if finding.offset is None]
-    assert str(summary) == (
-        f"__consumer_offsets-0: {count - MOST_OF_A_KIND} more of the kind NullKey (counted and not listed one by one)"
-    )
+    assert alone.table["group_id"].to_pylist() == ["a"]
+    # Findings about records that repeat an offset are equal, and yet of different records.
+    for findings in (alone.findings, several["current_offsets"].findings):
+        found = [finding for finding in findings if finding.reason == "NullKey"]
+        assert len(found) == MOST_OF_A_KIND + 1
+        (summary,) = [finding for finding in found if finding.offset is None]
+        assert str(summary) == (
+            f"__consumer_offsets-0: {count - MOST_OF_A_KIND} more of the kind NullKey (counted and not listed one by "
+            "one)"
+        )
+    # Each table says what the records cost it.
+    assert [finding.reason for finding in several.findings].count("NullKey") == 2 * MOST_OF_A_KIND + 1
 
 
 def test_a_word_that_says_nothing_of_a_transaction_is_refused() -> None:

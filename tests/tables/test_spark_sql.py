@@ -8,7 +8,10 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from kafka_records_tables import TABLES, read_table
+from kafka_records_tables.tables.decoded.transactions_settled import UntoldTransactions
+from tests.conftest import DATA_DIR
 from tests.tables.names import USUALLY
+from tests.tables.topic import OFFSETS_TOPIC
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -148,3 +151,16 @@ def test_what_cannot_be_asked(spark: SparkSession, segments: str, options: dict[
     with pytest.raises(AnalysisException) as caught:
         load(spark, segments, **options).count()
     assert f"BadOption: {sentence}\n" in f"{caught.value}\n"
+
+
+@pytest.mark.usefixtures("names")
+@pytest.mark.parametrize("table", ["current_offsets", "open_transactions"])
+def test_saved_rows_that_do_not_tell_of_transactions_are_refused_before_a_worker_starts(
+    spark: SparkSession, table: str
+) -> None:
+    from pyspark.errors import AnalysisException
+
+    saved = str(DATA_DIR / "saved" / "spark-kafka-source.parquet")
+    with pytest.raises(AnalysisException) as caught:
+        load(spark, saved, table=table).count()
+    assert f"UntoldTransactions: {UntoldTransactions(OFFSETS_TOPIC)}\n" in f"{caught.value}\n"

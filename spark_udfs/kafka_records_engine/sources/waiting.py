@@ -15,6 +15,9 @@ T = TypeVar("T")
 MOST_THREADS: Final = 16
 """At most N brokers are asked at the same time."""
 
+THREAD_NAME: Final = "kafka-records-broker"
+"""What the names of all threads begin with."""
+
 _SLICE: Final = 0.1
 """Seconds after which a thread that waits looks whether it has been stopped."""
 
@@ -90,7 +93,10 @@ def side_by_side(questions: Sequence[Callable[[], T]]) -> list[T]:
 
 def start_threads(target: Callable[..., Any], count: int) -> list[threading.Thread]:
     """Threads that run `target`, with the context of this thread, such as numpy's handling of errors."""
-    threads = [threading.Thread(target=copy_context().run, args=(target,), daemon=True) for _ in range(count)]
+    threads = [
+        threading.Thread(target=copy_context().run, args=(target,), name=f"{THREAD_NAME}-{number}", daemon=True)
+        for number in range(count)
+    ]
     for thread in threads:
         thread.start()
     return threads

@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from kafka_records_engine.findings import Finding, sorted_findings
+from kafka_records_engine.findings import Finding, merged_findings, sorted_findings
 from kafka_records_engine.sources import Counts
 
 if TYPE_CHECKING:
@@ -85,5 +85,5 @@ def _once_per_log(logs: Iterable[Sequence[tuple[Sequence[Finding], Counts]]]) ->
         read = Counts()
         for _, counts in of_log:
             read.widen(counts)
-        whole.add(list(dict.fromkeys(found for findings, _ in of_log for found in findings)), read)
+        whole.add(merged_findings(findings for findings, _ in of_log), read)
     return whole

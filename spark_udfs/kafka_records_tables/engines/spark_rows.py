@@ -91,7 +91,9 @@ def _with_columns(
     columns = StructType([field for field in RAW_SCHEMA.fields if field.name in names])
     rows = raw_rows(raw).where(F.col("topic") == table.topic)
     if not is_connect(raw.sparkSession):
-        refuse_untold(request, tells_transactions=not {"transaction", "producer_id"} <= absent_columns(raw))
+        refuse_untold(
+            table, request.untold, tells_transactions=not {"transaction", "producer_id"} <= absent_columns(raw)
+        )
     for name in _LOG_ORDER:
         rows = rows.withColumn(name, _required(name, table))
     wanted = _is_wanted(request)
@@ -113,10 +115,10 @@ def _with_columns(
     return rows.select(*columns.names), columns
 
 
-def refuse_untold(request: TableRequest, *, tells_transactions: bool) -> None:
+def refuse_untold(table: Table, untold: str | None, *, tells_transactions: bool) -> None:
     """Raise UntoldTransactions where the columns of a source show that the table would refuse its first record."""
-    if request.table.needs_transactions and request.untold is None and not tells_transactions:
-        raise UntoldTransactions(request.table.topic)
+    if table.needs_transactions and untold is None and not tells_transactions:
+        raise UntoldTransactions(table.topic)
 
 
 def refuse_stream(df: DataFrame, table: Table) -> None:

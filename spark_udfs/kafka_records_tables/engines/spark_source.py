@@ -8,13 +8,15 @@ all. So there are options.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 from itertools import chain
 from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
 from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStreamReader, InputPartition
 
+from kafka_records_engine.log.discovery import LogSourceError
 from kafka_records_engine.sources.missing_rights import AbsentTopic
 from kafka_records_engine.spark.modes import FAILFAST
 from kafka_records_tables.engines.log_ranges import parts_of
@@ -23,12 +25,16 @@ from kafka_records_tables.engines.raw_outcomes import raw_rows
 from kafka_records_tables.engines.spark_offsets import NAME, between
 from kafka_records_tables.engines.spark_options import Asked, PathsToRead, asked
 from kafka_records_tables.engines.spark_records import record_tasks
+from kafka_records_tables.engines.spark_rows import refuse_untold
 from kafka_records_tables.engines.spread_tasks import spread
+from kafka_records_tables.tables import tables_read
 
 if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
     from kafka_records_engine.sources import LogPartition, Source
+    from kafka_records_tables.engines.request import TableRequest
+    from kafka_records_tables.tables import Table
 
 
 _ALL_INPUTS: Final = "all inputs"
@@ -92,6 +98,8 @@ def _parts(asked: Asked) -> Sequence[InputPartition]:
     if asked.records is not None and isinstance(asked.place, PathsToRead):
         return [InputPartition(task) for task in record_tasks(asked.place.source())]
     if asked.rows is not None and asked.rows.request.table.inputs:
+        if isinstance(asked.place, PathsToRead):
+            _refuse_untold_inputs(asked.rows.request, asked.place.source())
         # Rows that belong together have to meet, and Spark lets no data source bring them together.
         return [InputPartition(_ALL_INPUTS)]
     source = asked.place.source()
@@ -107,6 +115,8 @@ def _parts(asked: Asked) -> Sequence[InputPartition]:
         topics = [asked.topic] if asked.topic is not None else source.topics()
         can_be_cut = True
     found = {topic: _logs(asked, source, topic) for topic in topics}
+    if asked.rows is not None:
+        _refuse_untold(asked.rows.request.table, asked.rows.request, chain.from_iterable(found.values()))
     logs = [part for of_topic in found.values() for part in between(of_topic, asked.starting, asked.ending)]
     if asked.bytes_per_task is not None and can_be_cut:
         logs = [part for log in logs for part in parts_of(log, asked.bytes_per_task)]
@@ -121,3 +131,16 @@ def _logs(asked: Asked, source: Source, topic: str) -> Sequence[LogPartition]:
         if asked.rows is None:
             raise
         return ()
+
+
+def _refuse_untold_inputs(request: TableRequest, source: Source) -> None:
+    """Raise UntoldTransactions for a view whose inputs would refuse their first records."""
+    for table in tables_read(request.table):
+        if table.needs_transactions:
+            with suppress(LogSourceError):  # the worker says whose topic is missing
+                _refuse_untold(table, request, source.partitions(table.topic))
+
+
+def _refuse_untold(table: Table, request: TableRequest, logs: Iterable[LogPartition]) -> None:
+    tells_transactions = all(getattr(log, "tells_transactions", True) for log in logs)
+    refuse_untold(table, request.untold, tells_transactions=tells_transactions)

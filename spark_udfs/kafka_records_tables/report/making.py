@@ -63,7 +63,7 @@ REPORTED: Final = (
 )
 """The tables of a report."""
 
-_OF_NOW: Final = "it tells how logs are now, and the report is about another moment"
+_OF_NOW: Final = "where logs start and end is known only as it is now, and the report is about another moment"
 _OF_ALL_GROUPS: Final = frozenset({"transactions", "open_transactions", "log_ends"})
 """Tables whose rows are not asked for by a group: those of transactions would take it for a transactional id."""
 

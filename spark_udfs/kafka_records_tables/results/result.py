@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from kafka_records_engine.findings import sorted_findings
+from kafka_records_engine.findings import merged_findings, sorted_findings
 from kafka_records_tables.engines.log_tasks import RunReport
 
 if TYPE_CHECKING:
@@ -79,8 +79,8 @@ class Results(Mapping[str, Result]):
     @property
     def findings(self) -> tuple[Finding, ...]:
         """What was found while reading and by all tables, each once, by place."""
-        of_tables = (found for result in self._results.values() for found in result.findings)
-        return tuple(sorted_findings(dict.fromkeys((*self.reading, *of_tables))))
+        of_tables = (result.findings for result in self._results.values())
+        return tuple(sorted_findings(merged_findings([self.reading, *of_tables])))
 
     @property
     def is_complete(self) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -135,8 +136,11 @@ class ReportRun:
             for note in report.diff.notes:
                 say(f"note: {note}")
         self._say_what_is_not_there(report)
+        names_by_reason: defaultdict[str, list[str]] = defaultdict(list)
         for name, why in report.missing.items():
-            say(f"note: without the table {name}: {why}")
+            names_by_reason[why].append(name)
+        for why, names in names_by_reason.items():
+            say(f"note: without the table{'s' if len(names) > 1 else ''} {', '.join(names)}: {why}")
         # The text itself has them all.
         for finding in report.reading if self._task.format != "text" else ():
             if finding.reason == OUTSIDE_LOG:
