@@ -24,7 +24,7 @@ _EXAMPLES = """examples:
   kafka-records-codegen generate --specs message_specs --out generated/kafka_records --package kafka_records
       write the package, delete what earlier runs wrote and this one does not
   kafka-records-codegen docs --specs message_specs --out docs/reference --package kafka_records
-      write the reference pages: fields by version, bytes and Spark columns of every message
+      write the reference pages: fields by version and bytes of every message, Spark columns of stored ones
   kafka-records-codegen generate --specs specs --out src/acme_messages --package acme_messages --check --strict
       for CI: write nothing; exit with 1 and a diff when the folder is not what the specs give, and with 1 when there
       is a warning

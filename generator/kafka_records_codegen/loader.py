@@ -22,7 +22,7 @@ from kafka_records_codegen.model.naming import (
 )
 from kafka_records_codegen.model.note_checks import Notes, check_notes, resolved_notes
 from kafka_records_codegen.model.resolve import SpecFile, record_pairs, resolve_module
-from kafka_records_codegen.spec.attributes import read_message
+from kafka_records_codegen.spec.attributes import NOT_STORED, read_message
 from kafka_records_codegen.spec.notes import NOTES, NotesSpec, read_notes
 from kafka_records_codegen.spec.violations import Position, SpecErrors, SpecText, Violation, in_order
 from kafka_records_runtime.casing import upper_snake_case
@@ -274,7 +274,7 @@ def _check_modules(files: Iterable[SpecFile], subfolders: Sequence[str]) -> None
             if constant in RESERVED_CONSTANTS:
                 text = f"{file.spec.name} would become the constant {constant}, a name that generated modules use"
                 file.spec.report("name", f"{text} themselves")
-            for hidden in sorted(folders.intersection(spark_names(file.spec.name))):
+            for hidden in sorted(folders.intersection(_exported(file))):
                 file.spec.report("name", f"{file.spec.name} gives {hidden}, which the folder {hidden} would hide")
             other = constants.setdefault(constant, file)
             if other.spec.name != file.spec.name and first is group:
@@ -286,11 +286,17 @@ def _check_modules(files: Iterable[SpecFile], subfolders: Sequence[str]) -> None
 def _check_spark_functions(modules: Mapping[str, Sequence[SpecFile]]) -> None:
     """The package of a folder's Spark modules gives their functions, which a module of that name would hide."""
     for file in (file for group in modules.values() for file in group):
-        for name in spark_names(file.spec.name):
+        for name in _exported(file):
             if name in modules:
                 other = modules[name][0]
                 text = f"{file.spec.name} gives {name}, which the module {name} of {other.spec.name} in {other.path}"
                 file.spec.report("name", f"{text} would hide")
+
+
+def _exported(file: SpecFile) -> tuple[str, ...]:
+    """What the packages of a folder give for a message: its constant and, if topics hold it, its Spark functions."""
+    names = spark_names(file.spec.name)
+    return names[:1] if file.spec.type in NOT_STORED else names
 
 
 def _modules(files: Iterable[SpecFile]) -> Iterator[tuple[str, list[SpecFile]]]:

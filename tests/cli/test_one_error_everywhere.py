@@ -13,11 +13,11 @@ import pytest
 from kafka_records.consumer_offsets import OffsetCommit, UnknownTypeRecord, UnknownVersionRecord, decode_record
 from kafka_records.schemas.consumer_offsets import RECORDS
 from kafka_records_engine.spark.decode import BatchDecoder
-from kafka_records_engine.spark.row_reader import RowReader, error_fields
 from kafka_records_runtime.errors import DecodeError, FramingError, KafkaRecordsError, UnsupportedVersion
 from kafka_records_runtime.record_reading import read_record, schema_record_types
 from tests.cli.running import run
 from tests.cli.segment_bytes import batch, write_segment
+from tests.row_reader import RowReader, error_fields
 
 KEY = bytes.fromhex("0001" "0001" "67" "0001" "74" "00000003")
 VALUE = bytes.fromhex("0003" "000000000000002a" "ffffffff" "0000" "0000000000000005")

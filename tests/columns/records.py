@@ -1,4 +1,4 @@
-"""Records as columns held against records as rows (`kafka_records_engine.spark.row_reader.RowReader`)."""
+"""Records as columns held against records as rows (`tests.row_reader.RowReader`)."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 
 from kafka_records_engine.columns import RecordColumns, record_arrow_type
-from kafka_records_engine.spark.row_reader import DecodedRow, RowReader
 from kafka_records_runtime.schema import RecordSchema
 from tests.columns.reference import assert_sound, bits, said
+from tests.row_reader import DecodedRow, RowReader
 
 
 def records_of(folder: str) -> dict[int, RecordSchema]:

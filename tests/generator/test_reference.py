@@ -234,7 +234,7 @@ def test_bytes_are_where_the_walker_finds_them(specs: Path) -> None:
     model = load(specs)
     pages = "".join(generate_docs(model, "some").values())
     for name, schema in schemas_of(model).items():
-        part = read_page(pages.split(f"### Bytes of {name}\n")[1].split("\n### ")[0])
+        part = read_page(re.split(r"\n##+ |\n<!--", pages.split(f"### Bytes of {name}\n")[1])[0])
         tables = iter(part.tables)
         found: list[int] = []
         for title in part.paragraphs:

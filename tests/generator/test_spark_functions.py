@@ -24,7 +24,6 @@ FOLDERS = (
     "consumer_protocol",
     "control",
     "proposed",
-    "rpc",
     "share_group_state",
     "transaction_state",
 )
@@ -68,7 +67,7 @@ def example(text: str) -> tuple[bytes, int | None, str, str]:
 
 
 def test_modules_are_short(ours: dict[str, str]) -> None:
-    assert len(ours) > 100
+    assert len(ours) > 30
     assert {path: text.count("\n") for path, text in ours.items() if text.count("\n") > 1000} == {}
 
 
@@ -104,7 +103,7 @@ def _constant(schemas: Any, schema: MessageSchema) -> str:
     return name.lower()
 
 
-def test_arguments_of_records_messages_and_requests(ours: dict[str, str]) -> None:
+def test_arguments_of_records_and_messages(ours: dict[str, str]) -> None:
     records = functions_below(ours, "spark/consumer_offsets/")
     each_version = "version: int | Column | str | None=None"
     engine = "engine: Literal['jvm', 'python'] | None=None"
@@ -129,13 +128,11 @@ def test_arguments_of_records_messages_and_requests(ours: dict[str, str]) -> Non
     assert signature(protocol["to_consumer_protocol_subscription"]) == (
         f"{each_version}, *, mode: str='FAILFAST', version_prefix: bool=True, {engine}"
     )
-    requests = functions_below(ours, "spark/rpc/")
-    assert signature(requests["from_fetch_request"]) == (
-        f"{each_version}, *, mode: str='PERMISSIVE', unknown_tags: bool=False, {engine}"
-    )
-    assert signature(requests["to_fetch_request"]) == (
-        f"{each_version}, *, mode: str='FAILFAST', version_prefix: bool=False, {engine}"
-    )
+
+
+def test_only_stored_messages_have_functions(ours: dict[str, str]) -> None:
+    """Requests, responses and headers have none, and a folder that holds nothing else has no package."""
+    assert {path.split("/")[1] for path in ours} == {*FOLDERS, "__init__.py"}
 
 
 def test_only_what_kafka_reads_so_reads_newer_versions(ours: dict[str, str]) -> None:
@@ -213,6 +210,19 @@ class TestSpecsOfOthers:
     def test_without_anything_to_show_there_is_no_example(self, text: str) -> None:
         made = _page(Foo=text)
         assert "Examples" not in docstring(made["from_foo"]) + docstring(made["to_foo"])
+
+    @pytest.mark.parametrize("kind", ["request", "response", "header"])
+    def test_of_messages_that_no_topic_holds_there_are_none(self, kind: str) -> None:
+        name = f"Foo{kind.title()}"
+        attributes: dict[str, Any] = {} if kind == "header" else {"apiKey": 7}
+        attributes |= {"listeners": ["broker"]} if kind == "request" else {}
+        model = load(
+            write(**{name: spec(field(), type=kind, name=name, **attributes), "Bar": spec(field(), name="Bar")})
+        )
+        assert set(spark.generate(model, Package("acme"))) == {"spark/__init__.py", "spark/bar.py"}
+        Path("specs", "Bar.json").unlink()
+        alone = load(Path("specs"))
+        assert set(spark.generate(alone, Package("acme"))) == {"spark/__init__.py"}
 
     def test_a_message_without_fields(self) -> None:
         assert "struct of\n        no fields" in docstring(_page(Foo=spec())["from_foo"])

@@ -67,9 +67,12 @@ def test_the_registry_loads_one_class_and_not_the_rest() -> None:
 @pytest.mark.parametrize(
     ("code", "loaded"),
     [
-        ("import kafka_records.spark.rpc", []),
-        ("from kafka_records.spark.rpc import to_metadata_request", ["rpc.metadata_request"]),
-        ("import kafka_records.spark.rpc as rpc; rpc.FETCH_REQUEST; rpc.from_fetch_request", ["rpc.fetch_request"]),
+        ("import kafka_records.spark.control", []),
+        ("from kafka_records.spark.control import to_end_txn_marker", ["control.end_txn_marker"]),
+        (
+            "import kafka_records.spark.control as control; control.ABORTED_TXN; control.from_aborted_txn",
+            ["control.aborted_txn"],
+        ),
         ("from kafka_records.spark.consumer_offsets import decode_records", ["consumer_offsets._decode_records"]),
         (
             "from kafka_records.spark.consumer_offsets.offset_commit import from_offset_commit_key",

@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from kafka_records_engine.log.batches import RawRecord
-from kafka_records_engine.log.reading import FoundLog, LogBatch, find_logs, read_batches
+from kafka_records_engine.log.reading import FoundLog, find_logs
+from tests.log.log_batches import LogBatch, read_batches
 from tests.log.logs import CAPTURES, TOPICS
 
 FOLDERS = [(capture, folder) for capture in CAPTURES for folder in ("dump", "dump-4.3")]

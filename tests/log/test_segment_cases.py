@@ -9,7 +9,7 @@ import pytest
 
 from kafka_records_engine.findings import Finding
 from kafka_records_engine.log.batches import RawRecord
-from kafka_records_engine.log.reading import LogBatch, read_batches
+from tests.log.log_batches import LogBatch, read_batches
 from tests.log.logs import read_both, segment_cases, write_log
 
 CASES = segment_cases()["segments"]

@@ -10,7 +10,8 @@ from struct import pack
 
 import pytest
 
-from kafka_records_engine.log.reading import find_logs, read_batches
+from kafka_records_engine.log.reading import find_logs
+from tests.log.log_batches import read_batches
 from tests.log.logs import CAPTURES, TOPICS, batch, changed, commit, marker, read_both, record, write_log
 
 ABORT, COMMIT = 0, 1

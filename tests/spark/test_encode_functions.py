@@ -33,7 +33,6 @@ from kafka_records.spark.consumer_protocol import (
     to_consumer_protocol_assignment,
     to_consumer_protocol_subscription,
 )
-from kafka_records.spark.rpc import from_metadata_request, to_metadata_request
 from kafka_records_engine.spark._from_bytes import Bare, Decoder
 from kafka_records_engine.spark._to_bytes import Encoder
 from kafka_records_engine.spark.errors import InvalidUuid, UnsupportedSpark
@@ -173,12 +172,12 @@ class TestColumns:
         data = bytes.fromhex("0001" "00000001" "0001" "61" "ffffffff" "00000000")
         frame = spark.createDataFrame([(data, bytes.fromhex("000000010001" "61" "01"))], "data binary, request binary")
         decoded = from_consumer_protocol_subscription("data")
-        request = from_metadata_request("request", 4, mode="FAILFAST")
+        request = from_message("request", METADATA_REQUEST, 4, mode="FAILFAST")
         row = frame.select(
             to_consumer_protocol_subscription(decoded, 1),
             to_consumer_protocol_subscription(decoded, 1, version_prefix=False),
-            to_metadata_request(request, 4),
-            to_metadata_request(request, 4, version_prefix=True),
+            to_message(request, METADATA_REQUEST, 4, version_prefix=False),
+            to_message(request, METADATA_REQUEST, 4),
         ).collect()[0]
         assert tuple(row) == (
             data,

@@ -94,11 +94,12 @@ def test_every_type_of_the_language_is_met() -> None:
 @pytest.mark.parametrize(("package", "name"), EVERY)
 def test_a_message(package: str, name: str) -> None:
     schema = schema_of(package, name)
-    printed = getattr(module_of(package, "spark", name), upper_snake_case(name))
     found = importlib.import_module(f"{package}.registry")
     measure = of_schema(schema, tags=False)
     assert list(differences(measure, "arrow", of_arrow(arrow_type(schema)))) == []
-    assert list(differences(measure, "spark", of_spark(printed))) == []
+    if ".rpc." not in found.MESSAGES[name][0]:
+        printed = getattr(module_of(package, "spark", name), upper_snake_case(name))
+        assert list(differences(measure, "spark", of_spark(printed))) == []
     assert list(differences(measure, "spark", of_spark(spark_type(schema)))) == []
     assert list(differences(measure, "avro", without_tags(of_avro(found.avro_schema(name))))) == []
     assert list(differences(measure, "python", without_tags(of_class(found.message_class(name))))) == []

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from kafka_records.schemas.consumer_offsets import RECORDS
-from kafka_records_engine.spark.row_reader import RowReader, error_fields
+from tests.row_reader import RowReader, error_fields
 
 KEY = bytes.fromhex("0001" "0001" "67" "0001" "74" "00000003")
 VALUE = bytes.fromhex("0003" "000000000000002a" "ffffffff" "0000" "0000000000000005")

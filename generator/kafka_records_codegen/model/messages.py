@@ -6,12 +6,12 @@ the versions in which they can matter, defaults are Python values, names are dec
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 from kafka_records_codegen.model.layouts import Layouts
 from kafka_records_codegen.model.notes import Enum, RetiredType, VersionNote
-from kafka_records_codegen.spec.attributes import MessageType
+from kafka_records_codegen.spec.attributes import NOT_STORED, MessageType
 from kafka_records_codegen.spec.versions import Versions
 from kafka_records_runtime.framing import COORDINATOR, METADATA, Framing
 from kafka_records_runtime.schema import FORMAT, FieldSchema, MessageSchema, StructSchema
@@ -109,6 +109,11 @@ class Message:
     def root(self) -> Struct:
         return self.structs[-1]
 
+    @property
+    def is_stored(self) -> bool:
+        """Whether topics hold such messages. Spark functions exist for these alone."""
+        return self.type not in NOT_STORED
+
     def struct(self, name: str) -> Struct:
         """The struct that the spec calls `name`."""
         return next(struct for struct in self.structs if struct.name == name)
@@ -185,3 +190,12 @@ class Model:
     @property
     def messages(self) -> tuple[Message, ...]:
         return tuple(message for folder in self.folders for message in folder.messages)
+
+    @cached_property
+    def stored(self) -> Model:
+        """The folders with stored messages, with these alone. Records are always stored."""
+        folders = (
+            replace(folder, messages=tuple(message for message in folder.messages if message.is_stored))
+            for folder in self.folders
+        )
+        return Model(tuple(folder for folder in folders if folder.messages))

@@ -19,6 +19,11 @@ class Unit:
     messages: tuple[Message, ...]
     record: RecordPair | None = None
 
+    @property
+    def is_stored(self) -> bool:
+        """Whether topics hold its messages, so that there are Spark functions for them."""
+        return self.messages[0].is_stored
+
 
 @dataclass(frozen=True)
 class Page:

@@ -23,7 +23,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Final
 
-from kafka_records_codegen.model.messages import Field, Folder, Message, Model, RecordPair
+from kafka_records_codegen.model.messages import Field, Folder, Model, RecordPair
 from kafka_records_codegen.text.page import Package, one_line, origin
 from kafka_records_codegen.text.visible import visible
 from kafka_records_runtime.casing import snake_case
@@ -31,19 +31,14 @@ from kafka_records_runtime.schema import EMPTY_STRUCT, Range, natural_default
 
 PATH: Final = "spark/jvm_schemas.txt"
 
-NOT_STORED: Final = ("request", "response", "header")
-"""Types of messages that no topic holds. They have no prefix either: requests have their version in the header."""
-
 _ESCAPES: Final = str.maketrans({"\\": "\\\\", "\t": "\\t", "\n": "\\n", "\r": "\\r"})
 
 
 def generate(model: Model, package: Package) -> dict[str, str]:
     """The text of the package, by its path below it."""
-    stored = [(folder, [each for each in folder.messages if each.type not in NOT_STORED]) for folder in model.folders]
     lines = [f"# {line}" for line in origin(package, [])]
-    for folder, messages in stored:
-        if messages:
-            lines += map(_line, _folder(folder, messages))
+    for folder in model.stored.folders:
+        lines += map(_line, _folder(folder))
     return {PATH: "\n".join(lines) + "\n"}
 
 
@@ -51,14 +46,14 @@ def _line(values: Iterable[object]) -> str:
     return "\t".join(visible(str(value).translate(_ESCAPES)) for value in values)
 
 
-def _folder(folder: Folder, messages: list[Message]) -> Iterator[tuple[object, ...]]:
+def _folder(folder: Folder) -> Iterator[tuple[object, ...]]:
     yield "folder", folder.path, folder.framing or ""
     kinds = {record.key.name: ("key", record.type) for record in folder.records if record.key_or_none is not None}
     kinds |= {
         record.value.name: ("record" if record.key_or_none is None else "value", record.type)
         for record in folder.records
     }
-    for message in messages:
+    for message in folder.messages:
         kind, number = kinds.get(message.name, ("message", ""))
         versions = message.versions.pair or (0, -1)
         head = (message.name, snake_case(message.name), *versions, _range(message.flexible.pair))

@@ -64,6 +64,7 @@ class LazyPackages:
 def with_root(model: Model) -> list[Folder]:
     """All folders and, when the specs have none there, an empty one for the top and for every folder in between."""
     found = {folder.path: folder for folder in model.folders}
+    found.setdefault("", Folder("", (), ()))
     for path in list(found):
         parts = path.split("/")
         for depth in range(len(parts)):

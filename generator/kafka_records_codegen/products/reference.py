@@ -130,13 +130,13 @@ class _PageView:
     def _facts(self) -> list[tuple[str, str]]:
         page = self._page
         schemas = "<br>".join(self._schemas(unit) for unit in page.units)
-        spark = "<br>".join(self._spark(unit) for unit in page.units)
+        spark = "<br>".join(self._spark(unit) for unit in page.units if unit.is_stored)
         codecs = "<br>".join(self._codecs(unit) for unit in page.units)
         specs = ", ".join(self._to_spec(message) for message in page.messages)
         return [
             ("Codecs", codecs),
             ("Schemas", schemas),
-            ("Spark", spark),
+            *([("Spark", spark)] if spark else []),
             ("Avro", ", ".join(self._avro(unit) for unit in page.units)),
             ("Specs", specs),
         ]
@@ -182,7 +182,7 @@ class _PageView:
             "columns": [_column_title(message, column) for column in columns],
             "structs": [_struct(message, struct, columns) for struct in _by_first_use(message)],
             "layouts": [_layout(layout) for layout in message.layouts.of_body],
-            "spark": spark_tree.tree(message),
+            "spark": spark_tree.tree(message) if message.is_stored else None,
         }
 
 

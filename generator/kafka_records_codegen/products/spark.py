@@ -1,4 +1,5 @@
-"""Spark types and functions: a module per record or message, thin over the functions of kafka_records_engine.spark.
+"""Spark types and functions: a module per record or stored message, thin over the functions of
+kafka_records_engine.spark. Requests and responses have none, since nobody has a column of them.
 
 The package of a folder exports what its modules do, and imports each when something of it is first asked for.
 """
@@ -12,7 +13,6 @@ from typing import Any, Final
 from kafka_records_codegen.model.messages import Field, Folder, Message, Model, RecordPair, Struct
 from kafka_records_codegen.model.naming import spark_names
 from kafka_records_codegen.model.units import Unit
-from kafka_records_codegen.products.jvm_schemas import NOT_STORED
 from kafka_records_codegen.products.lazy_packages import LazyPackages
 from kafka_records_codegen.products.spark_examples import example
 from kafka_records_codegen.text.page import Package, docstring, header, render, sources
@@ -46,7 +46,7 @@ def generate(model: Model, package: Package) -> dict[str, str]:
         records_module="_decode_records",
         records_text=_decode_records,
         records_exported=("decode_records",),
-    ).generate(model, package)
+    ).generate(model.stored, package)
 
 
 def _exported(unit: Unit) -> list[str]:
@@ -150,9 +150,7 @@ def _function(folder: Folder, message: Message, package: Package) -> dict[str, A
         "argument": argument,
         "bytes": _bytes(kind, record),
         "is_metadata": record is not None and record.framing == METADATA,
-        "has_prefix": message.type not in NOT_STORED,
-        # The JVM has functions for what topics hold.
-        "package": None if message.type in NOT_STORED else repr(package.name),
+        "package": package.name,
         "newer_as_highest": message.newer_as_highest,
         "highest": message.versions.highest,
         "columns": list(_columns(message, message.root)),
@@ -176,15 +174,13 @@ def _example(message: Message, record: RecordPair | None) -> dict[str, Any] | No
     made = example(message)
     if made is None:
         return None
-    data, version = made.data, f", {made.version}"
     if record is not None and record.framing == METADATA:
-        data, version = in_frame(record.type, made.version, data), ""
-    elif message.type not in NOT_STORED:
+        data = in_frame(record.type, made.version, made.data)
+    else:
         number = record.type if record is not None and message == record.key_or_none else made.version
-        data, version = framed(number, data), ""
+        data = framed(number, made.data)
     return {
         "hex": textwrap.wrap(data.hex(), _HEX_DIGITS),
-        "version": version,
         "column": made.column,
         "value": repr(made.value),
     }

@@ -20,6 +20,9 @@ from kafka_records_runtime.schema import PRIMITIVES
 
 MessageType = Literal["request", "response", "header", "metadata", "data", "coordinator-key", "coordinator-value"]
 MESSAGE_TYPES: Final[tuple[MessageType, ...]] = get_args(MessageType)
+NOT_STORED: Final[frozenset[MessageType]] = frozenset(("request", "response", "header"))
+"""Types of messages that clients and brokers send each other and that no topic holds. All others are stored: keys,
+values, metadata records, and what they embed."""
 LISTENERS: Final = ("broker", "controller")
 OLDER_LISTENERS: Final = ("zkBroker", *LISTENERS)
 ENTITY_TYPES: Final = {

@@ -50,7 +50,6 @@ __all__ = [
     "PLACE_FIELDS",
     "RAW_SCHEMA",
     "FoundLog",
-    "LogBatch",
     "LogRecord",
     "LogSourceError",
     "OpenLog",
@@ -58,7 +57,6 @@ __all__ = [
     "SegmentFile",
     "find_logs",
     "open_log",
-    "read_batches",
     "read_log",
     "read_partition",
     "scan",
@@ -161,25 +159,6 @@ def _no_stats(segment: SegmentFile, vetted: Vetted) -> None:
 
 
 @dataclass(frozen=True, slots=True)
-class LogBatch:
-    """A batch (magic 2), a message or a wrapper of messages (magic 0 and 1) with the records that could be read."""
-
-    file: str
-    batch: BatchHead
-    records: tuple[RawRecord, ...]
-    transaction: Transaction
-    """The outcome of its transaction; for a control batch the one that its first marker states."""
-    markers: tuple[ControlMarker | None, ...] = ()
-    """For a control batch: what each of its records says; None for a record that does not parse."""
-
-    @property
-    def base_offset(self) -> int:
-        """The offset of the first record; for magic 2 that of the batch, which stays when a cleaner removes the
-        record."""
-        return self.records[0].offset if self.batch.magic < 2 and self.records else self.batch.offset
-
-
-@dataclass(frozen=True, slots=True)
 class LogRecord:
     """A record with its coordinates."""
 
@@ -201,29 +180,6 @@ class LogRecord:
     def is_left_out(self) -> bool:
         """Whether this is a control record that ends no transaction, so that it is no row."""
         return self.batch.is_control and self.control is None
-
-
-def read_batches(
-    log: FoundLog | OpenLog,
-    *,
-    on_finding: OnFinding = _ignore,
-    settle: bool = True,
-    on_hole: OnHole | None = None,
-) -> Iterator[LogBatch]:
-    """Every usable batch of a log partition, empty ones included, in the order of the log.
-
-    A batch is usable if its CRC is right and its offset can stand where it stands (`_vetting`). This is the plain
-    counterpart of `read_partition`, with the same records, the same findings and the same meaning of `settle` and
-    `on_hole`, and a Python object for each record. It also keeps control records that end no transaction. All records
-    of a batch are in memory at once; `read_log` gives them one by one.
-    """
-    with _opened(log) as opened:
-        for path, batch, entry, state in _entries(opened, on_finding, settle, on_hole):
-            pairs = list(_records(path, batch, entry, on_finding))
-            markers = tuple(marker for _, marker in pairs) if batch.is_control else ()
-            ends = (marker for marker in markers if marker is not None and marker.control is not None)
-            transaction = _ended(next(ends, None)) if batch.is_control else state()
-            yield LogBatch(path, batch, tuple(record for record, _ in pairs), transaction, markers)
 
 
 def read_log(

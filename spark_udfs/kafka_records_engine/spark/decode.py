@@ -26,7 +26,7 @@ from kafka_records_engine.spark.jvm import Engine, catalog_for, checked_engine, 
 from kafka_records_engine.spark.mapping import map_batches
 from kafka_records_engine.spark.modes import DROPMALFORMED, FAILFAST, PERMISSIVE, Mode, checked_mode
 from kafka_records_engine.spark.raw import RAW_COLUMNS, RAW_SCHEMA, raw_rows
-from kafka_records_engine.spark.row_reader import fields_of_error
+from kafka_records_engine.spark.record_errors import fields_of_error
 from kafka_records_engine.spark.spark_types import record_spark_type, spark_schema
 from kafka_records_engine.spark.workers import check_workers
 from kafka_records_runtime.casing import snake_case

@@ -1,6 +1,6 @@
 """Reading one record, key and value, into plain values: what `decode_records` does with columns, row by row.
 
-The reference that the columns are held against.
+Columns are compared with it. Nothing else reads records like this.
 
 Unlike `kafka_records_runtime.record_reading.read_record`, a record whose value cannot be read still gives its key: a
 table has to know *which* key's last record is the broken one.
@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from kafka_records_engine.columns.walker_values import ToPlain, holds_unknown_tags, plain_values
+from kafka_records_engine.spark.record_errors import fields_of_error
 from kafka_records_runtime.errors import DecodeError, FramingError, KafkaRecordsError, UnsupportedVersion
 from kafka_records_runtime.framing import (
     METADATA,
@@ -130,16 +131,3 @@ class _TypeReader:
 def error_fields(row: DecodedRow) -> dict[str, Any] | None:
     """The `error` struct of a row, None for one without."""
     return None if row.error is None else fields_of_error(row.error, row.record_type)
-
-
-def fields_of_error(error: KafkaRecordsError, record_type: int | None) -> dict[str, Any]:
-    """The `error` struct for what is wrong with a record."""
-    where = isinstance(error, DecodeError | FramingError)
-    return {
-        "reason": type(error).__name__,
-        "record_type": record_type,
-        "version": getattr(error, "version", None),
-        "path": getattr(error, "path", None) if where else None,
-        "byte_offset": getattr(error, "offset", None) if where else None,
-        "message": str(error),
-    }
