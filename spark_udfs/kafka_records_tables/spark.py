@@ -15,7 +15,7 @@ from functools import reduce
 from typing import TYPE_CHECKING, Any, Literal
 
 from kafka_records_engine import arguments
-from kafka_records_engine.sources.abilities import KnowsTransactions
+from kafka_records_engine.sources.abilities import tell_transactions
 from kafka_records_engine.sources.given import source_of
 from kafka_records_engine.sources.missing_rights import AbsentTopic
 from kafka_records_engine.spark.jvm import checked_engine
@@ -416,8 +416,7 @@ def _rows_of_logs(
     spark: SparkSession, request: TableRequest, logs: Sequence[LogPartition], names: Sequence[str], *, is_failfast: bool
 ) -> DataFrame:
     ordered = tuple(spread(logs))
-    known = (log.tells_transactions for log in ordered if isinstance(log, KnowsTransactions))
-    refuse_untold(request.table, request.untold, tells_transactions=all(known))
+    refuse_untold(request.table, request.untold, tells_transactions=tell_transactions(ordered))
     function = LogRows(request, ordered, tuple(names), is_failfast)
     return over_logs(spark, len(ordered), function, schema_of(request.table, names))
 

@@ -6,8 +6,8 @@ Each ability is a protocol, and `isinstance` says who has it.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator, Sequence
-from typing import TYPE_CHECKING, Protocol, runtime_checkable
+from collections.abc import Hashable, Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 if TYPE_CHECKING:
     from kafka_records_engine.sources.protocol import Context, LogEnds, LogStarts
@@ -121,6 +121,11 @@ class KnowsTransactions(Protocol):
     @property
     def tells_transactions(self) -> bool:
         """False where no record has `transaction` or `producer_id`: tables may be refused before it is read."""
+
+
+def tell_transactions(logs: Iterable[Any]) -> bool:
+    """Whether all of some log partitions tell of transactions, as far as that is known before they are read."""
+    return all(log.tells_transactions for log in logs if isinstance(log, KnowsTransactions))
 
 
 @runtime_checkable

@@ -17,6 +17,7 @@ import pyarrow as pa
 from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStreamReader, InputPartition
 
 from kafka_records_engine.log.discovery import LogSourceError
+from kafka_records_engine.sources.abilities import tell_transactions
 from kafka_records_engine.sources.missing_rights import AbsentTopic
 from kafka_records_engine.spark.modes import FAILFAST
 from kafka_records_tables.engines.log_ranges import parts_of
@@ -142,5 +143,4 @@ def _refuse_untold_inputs(request: TableRequest, source: Source) -> None:
 
 
 def _refuse_untold(table: Table, request: TableRequest, logs: Iterable[LogPartition]) -> None:
-    tells_transactions = all(getattr(log, "tells_transactions", True) for log in logs)
-    refuse_untold(table, request.untold, tells_transactions=tells_transactions)
+    refuse_untold(table, request.untold, tells_transactions=tell_transactions(logs))
