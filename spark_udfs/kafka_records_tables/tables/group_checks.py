@@ -66,6 +66,7 @@ def _rows(batches: Iterator[Any], context: Context) -> Iterator[CheckRow]:
     from kafka_records_tables.tables.checking.check_rows import CheckRow
     from kafka_records_tables.tables.checking.loading_groups import LoadingGroups
     from kafka_records_tables.tables.checking.record_checks import STOPS, RecordChecks
+    from kafka_records_tables.tables.committed.commit_lots import in_lots
     from kafka_records_tables.tables.decoded.decoded_records import numbers_of, schemas
     from kafka_records_tables.tables.decoded.fold import events
     from kafka_records_tables.tables.replay.group_replay import Replay
@@ -75,7 +76,7 @@ def _rows(batches: Iterator[Any], context: Context) -> Iterator[CheckRow]:
     records = RecordChecks(context, known, owner="group_id", stops=STOPS)
     loading, replay, names = LoadingGroups(), Replay(KEPT), dict(context.topic_names)
     conflicts: list[CheckRow] = []
-    for batch in batches:
+    for batch in in_lots(batches):
         commits, others = (records.decoded(some) for some in _commits_and_others(batch, commit_types))
         for found in (commits, others):
             if found is not None:
@@ -98,15 +99,16 @@ def _rows(batches: Iterator[Any], context: Context) -> Iterator[CheckRow]:
 
 
 def _commits_and_others(batch: pa.RecordBatch, types: tuple[int, ...]) -> tuple[pa.RecordBatch, pa.RecordBatch]:
-    """The rows of a batch in two: a decoded column has an element per row, and most rows are commits, which no column
+    """The records of a batch in two: a decoded column has an element per row, and most rows are commits, which no column
     of the many other records is about."""
     import numpy as np
     import pyarrow as pa
 
     from kafka_records_engine.columns.framing_in_columns import prefix_column
 
+    is_record = batch.column("control").is_null().to_numpy(zero_copy_only=False)
     is_commit = np.isin(prefix_column(batch.column("key"))[0], types)
-    return batch.filter(pa.array(is_commit)), batch.filter(pa.array(~is_commit))
+    return batch.filter(pa.array(is_record & is_commit)), batch.filter(pa.array(is_record & ~is_commit))
 
 
 def _with_commits(

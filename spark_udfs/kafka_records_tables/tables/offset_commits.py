@@ -91,5 +91,7 @@ def rows(batches: Iterator[Any], context: Context) -> Iterator[Any]:
             "log_timestamp": instants(rows.column("timestamp_ms")),
             "log_timestamp_ms": rows.column("timestamp_ms"),
         }
-        if usable.any():
+        if usable.all():
+            yield record_batch(TABLE.schema, columns, rows.num_rows)
+        elif usable.any():
             yield record_batch(TABLE.schema, columns, rows.num_rows).filter(pa.array(usable))

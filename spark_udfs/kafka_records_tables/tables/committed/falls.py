@@ -6,7 +6,7 @@ come in lots of any size, such as micro-batches, and the answer is the same.
 
 from __future__ import annotations
 
-from dataclasses import fields
+from dataclasses import dataclass, fields
 from typing import Final, NamedTuple
 
 import numpy as np
@@ -25,7 +25,8 @@ _OF_RUNS: Final = ("fell_from", "fell_from_log_offset", "fell_to", "fell_to_log_
 _OF_STEPS: Final = tuple(each.name for each in fields(Steps) if each.name not in ("keys", "ids"))
 
 
-class Held(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Held:
     """What is remembered: of each partition of a group the last commit that took effect, and the last tombstone where
     that came later."""
 
@@ -106,7 +107,7 @@ def follow(held: Held | None, steps: Steps | None) -> Followed:
     is_recreated = is_next & (ids >= 0) & (ids[before] >= 0) & (ids != ids[before])
     is_apart = ~is_next | was_deleted | is_recreated
 
-    told = {name: vector[commits] for name, vector in whole.of_runs.items()}
+    told = {} if held is None else {name: vector[commits] for name, vector in whole.of_runs.items()}
     runs = Runs(told, offsets, log_offsets, is_apart, is_lower)
     lower = np.flatnonzero(is_lower)
     falls = pa.RecordBatch.from_pylist([], FALLS)
@@ -130,13 +131,17 @@ class Runs:
     def __init__(
         self, told: dict[str, INT64], offsets: INT64, log_offsets: INT64, is_apart: FLAGS, is_lower: FLAGS
     ) -> None:
-        """`told` is what is remembered of the runs of commits of earlier calls, by the names _OF_RUNS."""
+        """`told` is what is remembered of the runs of commits of earlier calls, by the names _OF_RUNS; empty where
+        there was none."""
         self._offsets = offsets
         is_first = is_apart | is_lower
         self.of = np.cumsum(is_first) - 1
         starts = np.flatnonzero(is_first)
         fell = is_lower[starts] & ~is_apart[starts]
-        told = {name: vector[starts] for name, vector in told.items()}
+        if told:
+            told = {name: vector[starts] for name, vector in told.items()}
+        else:
+            told = {name: np.full(len(starts), _NONE, np.int64) for name in _OF_RUNS}
         self.fell_from = np.where(fell, offsets[starts - 1], told["fell_from"])
         self.fell_from_log_offset = np.where(fell, log_offsets[starts - 1], told["fell_from_log_offset"])
         self.fell_to = np.where(fell, offsets[starts], told["fell_to"])
