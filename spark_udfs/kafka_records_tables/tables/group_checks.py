@@ -99,8 +99,8 @@ def _rows(batches: Iterator[Any], context: Context) -> Iterator[CheckRow]:
 
 
 def _commits_and_others(batch: pa.RecordBatch, types: tuple[int, ...]) -> tuple[pa.RecordBatch, pa.RecordBatch]:
-    """The records of a batch in two: a decoded column has an element per row, and most rows are commits, which no column
-    of the many other records is about."""
+    """The records of a batch in two: a decoded column has an element per row, and most rows are commits, which no
+    column of the many other records is about."""
     import numpy as np
     import pyarrow as pa
 
