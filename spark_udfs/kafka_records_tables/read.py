@@ -20,6 +20,7 @@ from kafka_records_tables.engines.logs_to_read import asked_of_logs
 from kafka_records_tables.engines.request import OnProgress
 from kafka_records_tables.engines.several_tables import SeveralTables
 from kafka_records_tables.results.result import Result, Results, Stream
+from kafka_records_tables.results.sorted_rows import sorted_rows
 from kafka_records_tables.tables import Table
 
 if TYPE_CHECKING:
@@ -129,7 +130,7 @@ def read_table(
 
 def _sorted(table: Table, batches: Sequence[pa.RecordBatch]) -> pa.Table:
     rows = pa.Table.from_batches(batches, schema=table.schema)
-    return rows.sort_by([(name, "ascending") for name in table.sort])
+    return sorted_rows(rows, table.sort)
 
 
 def stream_table(

@@ -91,7 +91,9 @@ class RecordChecks:
 
     def decoded(self, batch: pa.RecordBatch) -> DecodedRecords | None:
         """The records of a batch; None where it holds control rows only. Counts what was let pass in them."""
-        records = batch.filter(pc.is_null(batch.column("control")))
+        control, records = batch.column("control"), batch
+        if control.null_count < batch.num_rows:
+            records = batch.filter(control.is_null())
         if not records.num_rows:
             return None
         found = DecodedRecords(records, self._schemas)

@@ -34,6 +34,10 @@ READS: Final = ("offset", "key", "value", "producer_id", "transaction", "control
 """The columns of raw rows that are needed."""
 
 
+_KEPT: Final = ("offset", "key", "value", "producer_id", "file", "position", "base_offset")
+"""The columns that are kept of rows that are settled."""
+
+
 @dataclass(frozen=True, slots=True)
 class Steps:
     """Commits and tombstones, as vectors with an element for each."""
@@ -84,7 +88,8 @@ class CommitSteps:
 
     def take(self, batch: pa.RecordBatch) -> None:
         """Add raw rows behind those before, with READS; rows of other types are passed over."""
-        for rows in of_types(iter([batch]), self._types, self._context, NOT_USED):
+        chosen = batch.select([name for name in (*_KEPT, "transaction", "control") if name in batch.schema.names])
+        for rows in of_types(iter([chosen]), self._types, self._context, NOT_USED):
             markers = rows.filter(pc.is_valid(rows.column("control")))
             for settled in self._settling.take(rows):
                 self._keep(settled, markers)
@@ -125,7 +130,7 @@ class CommitSteps:
             counted_at = pa.nulls(rows.num_rows, pa.int64())
         elif outcome == COMMITTED and markers is not None:
             counted_at = markers.column("offset").take(pa.array(next_markers(rows, markers)))
-        kept = [name for name in (*READS, "file", "position", "base_offset") if name in rows.schema.names]
+        kept = [name for name in _KEPT if name in rows.schema.names]
         is_transactional = pa.repeat(pa.scalar(outcome == COMMITTED), rows.num_rows)
         rows = rows.select(kept).append_column("counted_at", counted_at)
         self._waiting.append(rows.append_column("is_transactional", is_transactional))

@@ -6,7 +6,7 @@ come in lots of any size, such as micro-batches, and the answer is the same.
 
 from __future__ import annotations
 
-from dataclasses import fields
+from dataclasses import dataclass, fields
 from typing import Final, NamedTuple
 
 import numpy as np
@@ -25,7 +25,8 @@ _OF_RUNS: Final = ("fell_from", "fell_from_log_offset", "fell_to", "fell_to_log_
 _OF_STEPS: Final = tuple(each.name for each in fields(Steps) if each.name not in ("keys", "ids"))
 
 
-class Held(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class HeldSteps:
     """What is remembered: of each partition of a group the last commit that took effect, and the last tombstone where
     that came later."""
 
@@ -79,11 +80,11 @@ class Followed(NamedTuple):
 
     falls: pa.RecordBatch
     """As FALLS."""
-    held: Held | None
+    held: HeldSteps | None
     """For the next call."""
 
 
-def follow(held: Held | None, steps: Steps | None) -> Followed:
+def follow(held: HeldSteps | None, steps: Steps | None) -> Followed:
     """Compare `steps` (as `CommitSteps.steps` gives them) with each other and with those of earlier calls, of which
     `held` is left."""
     if steps is None:
@@ -106,7 +107,7 @@ def follow(held: Held | None, steps: Steps | None) -> Followed:
     is_recreated = is_next & (ids >= 0) & (ids[before] >= 0) & (ids != ids[before])
     is_apart = ~is_next | was_deleted | is_recreated
 
-    told = {name: vector[commits] for name, vector in whole.of_runs.items()}
+    told = {} if held is None else {name: vector[commits] for name, vector in whole.of_runs.items()}
     runs = Runs(told, offsets, log_offsets, is_apart, is_lower)
     lower = np.flatnonzero(is_lower)
     falls = pa.RecordBatch.from_pylist([], FALLS)
@@ -130,13 +131,17 @@ class Runs:
     def __init__(
         self, told: dict[str, INT64], offsets: INT64, log_offsets: INT64, is_apart: FLAGS, is_lower: FLAGS
     ) -> None:
-        """`told` is what is remembered of the runs of commits of earlier calls, by the names _OF_RUNS."""
+        """`told` is what is remembered of the runs of commits of earlier calls, by the names _OF_RUNS; empty where
+        there was none."""
         self._offsets = offsets
         is_first = is_apart | is_lower
         self.of = np.cumsum(is_first) - 1
         starts = np.flatnonzero(is_first)
         fell = is_lower[starts] & ~is_apart[starts]
-        told = {name: vector[starts] for name, vector in told.items()}
+        if told:
+            told = {name: vector[starts] for name, vector in told.items()}
+        else:
+            told = {name: np.full(len(starts), _NONE, np.int64) for name in _OF_RUNS}
         self.fell_from = np.where(fell, offsets[starts - 1], told["fell_from"])
         self.fell_from_log_offset = np.where(fell, log_offsets[starts - 1], told["fell_from_log_offset"])
         self.fell_to = np.where(fell, offsets[starts], told["fell_to"])
@@ -167,13 +172,13 @@ class Runs:
         return {name: getattr(self, name)[run] for name in _OF_RUNS}
 
 
-def _with_runs(steps: Steps) -> Held:
+def _with_runs(steps: Steps) -> HeldSteps:
     """Steps of which nothing is remembered yet."""
     nothing = np.full(steps.count, _NONE, np.int64)
-    return Held(steps, nothing, dict.fromkeys(_OF_RUNS, nothing))
+    return HeldSteps(steps, nothing, dict.fromkeys(_OF_RUNS, nothing))
 
 
-def _joined(held: Held, new: Held) -> Held:
+def _joined(held: HeldSteps, new: HeldSteps) -> HeldSteps:
     one, other = held.steps, new.steps
     vectors = {name: np.concatenate([getattr(one, name), getattr(other, name)]) for name in _OF_STEPS}
     vectors["key"][one.count :] += one.keys.num_rows
@@ -181,10 +186,10 @@ def _joined(held: Held, new: Held) -> Held:
     ids[ids >= 0] += len(one.ids)
     steps = Steps(joined([one.keys, other.keys]), pa.concat_arrays([one.ids, other.ids]), **vectors)
     of_runs = {name: np.concatenate([held.of_runs[name], new.of_runs[name]]) for name in _OF_RUNS}
-    return Held(steps, np.concatenate([held.id_log_offset, new.id_log_offset]), of_runs)
+    return HeldSteps(steps, np.concatenate([held.id_log_offset, new.id_log_offset]), of_runs)
 
 
-def _known_ids(whole: Held, commits: INT64, chain: INT64) -> tuple[INT64, INT64]:
+def _known_ids(whole: HeldSteps, commits: INT64, chain: INT64) -> tuple[INT64, INT64]:
     """The topic id of each commit as a place in `Steps.ids`, and where the commit stands that told it. One that tells
     none has that of the last commit before it that does. Equal ids have the same place."""
     steps = whole.steps
@@ -206,8 +211,8 @@ def _known_ids(whole: Held, commits: INT64, chain: INT64) -> tuple[INT64, INT64]
 
 
 def _left(
-    whole: Held, commits: INT64, ids: INT64, told_at: INT64, of_runs: dict[str, INT64], tombstones: INT64
-) -> Held:
+    whole: HeldSteps, commits: INT64, ids: INT64, told_at: INT64, of_runs: dict[str, INT64], tombstones: INT64
+) -> HeldSteps:
     """Some commits and tombstones, with the keys and the topic ids that they need."""
     steps = whole.steps
     rows = np.concatenate([commits, tombstones])
@@ -221,7 +226,7 @@ def _left(
     vectors["topic_id"] = numbers - without
     left = Steps(steps.keys.take(pa.array(keys)), steps.ids.take(pa.array(needed[without:])), **vectors)
     of_runs = {name: np.concatenate([vector, nothing]) for name, vector in of_runs.items()}
-    return Held(left, np.concatenate([told_at, nothing]), of_runs)
+    return HeldSteps(left, np.concatenate([told_at, nothing]), of_runs)
 
 
 class _Pairs(NamedTuple):

@@ -9,6 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from kafka_records_tables.tables.checking.check_rows import CheckReader
+from kafka_records_tables.tables.committed.commit_lots import Lots
 from kafka_records_tables.tables.committed.commits import COMMITS
 from kafka_records_tables.tables.reader import TableReader
 from kafka_records_tables.tables.words.check_words import (
@@ -64,8 +65,24 @@ class _Reader(CheckReader):
         self._records = RecordChecks(context, known, owner="group_id", stops=STOPS)
         self._loading, self._replay, self._names = LoadingGroups(), Replay(KEPT), dict(context.topic_names)
         self._conflicts: list[CheckRow] = []
+        self._lots = Lots()
 
     def checked(self, batch: pa.RecordBatch) -> Iterator[CheckRow]:
+        for lot in self._lots.take(batch):
+            yield from self._of_lot(lot)
+
+    def left(self) -> Iterator[CheckRow]:
+        for lot in self._lots.rest():
+            yield from self._of_lot(lot)
+        yield from self._records.rest()
+        if _may_lack_records(self._context):
+            yield CheckRow(fact=UNCHECKED)
+            return
+        yield from self._conflicts
+        yield from _of_assignments(self._replay, self._loading, self._names, self._context)
+        yield from _of_share_groups(self._replay, self._loading)
+
+    def _of_lot(self, batch: pa.RecordBatch) -> Iterator[CheckRow]:
         types = self._commit_types
         commits, others = (self._records.decoded(some) for some in _commits_and_others(batch, types))
         for found in (commits, others):
@@ -80,21 +97,13 @@ class _Reader(CheckReader):
                 self._conflicts.append(_conflict(event, why))
             self._replay.take(event)
 
-    def left(self) -> Iterator[CheckRow]:
-        yield from self._records.rest()
-        if _may_lack_records(self._context):
-            yield CheckRow(fact=UNCHECKED)
-            return
-        yield from self._conflicts
-        yield from _of_assignments(self._replay, self._loading, self._names, self._context)
-        yield from _of_share_groups(self._replay, self._loading)
-
 
 def _commits_and_others(batch: pa.RecordBatch, types: tuple[int, ...]) -> tuple[pa.RecordBatch, pa.RecordBatch]:
-    """The rows of a batch in two: a decoded column has an element per row, and most rows are commits, which no column
-    of the many other records is about."""
+    """The records of a batch in two: a decoded column has an element per row, and most rows are commits, which no
+    column of the many other records is about."""
+    is_record = batch.column("control").is_null().to_numpy(zero_copy_only=False)
     is_commit = np.isin(prefix_column(batch.column("key"))[0], types)
-    return batch.filter(pa.array(is_commit)), batch.filter(pa.array(~is_commit))
+    return batch.filter(pa.array(is_record & is_commit)), batch.filter(pa.array(is_record & ~is_commit))
 
 
 def _with_commits(

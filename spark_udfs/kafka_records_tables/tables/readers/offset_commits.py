@@ -63,5 +63,7 @@ class _Reader(TableReader):
                 "log_timestamp": instants(rows.column("timestamp_ms")),
                 "log_timestamp_ms": rows.column("timestamp_ms"),
             }
-            if usable.any():
+            if usable.all():
+                yield record_batch(TABLE.schema, columns, rows.num_rows)
+            elif usable.any():
                 yield record_batch(TABLE.schema, columns, rows.num_rows).filter(pa.array(usable))

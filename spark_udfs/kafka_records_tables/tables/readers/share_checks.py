@@ -79,6 +79,14 @@ def _place(found: DecodedRecords, number: int, row: int) -> dict[str, Any]:
     return key
 
 
+def _places(found: DecodedRecords, types: tuple[int, ...], rows: list[int]) -> Iterator[dict[str, Any]]:
+    """The keys of some rows of these types."""
+    names = found.key_names(types[0])
+    chosen = pa.array(rows, pa.int64())
+    columns = (found.member(types, "key", name).take(chosen).to_pylist() for name in names)
+    return (dict(zip(names, each, strict=True)) for each in zip(*columns, strict=True))
+
+
 def _last_rows(found: DecodedRecords, types: tuple[int, ...]) -> dict[str, int]:
     """The row of the last record, snapshot or update, of each share partition."""
     last: dict[str, int] = {}
@@ -97,16 +105,17 @@ def _last_rows(found: DecodedRecords, types: tuple[int, ...]) -> dict[str, int]:
 
 def _note_states(found: DecodedRecords, types: tuple[int, ...], refused: set[int], states: dict[str, CheckRow]) -> None:
     """Note of each share partition in a batch what its last record leaves."""
-    for key, row in _last_rows(found, types).items():
+    last = _last_rows(found, types)
+    places = _places(found, types, list(last.values()))
+    for (key, row), place in zip(last.items(), places, strict=True):
         is_refused = row in refused or bool(found.has_error[row])
         if found.is_tombstone[row] and not is_refused:
             states.pop(key, None)
             continue
-        number = int(found.columns.record_type[row])
         time = None if found.timestamps is None else found.timestamps[row]
         states[key] = CheckRow(
             log_offset=int(found.offsets[row]),
             log_timestamp_ms=time,
             fact=UNREADABLE if is_refused else STATE,
-            **_place(found, number, row),
+            **place,
         )

@@ -51,7 +51,7 @@ class CommitMoments:
         ends = _ends(events)
         rows = self._candidates(lot, np.where(lot.is_tombstone, -1, pairs), ends)
         found = []
-        groups, topics = lot.group_names(rows).to_pylist(), lot.topic_names(rows).to_pylist()
+        groups, topics = _names(lot, rows)
         commits = zip(lot.offsets[rows].tolist(), groups, topics, rows.tolist(), strict=True)
         for _, group, topic, row in merge(((at, group, None, -1) for at, group in ends), commits, key=itemgetter(0)):
             if topic is None:
@@ -69,7 +69,7 @@ class CommitMoments:
         first = first_of_each(pairs)
         first = first[pairs[first] >= 0]
         first = first[lot.group[first] >= 0]
-        groups, topics = lot.group_names(first).to_pylist(), lot.topic_names(first).to_pylist()
+        groups, topics = _names(lot, first)
         is_new = [topic not in self._known.get(group, ()) for group, topic in zip(groups, topics, strict=True)]
         ended = {group for _, group in ends}
         of_group: dict[str, list[int]] = {}
@@ -133,9 +133,10 @@ def _by_write(
     """A moment for each batch, group and topic, at the first of its rows; `offsets` are those that rows commit."""
     if not len(rows):
         return
-    wrote = np.stack([lot.batch_offsets()[rows], pairs[rows]])
-    _, first, write = np.unique(wrote, axis=1, return_index=True, return_inverse=True)
-    write = write.reshape(-1)
+    # Batch, group and topic as one number, which offsets of batches may be too high for.
+    _, batch = np.unique(lot.batch_offsets()[rows], return_inverse=True)
+    wrote = batch * (int(pairs.max()) + 1) + pairs[rows]
+    _, first, write = np.unique(wrote, return_index=True, return_inverse=True)
     counts = np.bincount(write, minlength=len(first))
     parts: list[Any] = ['{"topic": ', _in_json(lot, rows[first]), ', "partitions": ', counts]
     if offsets is not None:
@@ -144,6 +145,13 @@ def _by_write(
         np.maximum.at(highest, write, offsets)
         parts += [', "lowest_offset": ', lowest, ', "highest_offset": ', highest]
     yield _columns(word, lot, rows[first], states) | {"detail": _text_of(*parts, "}")}
+
+
+def _names(lot: CommitLot, rows: INT64) -> tuple[list[str], list[str]]:
+    """The groups and the topics of some rows, whose keys can be read."""
+    groups, topics = lot.groups, lot.topics
+    of_rows = lot.group[rows].tolist(), lot.topic[rows].tolist()
+    return [groups[place] for place in of_rows[0]], [topics[place] for place in of_rows[1]]
 
 
 def _in_json(lot: CommitLot, rows: INT64) -> pa.Array:

@@ -53,7 +53,7 @@ def state_of(group: Group | None, before: GroupState | None, event: Event) -> Gr
     else:
         topics = before.topics
     after = GroupState(kind, state, group.epoch, group.member_count, topics)
-    return before if after == before else after
+    return before if before is not None and after == before else after
 
 
 class GroupStates:
@@ -71,28 +71,27 @@ class GroupStates:
 
     def add(self, event: GroupEvent) -> None:
         """Add what `GroupLog` gives, in its order."""
-        before = self._last.get(event.group_id)
-        record = event.event.record
+        told, _, was, now = event
+        group_id, record = told.key[0], told.record
         # The tombstone of a classic group ends it. Those of members do not, and of who is not there they say nothing.
-        is_changed = event.after is not event.before
-        is_told = (record in _MEMBERS and (is_changed or not _is_tombstone(event.event))) or (
-            record == "GroupMetadata" and event.after is not None
+        is_changed = now is not was
+        is_told = (record in _MEMBERS and (is_changed or not _is_tombstone(told))) or (
+            record == "GroupMetadata" and now is not None
         )
         if not is_changed and not is_told:
             return
-        offset = event.event.offset
-        if event.after is None:
-            told_at = _NOWHERE
-        else:
-            told_at = offset if is_told else _NOWHERE if before is None else before.told_at
-        change = _Change(event.group_id, offset, event.after, told_at)
+        told_at = _NOWHERE
+        if now is not None:
+            before = self._last.get(group_id)
+            told_at = told.offset if is_told else _NOWHERE if before is None else before.told_at
+        change = _Change(group_id, told.offset, now, told_at)
         self._changes.append(change)
         self.count += 1
         self._lot = None
-        if event.after is None:
-            self._last.pop(event.group_id, None)
+        if now is None:
+            self._last.pop(group_id, None)
         else:
-            self._last[event.group_id] = change
+            self._last[group_id] = change
 
     def known(self) -> Iterator[tuple[str, GroupState | None]]:
         """Groups and states of them that `before` and `after` may find."""

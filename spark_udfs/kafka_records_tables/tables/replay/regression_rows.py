@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 from kafka_records_engine.numpy_types import FLAGS, INT64
 from kafka_records_tables.tables.column_types import instants, record_batch
 from kafka_records_tables.tables.committed.commit_steps import CommitSteps
-from kafka_records_tables.tables.committed.falls import Held, follow
+from kafka_records_tables.tables.committed.falls import HeldSteps, follow
 from kafka_records_tables.tables.decoded.decoded_records import schemas
 from kafka_records_tables.tables.decoded.lots import LOT_ROWS
 from kafka_records_tables.tables.reader import TableReader
@@ -63,7 +63,7 @@ class Regressions(TableReader):
         self._steps = CommitSteps(records, context)
         self._groups = GroupLog(records, context, consequence="the state of its group is not known")
         self._states = GroupStates()
-        self._held: Held | None = None
+        self._held: HeldSteps | None = None
         self._end = 0
 
     @property

@@ -72,7 +72,7 @@ class ShareReplay:
         """Replay one record."""
         # Unpacked once: members of a tuple by name take as long as all of this.
         offset, record, key, value, is_broken, _, _ = event
-        place: SharePartition = key  # type: ignore[assignment]
+        place: SharePartition = key
         if is_broken or offset in self.unusable:
             self._states[place] = None
         elif value is None:

@@ -1,0 +1,42 @@
+"""Numbers that are sorted 16 bits at a time."""
+
+from __future__ import annotations
+
+from random import Random
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from kafka_records_tables.results import sorted_rows as module
+from kafka_records_tables.results.sorted_rows import sorted_rows
+from kafka_records_tables.tables.committed.commit_order import stable_order
+
+
+@pytest.mark.parametrize("most", [1, 5, 2**16 - 1, 2**16, 2**32 + 7, 2**62])
+def test_numbers_of_any_size_are_sorted_and_equal_ones_stay_in_their_order(most: int) -> None:
+    numbers = np.random.default_rng(most).integers(0, most, 500, endpoint=True) // 3
+    assert stable_order(numbers).tolist() == np.argsort(numbers, kind="stable").tolist()
+
+
+def test_no_numbers_have_no_order() -> None:
+    assert stable_order(np.zeros(0, np.int64)).tolist() == []
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_rows_are_sorted_as_arrow_sorts_them(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "_FEW", 0)
+    chance = Random(seed)
+    count = chance.randrange(1, 60)
+    values = {
+        "text": pa.array(chance.choices(["", "a", "ä", "b\0", "ab", None], k=count), pa.string()),
+        "number": pa.array(chance.choices([-5, 0, 3, 70_000, 2**40, None], k=count), pa.int64()),
+        "far": pa.array(chance.choices([-(2**63), 0, 2**63 - 1], k=count), pa.int64()),
+        "nothing": pa.nulls(count, pa.string()),
+        "row": pa.array(range(count)),
+    }
+    cut = chance.randrange(count)
+    rows = pa.table(values)
+    rows = pa.concat_tables([rows.slice(0, cut), rows.slice(cut)])
+    names = chance.sample(["text", "number", "far", "nothing"], chance.randrange(1, 5))
+    assert sorted_rows(rows, names).equals(rows.sort_by([(name, "ascending") for name in names]))
