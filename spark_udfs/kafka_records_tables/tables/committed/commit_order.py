@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 import numpy as np
 import pyarrow as pa
 
 from kafka_records_engine.numpy_types import FLAGS, INT64
+
+_FAR: Final = 2**31
+"""Offsets that are not so far apart are compared as they are: with the number of a key they fit into 64 bits."""
 
 
 def in_effect(rows: pa.RecordBatch, place: INT64, log_offset: INT64) -> tuple[INT64, INT64]:
@@ -16,14 +21,30 @@ def in_effect(rows: pa.RecordBatch, place: INT64, log_offset: INT64) -> tuple[IN
     marker the last counts. One that stands before what took effect meanwhile does not count at all, and a tombstone
     takes the commits of open transactions along (`OffsetMetadataManager.replayEndTransactionMarker`).
     """
-    codes = numbers_of_keys(rows)
-    order = np.lexsort((log_offset, place, codes))
+    return in_effect_of_keys(numbers_of_keys(rows), place, log_offset)
+
+
+def in_effect_of_keys(codes: INT64, place: INT64, log_offset: INT64) -> tuple[INT64, INT64]:
+    """The same for rows that have a number for each group, topic and partition already."""
+    is_sorted = (np.diff(place) >= 0).all() and (np.diff(log_offset) >= 0).all()
+    order = np.argsort(codes, kind="stable") if is_sorted else np.lexsort((log_offset, place, codes))
     codes, place, log_offset = codes[order], place[order], log_offset[order]
     # Key and place in the log as one number, so that the highest one so far is that of the key.
-    _, ranks = np.unique(log_offset, return_inverse=True)
-    reached = codes * len(ranks) + ranks
+    ranks, width = _ranks(log_offset)
+    reached = codes * width + ranks
     counts = (reached >= np.maximum.accumulate(reached)) & (ends(codes) | ends(place))
     return order[counts], codes[counts]
+
+
+def _ranks(offsets: INT64) -> tuple[INT64, int]:
+    """Numbers from 0 on that compare as offsets do, and one that is above them all."""
+    if not len(offsets):
+        return offsets, 1
+    least, most = int(offsets.min()), int(offsets.max())
+    if most - least < _FAR:
+        return offsets - least, most - least + 1
+    _, ranks = np.unique(offsets, return_inverse=True)
+    return ranks, len(ranks)
 
 
 def numbers_of_keys(rows: pa.RecordBatch) -> INT64:

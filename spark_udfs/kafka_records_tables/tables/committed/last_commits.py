@@ -78,10 +78,11 @@ class Deciding(NamedTuple):
     tell how their transactions ended."""
 
 
-def commit_keys(found: DecodedRecords, types: Iterable[int]) -> list[CommitKey]:
-    """The key of each row; of Nones for records of other types, and for keys that cannot be read."""
-    parts = (found.member(types, "key", name).to_pylist() for name in ("group", "topic", "partition"))
-    return list(zip(*parts, strict=True))
+def commit_keys(found: DecodedRecords, types: Iterable[int], rows: pa.Array | None = None) -> list[CommitKey]:
+    """The key of each row, or of some; of Nones for records of other types, and for keys that cannot be read."""
+    parts = (found.member(types, "key", name) for name in ("group", "topic", "partition"))
+    columns = ((part if rows is None else part.take(rows)).to_pylist() for part in parts)
+    return list(zip(*columns, strict=True))
 
 
 def last_offsets(latest: Latest, schemas: Mapping[int, RecordSchema]) -> dict[CommitKey, int]:

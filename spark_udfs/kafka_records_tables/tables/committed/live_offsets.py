@@ -9,12 +9,10 @@ from collections.abc import Iterable, Sequence, Set
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
-import pyarrow as pa
 
 from kafka_records_engine.numpy_types import FLAGS, INT64
-from kafka_records_tables.tables.committed.commit_lots import first_of_each
+from kafka_records_tables.tables.committed.key_numbers import UNREADABLE, KeyNumbers
 from kafka_records_tables.tables.decoded.decoded_records import DecodedRecords
-from kafka_records_tables.tables.decoded.latest import codes_of
 
 if TYPE_CHECKING:
     from kafka_records_tables.tables.committed.last_commits import CommitKey
@@ -58,8 +56,7 @@ class LiveOffsets:
     """The offsets that are committed, and those that open transactions commit, after some records."""
 
     def __init__(self) -> None:
-        self.keys: list[CommitKey] = []
-        """Group, topic and partition of each number."""
+        self._numbers = KeyNumbers()
         self.is_there = np.zeros(_FIRST_ROOM, np.bool_)
         self.values = np.zeros((_FIRST_ROOM, _COLUMNS), np.int64)
         """The last commit of each number, as in `CommitRows`."""
@@ -67,8 +64,6 @@ class LiveOffsets:
         """How many times `delete` was called."""
         self.deleted_by: list[int] = []
         """By number, the last of these times at which a tombstone took the offset while it was there; 0 for none."""
-        self._numbers: dict[CommitKey, int] = {}
-        self._free: list[int] = []
         # The numbers of those that are there, in the order in which they came to be: answers must not depend on how
         # many rows are looked at together.
         self._of_group: dict[str, dict[int, None]] = {}
@@ -77,6 +72,11 @@ class LiveOffsets:
         self._gone: set[int] = set()
         self._waits: dict[str, dict[CommitKey, tuple[int, bool]]] | None = None
         """What `pending` says, by group, until something changes it."""
+
+    @property
+    def keys(self) -> list[CommitKey]:
+        """Group, topic and partition of each number."""
+        return self._numbers.keys
 
     @property
     def log_offset(self) -> INT64:
@@ -88,11 +88,10 @@ class LiveOffsets:
         read are left out."""
         if not found.rows.num_rows:
             return CommitRows(np.zeros(0, np.int64), np.zeros((0, _COLUMNS), np.int64))
-        codes = codes_of([found.rows.column("key")])
-        # Keys of other bytes may name the same offset: an older type, or bytes behind the fields.
-        first = pa.array(first_of_each(codes))
-        parts = (found.member(types, "key", name).take(first).to_pylist() for name in ("group", "topic", "partition"))
-        numbers = np.array([-1 if None in key else self._number(key) for key in zip(*parts, strict=True)], np.int64)
+        numbers = self._numbers.of_rows(found, types)
+        while len(self.keys) > len(self.is_there):
+            self._grow()
+        self.deleted_by += [0] * (len(self.keys) - len(self.deleted_by))
         commit, expire = (
             found.member(of, "value", name).fill_null(NO_TIME).to_numpy(zero_copy_only=False)
             for of, name in ((types, "commit_timestamp"), (types[1:], "expire_timestamp"))
@@ -100,25 +99,8 @@ class LiveOffsets:
         commit = np.clip(commit, -FARTHEST_MS, FARTHEST_MS)
         is_legacy = found.columns.record_type == types[0]
         columns = (found.offsets, commit, expire, ~found.has_error, is_legacy)
-        rows = CommitRows(numbers[codes], np.stack([column.astype(np.int64) for column in columns], axis=1))
-        return rows if not len(numbers) or numbers.min() >= 0 else rows.chosen(rows.keys >= 0)
-
-    def _number(self, key: CommitKey) -> int:
-        number = self._numbers.get(key)
-        if number is not None:
-            return number
-        if self._free:
-            number = self._free.pop()
-            self.keys[number] = key
-        else:
-            number = len(self.keys)
-            self.keys.append(key)
-            self.deleted_by.append(0)
-            if number == len(self.is_there):
-                self._grow()
-        self._numbers[key] = number
-        self.is_there[number] = False
-        return number
+        rows = CommitRows(numbers, np.stack([column.astype(np.int64) for column in columns], axis=1))
+        return rows if numbers.min() > UNREADABLE else rows.chosen(numbers > UNREADABLE)
 
     def _grow(self) -> None:
         self.is_there = np.concatenate([self.is_there, np.zeros_like(self.is_there)])
@@ -177,10 +159,7 @@ class LiveOffsets:
     def forget(self) -> None:
         """Give up the numbers of offsets that are gone. Rows made before must have been taken."""
         waiting = self._waiting()
-        for number in self._gone:
-            if not self.is_there[number] and number not in waiting:
-                del self._numbers[self.keys[number]]
-                self._free.append(number)
+        self._numbers.forget(each for each in self._gone if not self.is_there[each] and each not in waiting)
         self._gone.clear()
 
     def _waiting(self) -> dict[int, tuple[int, bool]]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from operator import itemgetter
 from typing import Any, Final, NamedTuple
 
 import numpy as np
@@ -38,6 +39,9 @@ class Event(NamedTuple):
     """When it was written; None where rows came without timestamps, and where `is_past`."""
 
 
+_OFFSET: Final = itemgetter(0)
+
+
 def events(found: DecodedRecords, picked: Picked) -> Iterator[Event]:
     """The records whose keys can be read, of those that `picked` names, by their offsets.
 
@@ -55,14 +59,15 @@ def events(found: DecodedRecords, picked: Picked) -> Iterator[Event]:
         keys = list(zip(*_members(column, "key", found.key_names(number), chosen), strict=True))
         members = _members(column, "value", picked[record], chosen)
         values = list(zip(*members, strict=True)) if members else [()] * len(rows)
-        for row, key, value in zip(rows.tolist(), keys, values, strict=True):
-            offset, is_broken = int(found.offsets[row]), bool(found.has_error[row])
-            is_tombstone = bool(found.is_tombstone[row])
-            if is_tombstone and found.last_value[row] >= 0:
-                ordered.append(Event(int(found.last_value[row]), record, key, None, False, True, None))
+        vectors: tuple[Any, ...] = (found.offsets, found.has_error, found.is_tombstone, found.last_value)
+        parts = (vector[rows].tolist() for vector in vectors)
+        written = [None] * len(rows) if times is None else [times[row] for row in rows.tolist()]
+        for key, value, time, offset, is_broken, is_tombstone, last in zip(keys, values, written, *parts, strict=True):
+            if is_tombstone and last >= 0:
+                ordered.append(Event(last, record, key, None, False, True, None))
             told = None if is_tombstone or is_broken else value
-            ordered.append(Event(offset, record, key, told, is_broken, False, None if times is None else times[row]))
-    ordered.sort(key=lambda event: event.offset)
+            ordered.append(Event(offset, record, key, told, is_broken, False, time))
+    ordered.sort(key=_OFFSET)
     return iter(ordered)
 
 

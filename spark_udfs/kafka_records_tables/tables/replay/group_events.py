@@ -149,11 +149,13 @@ class GroupLog:
         behind = [(numbers[name], offset) for name, offset in ends if name in numbers]
         chosen = np.union1d(first[is_open[lot.group[first]]], first_behind(behind, lot.group, lot.offsets))
         rows = lot.rows.take(pa.array(chosen))
-        keys, types = commit_keys(lot.keys, lot.types), lot.keys.columns.record_type
-        parts = (lot.offsets[chosen].tolist(), lot.codes[chosen].tolist(), rows.column("timestamp_ms").to_pylist())
+        codes = lot.codes[chosen]
+        names = {number: lot.keys.record_name(number) for number in lot.types}
+        records = (names[number] for number in lot.keys.columns.record_type[codes].tolist())
+        keys = commit_keys(lot.keys, lot.types, pa.array(codes))
+        parts = (lot.offsets[chosen].tolist(), records, keys, rows.column("timestamp_ms").to_pylist())
         return [
-            Event(offset, lot.keys.record_name(int(types[code])), keys[code], (), False, False, time)
-            for offset, code, time in zip(*parts, strict=True)
+            Event(offset, record, key, (), False, False, time) for offset, record, key, time in zip(*parts, strict=True)
         ], _batches(rows)
 
     def _replayed(self, event: Event, places: Mapping[int, int]) -> GroupEvent:

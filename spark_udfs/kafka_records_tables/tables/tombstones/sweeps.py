@@ -216,10 +216,7 @@ class Sweep:
         is_unlikely = (signs[0] is not None, False, several is not None or may_be_refused, signs[3] is not None)
         weight = _weighed(is_ruled_out, is_unlikely, is_due)
         shown = [proof or (None if out else sign) for proof, out, sign in zip(proofs, is_ruled_out, signs, strict=True)]
-        if weight.is_by_due:
-            shown = [*dict.fromkeys(shown), due]
-        else:
-            shown = list(dict.fromkeys(shown))
+        shown = [*dict.fromkeys(shown), due if weight.is_by_due else None]
         return Said(weight.cause, weight.possible, weight.confidence, tuple(filter(None, shown)))
 
     def _shown(self, word: str, staying: list[Staying]) -> Shown | None:

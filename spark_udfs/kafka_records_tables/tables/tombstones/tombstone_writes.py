@@ -168,13 +168,14 @@ def writes(
     found = DecodedRecords(rows.take(pa.array(kept)), schemas)
     is_of_offset = np.isin(found.columns.record_type, numbers_of(schemas, COMMITS))
     found.report(context, lambda row: consequence, found.is_tombstone & is_of_offset)
-    offsets = rows.column("offset").to_numpy()
+    every = list(events(found, picked(schemas)))
+    places = np.searchsorted(rows.column("offset").to_numpy(), np.array([event.offset for event in every], np.int64))
     lots: dict[int, list[Event]] = {}
-    for event in events(found, picked(schemas)):
-        lots.setdefault(int(write[np.searchsorted(offsets, event.offset)]), []).append(event)
+    for event, number in zip(every, write[places].tolist(), strict=True):
+        lots.setdefault(number, []).append(event)
     return [
-        Write(tuple(lots[number]), _time(lots[number][0]), bool(is_whole[number]))
-        for number in chosen.tolist()
+        Write(tuple(lots[number]), _time(lots[number][0]), whole)
+        for number, whole in zip(chosen.tolist(), is_whole[chosen].tolist(), strict=True)
         if number in lots
     ]
 
