@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import chain, islice
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, cast
 
 from kafka_records_tables.tables.committed.commits import COMMITS
 from kafka_records_tables.tables.declaration import LOG_PLACE, RETENTION, Column, Option, Table, timestamps
@@ -202,7 +202,7 @@ def _batch(every: list[Explained], known: Mapping[int, RecordSchema], context: C
     from kafka_records_tables.tables.words.causes import Explained, as_text
 
     numbers = {schema.name: number for number, schema in known.items()}
-    found = Explained(*zip(*every, strict=True))  # a column of each member
+    found = Explained(*cast("tuple[Any, ...]", zip(*every, strict=True)))  # a column of each member
     times = pa.array(found.timestamp_ms, pa.int64())
     schema = TABLE.schema
     columns = {
@@ -253,11 +253,12 @@ def _key_columns(records: Iterable[str], keys: Iterable[Any], known: Mapping[int
     return {name: pa.array(column, TABLE.schema.field(name).type) for name, column in columns.items()}
 
 
-def _evidence(shown: Iterable[tuple[Shown, ...]]) -> Any:
+def _evidence(shown: Any) -> Any:
     import pyarrow as pa
 
     kind = TABLE.schema.field("evidence").type
-    ends, every = [0], []
+    ends: list[int] = [0]
+    every: list[Shown] = []
     for some in shown:
         every += some
         ends.append(len(every))

@@ -13,6 +13,7 @@ from kafka_records_tables.tables.committed.commit_lots import first_of_each
 from kafka_records_tables.tables.decoded.latest import codes_of
 
 if TYPE_CHECKING:
+    from kafka_records_tables.tables.committed.commit_lots import CommitLot
     from kafka_records_tables.tables.committed.last_commits import CommitKey
     from kafka_records_tables.tables.decoded.decoded_records import DecodedRecords
 
@@ -42,11 +43,20 @@ class KeyNumbers:
         if not found.rows.num_rows:
             return np.zeros(0, np.int64)
         codes = codes_of([found.rows.column("key")])
-        # Keys of other bytes may name the same offset: an older type, or bytes behind the fields.
         first = pa.array(first_of_each(codes))
-        parts = (found.member(types, "key", name).take(first).to_pylist() for name in ("group", "topic", "partition"))
+        parts = (found.member(types, "key", name).take(first) for name in ("group", "topic", "partition"))
+        return self._of_parts(parts, codes)
+
+    def of_lot(self, lot: CommitLot) -> INT64:
+        """The number of each row of a lot, or UNREADABLE."""
+        parts = (lot.keys.member(lot.types, "key", name) for name in ("group", "topic", "partition"))
+        return self._of_parts(parts, lot.codes)
+
+    def _of_parts(self, parts: Iterable[pa.Array], codes: INT64) -> INT64:
+        """`parts` are those of each key, by `codes`."""
+        # Keys of other bytes may name the same offset: an older type, or bytes behind the fields.
         numbers, known = [], self._numbers.get
-        for key in zip(*parts, strict=True):
+        for key in zip(*(part.to_pylist() for part in parts), strict=True):
             number = known(key)
             numbers.append(self._new(key) if number is None else number)
         of_rows: INT64 = np.array(numbers, np.int64)[codes]

@@ -15,6 +15,7 @@ from kafka_records_tables.tables.committed.key_numbers import UNREADABLE, KeyNum
 from kafka_records_tables.tables.decoded.decoded_records import DecodedRecords
 
 if TYPE_CHECKING:
+    from kafka_records_tables.tables.committed.commit_lots import CommitLot
     from kafka_records_tables.tables.committed.last_commits import CommitKey
 
 NO_TIME: Final = -1
@@ -83,15 +84,16 @@ class LiveOffsets:
         """By number, where the last commit is in the log."""
         return self.values[:, LOG_OFFSET]
 
-    def rows(self, found: DecodedRecords, types: tuple[int, ...]) -> CommitRows:
+    def rows(self, found: DecodedRecords, types: tuple[int, ...], lot: CommitLot | None = None) -> CommitRows:
         """The commits among decoded rows; `types` are those of commits, older type first. Rows whose keys cannot be
-        read are left out."""
+        read are left out. `lot` has the same rows, if one was made."""
         if not found.rows.num_rows:
             return CommitRows(np.zeros(0, np.int64), np.zeros((0, _COLUMNS), np.int64))
-        numbers = self._numbers.of_rows(found, types)
+        numbers = self._numbers.of_rows(found, types) if lot is None else self._numbers.of_lot(lot)
         while len(self.keys) > len(self.is_there):
             self._grow()
         self.deleted_by += [0] * (len(self.keys) - len(self.deleted_by))
+        self.is_there[self._numbers.taken_anew()] = False
         commit, expire = (
             found.member(of, "value", name).fill_null(NO_TIME).to_numpy(zero_copy_only=False)
             for of, name in ((types, "commit_timestamp"), (types[1:], "expire_timestamp"))
@@ -112,7 +114,7 @@ class LiveOffsets:
         """Take commits that take effect where they stand, in the order of the log."""
         keys = rows.keys
         is_there = self.is_there[keys]
-        if not is_there.all():
+        if np.count_nonzero(is_there) < len(keys):
             for number in dict.fromkeys(keys[~is_there].tolist()):
                 group, topic, _ = self.keys[number]
                 self._of_group.setdefault(group, {})[number] = None
@@ -205,6 +207,11 @@ class LiveOffsets:
                 if len(found) == most:
                     break
         return found
+
+    def log_offsets(self, numbers: Iterable[int]) -> list[int]:
+        """Where the commits of some offsets are in the log."""
+        at = self.values.item
+        return [at(number, LOG_OFFSET) for number in numbers]
 
 
 def _without(rows: CommitRows, gone: list[int]) -> CommitRows:

@@ -93,6 +93,16 @@ class GroupLog:
         self._records: list[pa.RecordBatch] = []
         self._commit_count = self._record_count = 0
 
+    def of_rows(self, batch: pa.RecordBatch, commits: CommitLot) -> list[GroupEvent]:
+        """What happens in raw rows behind those before, with READS; `commits` are the commits among them, without
+        tombstones."""
+        types, _ = prefix_column(batch.column("key"))
+        is_record = batch.column("control").is_null().to_numpy(zero_copy_only=False)
+        of_groups = is_record & np.isin(types, self._group_types)
+        if of_groups.any():
+            self._records.append(_chosen(batch, (*READS, "file", "position"), of_groups))
+        return self._happened(commits)
+
     def take(self, batch: pa.RecordBatch) -> list[GroupEvent]:
         """Add raw rows behind those before, with READS; what happened as far as it was replayed, which is done for many
         rows at once. Rows of other types, and control rows, are passed over."""
@@ -113,9 +123,12 @@ class GroupLog:
 
     def rest(self) -> list[GroupEvent]:
         """What happened that `take` has not yet told of; at the end of the log all of it."""
+        return self._happened(CommitLot(joined(self._commits), self._schemas) if self._commits else None)
+
+    def _happened(self, commits: CommitLot | None) -> list[GroupEvent]:
         told, places = self._decoded()
         ends = [(e.key[0], e.offset) for e in told if e.record in _ENDS and e.value is None and not e.is_broken]
-        makers, places_of_commits = self._makers(ends)
+        makers, places_of_commits = self._makers(commits, ends)
         self._commits, self._records = [], []
         self._commit_count = self._record_count = 0
         places |= places_of_commits
@@ -135,12 +148,11 @@ class GroupLog:
         found.report(self._context, lambda row: self._consequence if found.has_key[row] else NOT_USED)
         return list(events(found, self.picked)), _batches(found.rows)
 
-    def _makers(self, ends: list[tuple[str, int]]) -> tuple[list[Event], dict[int, int]]:
+    def _makers(self, lot: CommitLot | None, ends: list[tuple[str, int]]) -> tuple[list[Event], dict[int, int]]:
         """The commit values that may make a simple group, and their batches by their offsets: the first of each group
         that was not there, and the first behind each of the `ends` of a group."""
-        if not self._commits:
+        if lot is None or not lot.rows.num_rows:
             return [], {}
-        lot = CommitLot(joined(self._commits), self._schemas)
         ended = {name for name, _ in ends}
         is_open = np.array([name in ended or name not in self._replay.groups for name in lot.groups], np.bool_)
         first = first_of_each(lot.group)

@@ -15,6 +15,7 @@ import pyarrow.compute as pc
 from kafka_records_engine.columns.framing_in_columns import prefix_column
 from kafka_records_engine.findings import OTHER_RETENTION, Finding
 from kafka_records_engine.numpy_types import INT64
+from kafka_records_tables.tables.committed.commit_lots import CommitLot
 from kafka_records_tables.tables.committed.commits import COMMITS
 from kafka_records_tables.tables.committed.live_offsets import FARTHEST_MS, IS_KNOWN, LiveOffsets
 from kafka_records_tables.tables.decoded.decoded_records import DecodedRecords, numbers_of, of_types
@@ -63,6 +64,12 @@ _MINUTE_MS: Final = 60_000
 _STEP_MS: Final = 20_000
 """As much of that time as one record may tell to be over: a clock that jumps tells nothing of what a coordinator does
 meanwhile."""
+
+
+_ENDS: Final = frozenset(name for name, role in ROLES.items() if role == GROUP)
+"""The records whose tombstones end a group."""
+
+_NO_GROUPS: Final[frozenset[str]] = frozenset()
 
 
 @dataclass(slots=True)
@@ -163,9 +170,10 @@ class Explaining:
         rows, starts, is_whole = complete
         self._note_gaps(rows)
         self._note_broker(rows)
+        commits = CommitLot(_commits(rows, self._types), self._schemas)
         if not self._are_events_given:
-            self._groups.read(rows)
-        doings = _Doings(rows, self._live, self._types, self._schemas, self._context)
+            self._groups.read(rows, commits)
+        doings = _Doings(rows, commits, self._live, self._schemas, self._context)
         offsets, passed = rows.column("offset").to_numpy(), self._passed(rows)
         found = writes(rows, starts, is_whole, self._schemas, self._context, _NAMELESS)
         begins = [write.offset for write in found]
@@ -257,9 +265,11 @@ class Explaining:
                 case.told[event.offset] = found
         if swept:
             case.swept = swept
-            case.sweep = Sweep(write, swept, {group_id for group_id, said_of in replaced.items() if said_of is None})
-            is_new = self._new_from is not None and self._new_from <= write.offset
-            is_log_whole = write.offset < self._whole_up_to
+            goes = {group_id for group_id, found in replaced.items() if found is None} if replaced else _NO_GROUPS
+            begin = write.offset
+            is_log_whole = begin < self._whole_up_to
+            is_new = self._new_from is not None and self._new_from <= begin
+            case.sweep = Sweep(write, swept, goes)
             case.sweep.look(
                 self._groups, self._live, self._retention_ms, is_log_whole=is_log_whole, is_new_broker=is_new
             )
@@ -283,11 +293,7 @@ def _if_more_follows(found: Said, event: Event) -> Said:
 
 def _ended(write: Write) -> dict[str, Event]:
     """By group the last tombstone that ends it."""
-    return {
-        event.key[0]: event
-        for event in write.records
-        if ROLES.get(event.record) == GROUP and event.value is None and not event.is_broken
-    }
+    return {event.key[0]: event for event in write.tombstones if event.record in _ENDS}
 
 
 def _how_replaced(write: Write, last: Event) -> Said | None:
@@ -305,27 +311,34 @@ def _how_replaced(write: Write, last: Event) -> Said | None:
     return said((causes.CONVERSION if has_members else causes.REPLACED_EMPTY_GROUP,), causes.HIGH, shown)
 
 
+def _commits(rows: pa.RecordBatch, types: tuple[int, ...]) -> pa.RecordBatch:
+    """The commits among raw rows, without tombstones."""
+    numbers, _ = prefix_column(rows.column("key"))
+    is_commit = rows.column("value").is_valid().to_numpy(zero_copy_only=False) & np.isin(numbers, types)
+    is_commit &= rows.column("control").is_null().to_numpy(zero_copy_only=False)
+    names = ("offset", "timestamp_ms", "base_offset", "key", "value", "control", "file", "position")
+    return rows.select([name for name in names if name in rows.schema.names]).filter(pa.array(is_commit))
+
+
 class _Doings:
     """What commits and markers among some rows do to offsets, in the order of the log."""
 
     def __init__(
         self,
         rows: pa.RecordBatch,
+        commits: CommitLot,
         live: LiveOffsets,
-        types: tuple[int, ...],
         schemas: Mapping[int, RecordSchema],
         context: Context,
     ) -> None:
+        """`commits` are the commits among `rows`, without tombstones."""
         self._live = live
         offsets = rows.column("offset").to_numpy()
-        numbers, _ = prefix_column(rows.column("key"))
         is_record = rows.column("control").is_null().to_numpy(zero_copy_only=False)
-        is_value = rows.column("value").is_valid().to_numpy(zero_copy_only=False)
         plain = outside_transactions(rows, context, tombstones_at_once=True)
-        is_commit = is_record & is_value & np.isin(numbers, types)
-        found = DecodedRecords(rows.filter(pa.array(is_commit)), schemas)
+        found = DecodedRecords(commits.rows, schemas)
         found.report(context, lambda row: "nothing is known of the offset that it commits")
-        self._commits = live.rows(found, types)
+        self._commits = live.rows(found, commits.types, commits)
         at = np.searchsorted(offsets, self._commits.log_offset)
         words = rows.column("transaction").take(pa.array(at))
         is_open = pc.is_in(words, pa.array([PENDING, OPEN])).to_numpy(zero_copy_only=False) & ~plain[at]

@@ -6,10 +6,10 @@ is at least as due and stays tells that no clean-up took the others, whatever th
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
-from dataclasses import dataclass, field
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass
 from functools import cache
-from itertools import islice
+from itertools import chain, islice
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
@@ -22,7 +22,6 @@ from kafka_records_tables.tables.committed.live_offsets import (
     FARTHEST_MS,
     IS_KNOWN,
     IS_LEGACY,
-    LOG_OFFSET,
     NO_TIME,
 )
 from kafka_records_tables.tables.declaration import RETENTION
@@ -59,8 +58,15 @@ _MOST_STAYING: Final = 5
 """Offsets that are watched for whether they stay: one that does is enough."""
 
 
-Staying = tuple[int, int]
-"""An offset that is there after a write: its number, and where its commit is in the log."""
+class Staying(NamedTuple):
+    """Offsets that are there after a write."""
+
+    numbers: Sequence[int]
+    log_offsets: Sequence[int]
+    """Where their commits are in the log."""
+
+
+_NONE: Final = Staying((), ())
 
 
 @dataclass(slots=True)
@@ -68,8 +74,8 @@ class SweptGroup:
     """What a sweep takes of one group, and what is known about that."""
 
     group_id: str
-    offsets: list[Event] = field(default_factory=list)
-    ends: list[Event] = field(default_factory=list)
+    offsets: list[Event]
+    ends: list[Event]
     """The tombstones of a whole group."""
     never: Shown | None = None
     """Why no clean-up took this."""
@@ -88,12 +94,12 @@ class SweptGroup:
     may_be_refused: bool = False
     may_end_unseen: bool = False
     """Whether the group may have gone with these offsets without a tombstone of its own."""
-    staying: list[Staying] = field(default_factory=list)
+    staying: Staying = _NONE
     """Offsets of the group that are at least as due as one of these."""
-    staying_due: list[Staying] = field(default_factory=list)
+    staying_due: Staying = _NONE
     """Offsets of the group that are due if the retention is what it is said to be."""
-    staying_in_topic: dict[str, list[Staying]] = field(default_factory=dict)
-    """By topic, offsets of any group."""
+    staying_in_topics: Sequence[Staying] = ()
+    """For each topic of the offsets, those of any group."""
 
 
 class _Weight(NamedTuple):
@@ -109,19 +115,20 @@ class _Weight(NamedTuple):
 class Sweep:
     """Some tombstones of a write, and what is known about them."""
 
-    def __init__(self, write: Write, tombstones: Iterable[Event], ended: Collection[str]) -> None:
+    def __init__(self, write: Write, tombstones: Iterable[Event], ended: frozenset[str] | set[str]) -> None:
         """`ended` are the groups of which the write has the last tombstone."""
         self._write = write
         self._ended = ended
         self.groups: dict[str, SweptGroup] = {}
-        self._verdicts: dict[bool, Said] = {}
+        self._verdict_before: Said | None = None
+        self._verdict_after: Said | None = None
         self._deleted_by: list[int] = []
         self._deletions = 0
         for event in tombstones:
             group_id = event.key[0]
             swept = self.groups.get(group_id)
             if swept is None:
-                swept = self.groups[group_id] = SweptGroup(group_id)
+                swept = self.groups[group_id] = SweptGroup(group_id, [], [])
             (swept.offsets if event.record in COMMITS else swept.ends).append(event)
 
     def look(
@@ -131,16 +138,19 @@ class Sweep:
         is not there. `is_new_broker`: every group that goes has a tombstone. Before Kafka 4.0 groups without a
         generation had none (`GroupMetadataManager.cleanupGroupMetadata`)."""
         self._deleted_by, self._deletions = live.deleted_by, live.deletions
-        taken = {group_id: _numbers(swept, live) for group_id, swept in self.groups.items()}
-        gone = {number for numbers in taken.values() for number in numbers}
-        topics: dict[str, list[Staying]] = {}
+        taken = [_numbers(swept, live) for swept in self.groups.values()]
+        gone = set(chain.from_iterable(taken))
+        topics: dict[str, Staying] = {}
         every_pending = live.pending(list(self.groups), is_log_whole=is_log_whole)
-        for group_id, swept in self.groups.items():
+        for swept, numbers in zip(self.groups.values(), taken, strict=True):
+            group_id = swept.group_id
             known = told.group(group_id)
             if known is not None and (known.state.state is None or (known.is_by_commit and not is_log_whole)):
                 known = None
-            looked = _Look(swept, known, live, taken[group_id], self._write.timestamp_ms, retention_ms, is_log_whole)
-            pending = {key[1:]: at for key, at in every_pending.items() if key[0] == group_id} if every_pending else {}
+            looked = _Look(swept, known, live, numbers, self._write.timestamp_ms, retention_ms, is_log_whole)
+            pending: dict[tuple[object, ...], int] = {}
+            if every_pending:
+                pending = {key[1:]: at for key, at in every_pending.items() if key[0] == group_id}
             looked.note(pending)
             if group_id in self._ended:
                 continue
@@ -148,12 +158,12 @@ class Sweep:
                 swept.may_end_unseen = live.of_group(group_id) <= gone
             if is_log_whole and swept.never is None:
                 looked.note_staying(gone, pending)
-            for event in swept.offsets:
-                topic = event.key[1]
+            of_offsets = dict.fromkeys([event.key[1] for event in swept.offsets])
+            for topic in of_offsets:
                 if topic not in topics:
                     there = live.of_topic(topic, gone, _MOST_STAYING, is_log_whole=is_log_whole)
-                    topics[topic] = _staying(live, there)
-                swept.staying_in_topic[topic] = topics[topic]
+                    topics[topic] = Staying(there, live.log_offsets(there))
+            swept.staying_in_topics = [topics[topic] for topic in of_offsets]
 
     # -- the verdict ---------------------------------------------------------------------------------------------------
 
@@ -170,15 +180,20 @@ class Sweep:
 
     def longest_ms(self, *, is_over: bool) -> int | None:
         """The longest retention with which these go as they went; None where they may go with any."""
+        if not self._write.is_whole or self._verdict(is_over).possible != (_CLEAN_UP,):
+            return None
         told = [group.longest_ms for group in self.groups.values() if group.longest_ms is not None]
-        is_sure = self._write.is_whole and self._verdict(is_over).possible == (_CLEAN_UP,)
-        return min(told) if told and is_sure else None
+        return min(told, default=None)
 
     def _verdict(self, is_over: bool) -> Said:
         """What is said of all of them together, the same for each."""
-        found = self._verdicts.get(is_over)
+        found = self._verdict_after if is_over else self._verdict_before
         if found is None:
-            found = self._verdicts[is_over] = self._of_groups(self.groups.values(), is_over=is_over)
+            found = self._of_groups(self.groups.values(), is_over=is_over)
+            if is_over:
+                self._verdict_after = found
+            else:
+                self._verdict_before = found
         return found
 
     def _of_groups(self, groups: Collection[SweptGroup], *, is_over: bool) -> Said:
@@ -199,11 +214,9 @@ class Sweep:
                     end = group.ends[-1].offset
             elif not group.may_end_unseen:
                 goes_on = True
-            if stays is None and group.staying:
-                stays = self._shown("stays", group.staying)
-            if stays_due is None and group.staying_due:
-                stays_due = self._shown("stays", group.staying_due)
-            for staying in group.staying_in_topic.values():
+            stays = stays or self._shown("stays", group.staying)
+            stays_due = stays_due or self._shown("stays", group.staying_due)
+            for staying in group.staying_in_topics:
                 in_topic = in_topic or self._shown("stays_in_topic", staying)
         group_ends = Shown("group_ends", end) if ended else None
         several = Shown("several_groups", None) if len(groups) - ended > 1 else None
@@ -219,9 +232,9 @@ class Sweep:
         shown = [*dict.fromkeys(shown), due if weight.is_by_due else None]
         return Said(weight.cause, weight.possible, weight.confidence, tuple(filter(None, shown)))
 
-    def _shown(self, word: str, staying: list[Staying]) -> Shown | None:
+    def _shown(self, word: str, staying: Staying) -> Shown | None:
         """The first of these offsets that did not go with others, a little later."""
-        for number, log_offset in staying:
+        for number, log_offset in zip(*staying, strict=True):
             if self._deleted_by[number] <= self._deletions:
                 return Shown(word, log_offset)
         return None
@@ -273,10 +286,6 @@ def _numbers(swept: SweptGroup, live: LiveOffsets) -> list[int]:
     """The offsets that are taken of a group, as far as they are known to be there."""
     found = [live.number(event.key) for event in swept.offsets]
     return [number for number in found if number is not None]
-
-
-def _staying(live: LiveOffsets, numbers: Iterable[int]) -> list[Staying]:
-    return [(number, live.values.item(number, LOG_OFFSET)) for number in numbers]
 
 
 class _Look:
@@ -400,10 +409,11 @@ class _Look:
                 is_due |= ~is_explicit & (base <= max(by_time))
         is_due_if = np.where(is_explicit, expire, base + self._retention) <= now
 
-        def staying(which: FLAGS) -> list[Staying]:
+        def staying(which: FLAGS) -> Staying:
             there = ((number, live.keys[number]) for number in others[which].tolist() if number not in gone)
             could = (number for number, key in there if key[1] not in topics and key[1:] not in pending)
-            return _staying(live, islice(could, _MOST_STAYING))
+            first = list(islice(could, _MOST_STAYING))
+            return Staying(first, live.log_offsets(first))
 
         self._swept.staying, self._swept.staying_due = staying(is_due), staying(is_due_if)
 
