@@ -176,11 +176,11 @@ SHAPES = {
     "Replay": "_kept _groups _ended",
     "Said": "cause possible confidence evidence",
     "Shown": "shows log_offset",
-    "Sweep": "_write _ended groups _verdicts _deleted_by _deletions",
+    "Sweep": "_write _ended groups _verdict_before _verdict_after _deleted_by _deletions",
     "SweptGroup": "group_id offsets ends never not_yet longest_ms is_late is_due due refused may_be_refused "
-    "may_end_unseen staying staying_due staying_in_topic",
-    "Write": "records timestamp_ms is_whole",
-    "_Case": "write passed_ms is_last told sweep swept",
+    "may_end_unseen staying staying_due staying_in_topics",
+    "Write": "records timestamp_ms is_whole tombstones",
+    "_Case": "write passed_ms is_last told sweep",
 }
 
 

@@ -198,7 +198,7 @@ class LiveOffsets:
         """The offsets of a group that are there."""
         return self._of_group.get(group, {}).keys()
 
-    def of_topic(self, topic: str, without: set[int], most: int, *, is_log_whole: bool) -> list[int]:
+    def of_topic(self, topic: str, without: set[int], most: int, *, is_log_whole: bool) -> tuple[int, ...]:
         """Offsets of a topic that are there for sure, of any group, `most` of them."""
         found: list[int] = []
         for number in self._of_topic.get(topic, ()):
@@ -206,12 +206,12 @@ class LiveOffsets:
                 found.append(number)
                 if len(found) == most:
                     break
-        return found
+        return tuple(found)
 
-    def log_offsets(self, numbers: Iterable[int]) -> list[int]:
+    def log_offsets(self, numbers: Iterable[int]) -> tuple[int, ...]:
         """Where the commits of some offsets are in the log."""
         at = self.values.item
-        return [at(number, LOG_OFFSET) for number in numbers]
+        return tuple([at(number, LOG_OFFSET) for number in numbers])
 
 
 def _without(rows: CommitRows, gone: list[int]) -> CommitRows:

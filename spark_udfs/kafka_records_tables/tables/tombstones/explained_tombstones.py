@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections import deque
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
@@ -84,20 +84,21 @@ class _Case:
     told: dict[int, Said] = field(default_factory=dict)
     """What is said of tombstones, by their offsets."""
     sweep: Sweep | None = None
-    swept: Sequence[Event] = ()
-    """The tombstones of `sweep`."""
+    """What is known about the other tombstones."""
 
     def explained(self, *, is_over: bool) -> list[Explained]:
         """What is said when the time `is_over` for others to go with these, or before."""
-        verdicts, begin = self.sweep, self.write.offset
-        if verdicts is not None:
-            for event in self.swept:
-                self.told[event.offset] = verdicts.said(event, is_over=is_over)
+        sweep, begin, told = self.sweep, self.write.offset, self.told
         every = []
         for event in self.write.tombstones:
-            found = _if_more_follows(self.told[event.offset], event) if self.is_last else self.told[event.offset]
-            cause, possible, confidence, evidence = found
             at, written, record, key = event.offset, event.timestamp_ms, event.record, event.key
+            found = told.get(at) if told else None
+            if found is None:
+                assert sweep is not None
+                found = sweep.said(event, is_over=is_over)
+            if self.is_last:
+                found = _if_more_follows(found, event)
+            cause, possible, confidence, evidence = found
             every.append(Explained(at, written, record, key, begin, cause, possible, confidence, evidence))
         return every
 
@@ -264,7 +265,6 @@ class Explaining:
             else:
                 case.told[event.offset] = found
         if swept:
-            case.swept = swept
             goes = {group_id for group_id, found in replaced.items() if found is None} if replaced else _NO_GROUPS
             begin = write.offset
             is_log_whole = begin < self._whole_up_to

@@ -58,15 +58,10 @@ _MOST_STAYING: Final = 5
 """Offsets that are watched for whether they stay: one that does is enough."""
 
 
-class Staying(NamedTuple):
-    """Offsets that are there after a write."""
+Staying = tuple[tuple[int, ...], tuple[int, ...]]
+"""Offsets that are there after a write: their numbers, and where their commits are in the log."""
 
-    numbers: Sequence[int]
-    log_offsets: Sequence[int]
-    """Where their commits are in the log."""
-
-
-_NONE: Final = Staying((), ())
+_NONE: Final[Staying] = ((), ())
 
 
 @dataclass(slots=True)
@@ -74,8 +69,8 @@ class SweptGroup:
     """What a sweep takes of one group, and what is known about that."""
 
     group_id: str
-    offsets: list[Event]
-    ends: list[Event]
+    offsets: Sequence[Event]
+    ends: Sequence[Event]
     """The tombstones of a whole group."""
     never: Shown | None = None
     """Why no clean-up took this."""
@@ -124,12 +119,14 @@ class Sweep:
         self._verdict_after: Said | None = None
         self._deleted_by: list[int] = []
         self._deletions = 0
+        of_groups: dict[str, tuple[list[Event], list[Event]]] = {}
         for event in tombstones:
             group_id = event.key[0]
-            swept = self.groups.get(group_id)
-            if swept is None:
-                swept = self.groups[group_id] = SweptGroup(group_id, [], [])
-            (swept.offsets if event.record in COMMITS else swept.ends).append(event)
+            if group_id not in of_groups:
+                of_groups[group_id] = [], []
+            of_groups[group_id][event.record not in COMMITS].append(event)
+        for group_id, (offsets, ends) in of_groups.items():
+            self.groups[group_id] = SweptGroup(group_id, offsets or (), ends or ())
 
     def look(
         self, told: GroupsKnown, live: LiveOffsets, retention_ms: int, *, is_log_whole: bool, is_new_broker: bool
@@ -162,8 +159,8 @@ class Sweep:
             for topic in of_offsets:
                 if topic not in topics:
                     there = live.of_topic(topic, gone, _MOST_STAYING, is_log_whole=is_log_whole)
-                    topics[topic] = Staying(there, live.log_offsets(there))
-            swept.staying_in_topics = [topics[topic] for topic in of_offsets]
+                    topics[topic] = there, live.log_offsets(there)
+            swept.staying_in_topics = tuple([topics[topic] for topic in of_offsets])
 
     # -- the verdict ---------------------------------------------------------------------------------------------------
 
@@ -412,8 +409,8 @@ class _Look:
         def staying(which: FLAGS) -> Staying:
             there = ((number, live.keys[number]) for number in others[which].tolist() if number not in gone)
             could = (number for number, key in there if key[1] not in topics and key[1:] not in pending)
-            first = list(islice(could, _MOST_STAYING))
-            return Staying(first, live.log_offsets(first))
+            first = tuple(islice(could, _MOST_STAYING))
+            return first, live.log_offsets(first)
 
         self._swept.staying, self._swept.staying_due = staying(is_due), staying(is_due_if)
 
