@@ -114,7 +114,7 @@ class LiveOffsets:
         """Take commits that take effect where they stand, in the order of the log."""
         keys = rows.keys
         is_there = self.is_there[keys]
-        if np.count_nonzero(is_there) < len(keys):
+        if b"\0" in is_there.tobytes():  # faster than any function of numpy for a few
             for number in dict.fromkeys(keys[~is_there].tolist()):
                 group, topic, _ = self.keys[number]
                 self._of_group.setdefault(group, {})[number] = None
