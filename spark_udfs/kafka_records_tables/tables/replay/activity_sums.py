@@ -32,6 +32,19 @@ NOT_THERE: Final = -2
 _LOST: Final = "it is counted, and nothing that its value would tell"
 
 
+_DECODED: Final = (
+    "offset",
+    "timestamp_ms",
+    "base_offset",
+    "key",
+    "value",
+    "producer_id",
+    "transaction",
+    "file",
+    "position",
+)
+
+
 class ActivitySums:
     """Adds up; memory follows the sums and the keys of offsets."""
 
@@ -52,12 +65,12 @@ class ActivitySums:
         """Add raw rows behind those before; only commits, tombstones of offsets and control rows count."""
         numbers, _ = prefix_column(batch.column("key"))
         is_record = batch.column("control").is_null().to_numpy(zero_copy_only=False)
-        is_chosen = ~is_record | np.isin(numbers, self._types)
+        is_of_offset = is_record & np.isin(numbers, self._types)
+        is_chosen = ~is_record | is_of_offset
         if not is_chosen.any():
             return
-        chosen = batch if is_chosen.all() else batch.filter(pa.array(is_chosen))
-        is_record = is_record[is_chosen]
-        rows = chosen if is_record.all() else chosen.filter(pa.array(is_record))
+        chosen = _filtered(batch, ("offset", "timestamp_ms", "producer_id", "transaction", "control"), is_chosen)
+        rows = _filtered(batch, _DECODED, is_of_offset)
         found = DecodedRecords(rows, self._schemas)
         found.report(
             self._context, lambda row: _LOST if found.has_key[row] else "not counted: nobody can tell whose it is"
@@ -65,7 +78,7 @@ class ActivitySums:
         keys = self._keys.of_rows(found, self._types)
         self._note_places()
         committed = found.member(self._types, "value", "offset").fill_null(-1).to_numpy(zero_copy_only=False)
-        self._note_repeats(chosen, is_record, keys, committed)
+        self._note_repeats(chosen, is_record[is_chosen], keys, committed, ~found.is_tombstone)
         counts = {
             "transactional_commits": ~found.is_tombstone & _is_transactional(rows),
             "key_bytes": _bytes(rows.column("key")),
@@ -136,19 +149,17 @@ class ActivitySums:
         self._places[new] = self._sums.places(keys[number][:2] for number in new)
         self._last_ms[new] = NOT_THERE
 
-    def _note_repeats(self, rows: pa.RecordBatch, is_record: FLAGS, keys: INT64, committed: INT64) -> None:
-        """Count commits that change nothing. `rows` are commits, tombstones and control rows, `keys` and `committed`
-        are those of the former, for which `is_record` is true."""
-        of_rows = {
-            name: rows.column(name) for name in TO_SETTLE.names if name in ("offset", "producer_id", "transaction")
-        }
+    def _note_repeats(
+        self, rows: pa.RecordBatch, is_record: FLAGS, keys: INT64, committed: INT64, is_value: FLAGS
+    ) -> None:
+        """Count commits that change nothing. `rows` are commits, tombstones and control rows; the vectors behind
+        `is_record` have an element for each of the former."""
         told = np.full((2, rows.num_rows), UNREADABLE, np.int64)
         told[0, is_record], told[1, is_record] = keys, committed
-        has_value = rows.column("value").is_valid().to_numpy(zero_copy_only=False) & is_record
-        of_rows |= {
-            "control": rows.column("control"),
-            "value": pa.array(np.ones(len(told[0]), np.bool_), mask=~has_value),
-        }
+        has_value = np.zeros(rows.num_rows, np.bool_)
+        has_value[is_record] = is_value
+        of_rows = {name: rows.column(name) for name in ("offset", "producer_id", "transaction", "control")}
+        of_rows["value"] = pa.array(np.ones(rows.num_rows, np.bool_), mask=~has_value)
         of_rows |= {"key": pa.array(told[0]), "committed": pa.array(told[1]), "time": rows.column("timestamp_ms")}
         lot = pa.RecordBatch.from_pydict(of_rows, TO_SETTLE)
         is_unread = is_record & (told[0] == UNREADABLE)
@@ -179,6 +190,12 @@ class ActivitySums:
         is_kept[self._repeats.keys()] = True
         self._keys.keep(is_kept)
         self._kept = len(self._keys)
+
+
+def _filtered(batch: pa.RecordBatch, names: Iterable[str], which: FLAGS) -> pa.RecordBatch:
+    """Some rows with some columns, as far as they are there."""
+    columns = batch.select([name for name in names if name in batch.schema.names])
+    return columns if which.all() else columns.filter(pa.array(which))
 
 
 def _bytes(column: pa.Array) -> INT64:
