@@ -6,18 +6,16 @@ Commits are taken in columns, many at once; memory follows the offsets that are 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence, Set
-from itertools import islice
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
-import pyarrow as pa
 
 from kafka_records_engine.numpy_types import FLAGS, INT64
-from kafka_records_tables.tables.committed.commit_lots import first_of_each
+from kafka_records_tables.tables.committed.key_numbers import UNREADABLE, KeyNumbers
 from kafka_records_tables.tables.decoded.decoded_records import DecodedRecords
-from kafka_records_tables.tables.decoded.latest import codes_of
 
 if TYPE_CHECKING:
+    from kafka_records_tables.tables.committed.commit_lots import CommitLot
     from kafka_records_tables.tables.committed.last_commits import CommitKey
 
 NO_TIME: Final = -1
@@ -29,42 +27,46 @@ FARTHEST_MS: Final = 2**60
 _FIRST_ROOM: Final = 1024
 
 
+LOG_OFFSET, COMMIT_MS, EXPIRE_MS, IS_KNOWN, IS_LEGACY = range(5)
+"""What stands in the columns of a commit: where it is in the log; its times, at most FARTHEST_MS from 1970; 0 for a
+value that cannot be decoded, otherwise 1; and 1 for a `LegacyOffsetCommit`. Tombstones have keys of `OffsetCommit`, so
+a cleaner never takes such a commit along, and in a cleaned log it may be there although its offset is long deleted."""
+
+_COLUMNS: Final = 5
+
+
 class CommitRows(NamedTuple):
-    """Commits of some rows of a log, an element of each array for each; `keys` are numbers of `LiveOffsets`."""
+    """Commits of some rows of a log, an element of each array for each."""
 
     keys: INT64
-    log_offset: INT64
-    commit_ms: INT64
-    """At most FARTHEST_MS from 1970."""
-    expire_ms: INT64
-    is_known: FLAGS
-    """False for a value that cannot be decoded."""
-    is_legacy: FLAGS
-    """True for a `LegacyOffsetCommit`. Tombstones have keys of `OffsetCommit`, so a cleaner never takes such a commit
-    along, and in a cleaned log it may stand there although its offset is long deleted."""
+    """Numbers of `LiveOffsets`."""
+    values: INT64
+    """By row LOG_OFFSET, COMMIT_MS, EXPIRE_MS, IS_KNOWN and IS_LEGACY: one array, so that one assignment moves all."""
+
+    @property
+    def log_offset(self) -> INT64:
+        """Where they are in the log."""
+        return self.values[:, LOG_OFFSET]
 
     def chosen(self, which: FLAGS | slice) -> CommitRows:
         """Some of them."""
-        numbers = (self.keys[which], self.log_offset[which], self.commit_ms[which], self.expire_ms[which])
-        return CommitRows(*numbers, self.is_known[which], self.is_legacy[which])
+        return CommitRows(self.keys[which], self.values[which])
 
 
 class LiveOffsets:
     """The offsets that are committed, and those that open transactions commit, after some records."""
 
     def __init__(self) -> None:
-        self.keys: list[CommitKey] = []
-        """Group, topic and partition of each number."""
+        self._numbers = KeyNumbers()
         self.is_there = np.zeros(_FIRST_ROOM, np.bool_)
-        self.is_known = np.zeros(_FIRST_ROOM, np.bool_)
-        self.log_offset = np.zeros(_FIRST_ROOM, np.int64)
-        self.commit_ms = np.zeros(_FIRST_ROOM, np.int64)
-        self.expire_ms = np.zeros(_FIRST_ROOM, np.int64)
-        self.is_legacy = np.zeros(_FIRST_ROOM, np.bool_)
-        self._numbers: dict[CommitKey, int] = {}
-        self._free: list[int] = []
-        # The numbers of those that are there, in the order in which they came to be: answers must not hang on how many
-        # rows are looked at together.
+        self.values = np.zeros((_FIRST_ROOM, _COLUMNS), np.int64)
+        """The last commit of each number, as in `CommitRows`."""
+        self.deletions = 0
+        """How many times `delete` was called."""
+        self.deleted_by: list[int] = []
+        """By number, the last of these times at which a tombstone took the offset while it was there; 0 for none."""
+        # The numbers of those that are there, in the order in which they came to be: answers must not depend on how
+        # many rows are looked at together.
         self._of_group: dict[str, dict[int, None]] = {}
         self._of_topic: dict[str, dict[int, None]] = {}
         self._pending: dict[int, list[CommitRows]] = {}
@@ -72,62 +74,54 @@ class LiveOffsets:
         self._waits: dict[str, dict[CommitKey, tuple[int, bool]]] | None = None
         """What `pending` says, by group, until something changes it."""
 
-    def rows(self, found: DecodedRecords, types: tuple[int, ...]) -> CommitRows:
+    @property
+    def keys(self) -> list[CommitKey]:
+        """Group, topic and partition of each number."""
+        return self._numbers.keys
+
+    @property
+    def log_offset(self) -> INT64:
+        """By number, where the last commit is in the log."""
+        return self.values[:, LOG_OFFSET]
+
+    def rows(self, found: DecodedRecords, types: tuple[int, ...], lot: CommitLot | None = None) -> CommitRows:
         """The commits among decoded rows; `types` are those of commits, older type first. Rows whose keys cannot be
-        read are left out."""
+        read are left out. `lot` has the same rows, if one was made."""
         if not found.rows.num_rows:
-            nothing = np.zeros(0, np.int64)
-            return CommitRows(nothing, nothing, nothing, nothing, nothing > 0, nothing > 0)
-        codes = codes_of([found.rows.column("key")])
-        # Keys of other bytes may name the same offset: an older type, or bytes behind the fields.
-        first = pa.array(first_of_each(codes))
-        parts = (found.member(types, "key", name).take(first).to_pylist() for name in ("group", "topic", "partition"))
-        numbers = np.array([-1 if None in key else self._number(key) for key in zip(*parts, strict=True)], np.int64)
+            return CommitRows(np.zeros(0, np.int64), np.zeros((0, _COLUMNS), np.int64))
+        numbers = self._numbers.of_rows(found, types) if lot is None else self._numbers.of_lot(lot)
+        while len(self.keys) > len(self.is_there):
+            self._grow()
+        self.deleted_by += [0] * (len(self.keys) - len(self.deleted_by))
+        self.is_there[self._numbers.taken_anew()] = False
         commit, expire = (
             found.member(of, "value", name).fill_null(NO_TIME).to_numpy(zero_copy_only=False)
             for of, name in ((types, "commit_timestamp"), (types[1:], "expire_timestamp"))
         )
         commit = np.clip(commit, -FARTHEST_MS, FARTHEST_MS)
         is_legacy = found.columns.record_type == types[0]
-        rows = CommitRows(numbers[codes], found.offsets, commit, expire, ~found.has_error, is_legacy)
-        return rows.chosen(rows.keys >= 0)
-
-    def _number(self, key: CommitKey) -> int:
-        number = self._numbers.get(key)
-        if number is not None:
-            return number
-        if self._free:
-            number = self._free.pop()
-            self.keys[number] = key
-        else:
-            number = len(self.keys)
-            self.keys.append(key)
-            if number == len(self.is_there):
-                self._grow()
-        self._numbers[key] = number
-        self.is_there[number] = False
-        return number
+        columns = (found.offsets, commit, expire, ~found.has_error, is_legacy)
+        rows = CommitRows(numbers, np.stack([column.astype(np.int64) for column in columns], axis=1))
+        return rows if numbers.min() > UNREADABLE else rows.chosen(numbers > UNREADABLE)
 
     def _grow(self) -> None:
-        for name in ("is_there", "is_known", "log_offset", "commit_ms", "expire_ms", "is_legacy"):
-            array = getattr(self, name)
-            setattr(self, name, np.concatenate([array, np.zeros(len(array), array.dtype)]))
+        self.is_there = np.concatenate([self.is_there, np.zeros_like(self.is_there)])
+        self.values = np.concatenate([self.values, np.zeros_like(self.values)])
 
     # -- what records do -----------------------------------------------------------------------------------------------
 
     def commit(self, rows: CommitRows) -> None:
         """Take commits that take effect where they stand, in the order of the log."""
-        for number in dict.fromkeys(rows.keys[~self.is_there[rows.keys]].tolist()):
-            group, topic, _ = self.keys[number]
-            self._of_group.setdefault(group, {})[number] = None
-            self._of_topic.setdefault(topic, {})[number] = None
+        keys = rows.keys
+        is_there = self.is_there[keys]
+        if b"\0" in is_there.tobytes():  # faster than any function of numpy for a few
+            for number in dict.fromkeys(keys[~is_there].tolist()):
+                group, topic, _ = self.keys[number]
+                self._of_group.setdefault(group, {})[number] = None
+                self._of_topic.setdefault(topic, {})[number] = None
+            self.is_there[keys] = True
         # Among equal numbers the last assignment wins.
-        self.is_there[rows.keys] = True
-        self.is_known[rows.keys] = rows.is_known
-        self.log_offset[rows.keys] = rows.log_offset
-        self.commit_ms[rows.keys] = rows.commit_ms
-        self.expire_ms[rows.keys] = rows.expire_ms
-        self.is_legacy[rows.keys] = rows.is_legacy
+        self.values[keys] = rows.values
 
     def wait(self, producer: int, rows: CommitRows) -> None:
         """Take commits in a transaction of a producer, in the order of the log."""
@@ -140,51 +134,54 @@ class LiveOffsets:
         self._waits = None
         for rows in self._pending.pop(producer, ()):
             if is_committed:
-                is_later = ~self.is_there[rows.keys] | (self.log_offset[rows.keys] < rows.log_offset)
+                is_later = ~self.is_there[rows.keys] | (self.values[rows.keys, LOG_OFFSET] < rows.log_offset)
                 self.commit(rows.chosen(is_later))
             self._gone.update(rows.keys.tolist())
 
     def delete(self, keys: Iterable[CommitKey]) -> None:
         """Take tombstones. Each takes the pending offsets of its partition along (`OffsetMetadataManager.replay`)."""
-        gone = list(dict.fromkeys(number for key in keys if (number := self._numbers.get(key)) is not None))
+        self.deletions += 1
+        gone = {number: None for key in keys if (number := self._numbers.get(key)) is not None}
         for number in gone:
-            if self.is_there[number]:
-                group, topic, _ = self.keys[number]
+            group, topic, _ = self.keys[number]
+            if number in self._of_group.get(group, ()):
                 _drop(self._of_group, group, number)
                 _drop(self._of_topic, topic, number)
-        self.is_there[gone] = False
+                self.is_there[number] = False
+                self.deleted_by[number] = self.deletions
         self._gone.update(gone)
+        if not self._pending:
+            return
         waits = self._waits_by_group()
         if any(self.keys[number] in waits.get(self.keys[number][0], ()) for number in gone):
             self._waits = None
             for producer, lots in self._pending.items():
-                self._pending[producer] = [_without(rows, gone) for rows in lots]
+                self._pending[producer] = [_without(rows, list(gone)) for rows in lots]
 
     def forget(self) -> None:
         """Give up the numbers of offsets that are gone. Rows made before must have been taken."""
         waiting = self._waiting()
-        for number in self._gone:
-            if not self.is_there[number] and number not in waiting:
-                del self._numbers[self.keys[number]]
-                self._free.append(number)
+        self._numbers.forget(each for each in self._gone if not self.is_there[each] and each not in waiting)
         self._gone.clear()
 
     def _waiting(self) -> dict[int, tuple[int, bool]]:
         """What open transactions commit, by number and in the order of the log: where it stands, and `is_legacy`."""
         lots = [rows for some in self._pending.values() for rows in some]
-        columns = ((rows.log_offset.tolist(), rows.keys.tolist(), rows.is_legacy.tolist()) for rows in lots)
-        waiting = [each for some in columns for each in zip(*some, strict=True)]
-        return {number: (offset, is_legacy) for offset, number, is_legacy in sorted(waiting)}
+        told = ((rows.log_offset.tolist(), rows.keys.tolist(), rows.values[:, IS_LEGACY].tolist()) for rows in lots)
+        waiting = [each for some in told for each in zip(*some, strict=True)]
+        return {number: (offset, bool(is_legacy)) for offset, number, is_legacy in sorted(waiting)}
 
     # -- what is asked -------------------------------------------------------------------------------------------------
 
     def number(self, key: CommitKey) -> int | None:
         """The number of an offset that is there, or None."""
         number = self._numbers.get(key)
-        return number if number is not None and self.is_there[number] else None
+        return number if number is not None and number in self._of_group.get(key[0], ()) else None
 
     def pending(self, groups: Sequence[str], *, is_log_whole: bool) -> dict[CommitKey, int]:
         """What open transactions commit for sure for some groups: where the commit stands in the log."""
+        if not self._pending:
+            return {}
         waits = self._waits_by_group()
         of_groups = (each for group in groups for each in waits.get(group, {}).items())
         return {key: offset for key, (offset, is_legacy) in of_groups if is_log_whole or not is_legacy}
@@ -201,10 +198,20 @@ class LiveOffsets:
         """The offsets of a group that are there."""
         return self._of_group.get(group, {}).keys()
 
-    def of_topic(self, topic: str, without: set[int], most: int, *, is_log_whole: bool) -> list[int]:
+    def of_topic(self, topic: str, without: set[int], most: int, *, is_log_whole: bool) -> tuple[int, ...]:
         """Offsets of a topic that are there for sure, of any group, `most` of them."""
-        there = (number for number in self._of_topic.get(topic, ()) if number not in without)
-        return list(islice((number for number in there if is_log_whole or not self.is_legacy[number]), most))
+        found: list[int] = []
+        for number in self._of_topic.get(topic, ()):
+            if number not in without and (is_log_whole or not self.values.item(number, IS_LEGACY)):
+                found.append(number)
+                if len(found) == most:
+                    break
+        return tuple(found)
+
+    def log_offsets(self, numbers: Iterable[int]) -> tuple[int, ...]:
+        """Where the commits of some offsets are in the log."""
+        at = self.values.item
+        return tuple([at(number, LOG_OFFSET) for number in numbers])
 
 
 def _without(rows: CommitRows, gone: list[int]) -> CommitRows:

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from kafka_records_engine.numpy_types import INT64
-from kafka_records_tables.tables.committed.commit_order import ends, in_effect
+from kafka_records_tables.tables.committed.commit_order import ends, in_effect_by_number
 from kafka_records_tables.tables.decoded.latest import joined
 from kafka_records_tables.tables.decoded.transactions_settled import COMMITTED, NONE, Settled, Settling, next_markers
 
@@ -23,16 +23,15 @@ COMMITS: Final = pa.schema(
         ("transaction", pa.string()),
         ("control", pa.string()),
         ("value", pa.bool_()),
-        ("group_id", pa.string()),
-        ("topic", pa.string()),
-        ("partition", pa.int32()),
+        ("key", pa.int64()),
         ("committed", pa.int64()),
         ("time", pa.int64()),
     ]
 )
 """Commits, tombstones and control rows: raw rows as far as `Settling` needs them (`offset` is that in the log, `value`
-is null for a tombstone and for a control row, and true otherwise), and what they say. `committed` is the offset, null
-where it cannot be read; `time` is when the record was written."""
+is null for a tombstone and for a control row, and true otherwise), and what they say. `key` is a number for the group,
+topic and partition (`KeyNumbers`), `committed` the offset, negative where it cannot be read; `time` is when the record
+was written."""
 
 _NOTHING: Final = pa.RecordBatch.from_pylist([], COMMITS)
 
@@ -64,6 +63,12 @@ class RepeatedCommits:
             self._keep(settled, None)
         return self._compared()
 
+    def keys(self) -> INT64:
+        """The keys of all rows that are held."""
+        held = [self._before] if self._before is not None else []
+        columns = [rows.column("key") for rows in (*held, *self._effects)] + self._settling.waiting("key")
+        return np.concatenate([np.zeros(0, np.int64), *(column.to_numpy() for column in columns)])
+
     def _keep(self, settled: Settled, markers: pa.RecordBatch | None) -> None:
         outcome, rows = settled
         rows = rows.filter(pc.is_null(rows.column("control")))
@@ -82,8 +87,8 @@ class RepeatedCommits:
         first_new = 0 if self._before is None else self._before.num_rows
         rows = new if self._before is None else joined([self._before, new])
         place, offsets = (rows.column(name).to_numpy() for name in ("place", "offset"))
-        order, keys = in_effect(rows, place, offsets)
-        committed = rows.column("committed").fill_null(-1).to_numpy()[order]
+        order, keys = in_effect_by_number(rows.column("key").to_numpy(), place, offsets)
+        committed = rows.column("committed").to_numpy()[order]
         is_same = np.append(False, (keys[1:] == keys[:-1]) & (committed[1:] == committed[:-1]) & (committed[1:] >= 0))
         repeats: INT64 = order[is_same & (order >= first_new)]
         # A tombstone takes along what waits, and is needed as long as anything does.

@@ -179,6 +179,10 @@ class Settling:
         """Offset of the first row that waits for its marker; None where none does."""
         return min((int(waiting.rows.column("offset")[0].as_py()) for waiting in self._pending), default=None)
 
+    def waiting(self, name: str) -> list[pa.Array]:
+        """A column of the rows that wait for their markers, in parts."""
+        return [waiting.rows.column(name) for waiting in self._pending]
+
     def take(self, batch: pa.RecordBatch) -> Iterator[Settled]:
         """Add raw rows after those before, with COLUMNS and whatever else is wanted of a row; what they decide."""
         words = _numbers_of_words(batch, self._context)

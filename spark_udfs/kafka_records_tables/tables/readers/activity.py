@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
+from functools import cache
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -106,19 +107,21 @@ def _tombstones(sums: ActivitySums, explained: Iterable[Explained]) -> None:
     found: dict[str, list[Any]] = {}
     for each in explained:
         if each.record in COMMITS:
-            for what in _columns(each):
-                found.setdefault(what, []).append((each.key[0], each.key[1], each.timestamp_ms))
+            place = each.key[0], each.key[1], each.timestamp_ms
+            for what in _columns(each.cause, each.confidence):
+                found.setdefault(what, []).append(place)
     for what, places in found.items():
         sums.happened(what, places)
 
 
-def _columns(each: Explained) -> tuple[str, ...]:
+@cache
+def _columns(cause: tuple[str, ...], confidence: str) -> tuple[str, ...]:
     """The columns that count a tombstone of an offset."""
-    causes = set(each.cause)
+    causes = set(cause)
     of_one = next((what for what, words in _CAUSES.items() if causes <= words), None)
-    if of_one is None or each.confidence == LOW:
+    if of_one is None or confidence == LOW:
         return ("unclear_deletions",)
-    if each.confidence != HIGH:
+    if confidence != HIGH:
         return (f"likely_{of_one}",)
     return (of_one, "offset_deletions") if causes == {"offset_deleted"} else (of_one,)
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import chain, islice
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final, cast
 
 import pyarrow as pa
 
 from kafka_records_tables.tables.reader import TableReader
+from kafka_records_tables.tables.words.causes import Explained, Shown
 
 if TYPE_CHECKING:
     from kafka_records_engine.sources import Context
@@ -22,6 +23,9 @@ from kafka_records_tables.tables.disappearances import _ROWS, TABLE
 from kafka_records_tables.tables.tombstones.explained_tombstones import Explaining
 from kafka_records_tables.tables.tombstones.kept_objects import from_bytes, to_bytes
 from kafka_records_tables.tables.words.causes import as_text
+
+_OF_KEYS: Final = ("group_id", "topic", "partition", "member_id", "regular_expression")
+"""The columns that are fields of keys."""
 
 
 def reader(context: Context) -> TableReader:
@@ -76,30 +80,61 @@ def _batches(found: Iterator[Explained], known: Mapping[int, RecordSchema], cont
 
 def _batch(every: list[Explained], known: Mapping[int, RecordSchema], context: Context) -> Any:
     numbers = {schema.name: number for number, schema in known.items()}
-    names = {
-        schema.name: ["group_id", *(field.name for field in schema.key.root.fields[1:])] for schema in known.values()
-    }
-    keys = [dict(zip(names[each.record], each.key, strict=True)) for each in every]
-    times = pa.array([each.timestamp_ms for each in every], pa.int64())
-    evidence = [[shown._asdict() for shown in each.evidence] for each in every]
+    found = Explained(*cast("tuple[Any, ...]", zip(*every, strict=True)))  # a column of each member
+    times = pa.array(found.timestamp_ms, pa.int64())
     schema = TABLE.schema
-
-    def column(name: str, values: Iterable[Any]) -> Any:
-        return pa.array(values, schema.field(name).type)
-
-    of_keys = ("group_id", "topic", "partition", "member_id", "regular_expression")
     columns = {
-        "record_type": column("record_type", (numbers[each.record] for each in every)),
-        "record": column("record", (each.record for each in every)),
-        **{name: column(name, (key.get(name) for key in keys)) for name in of_keys},
-        "cause": column("cause", (as_text(each.cause) for each in every)),
-        "confidence": column("confidence", (each.confidence for each in every)),
-        "possible_causes": column("possible_causes", (list(each.possible) for each in every)),
-        "evidence": column("evidence", evidence),
+        "record_type": _mapped(found.record, numbers.__getitem__, schema.field("record_type").type),
+        "record": _mapped(found.record, str, pa.string()),
+        **_key_columns(found.record, found.key, known),
+        "cause": _mapped(found.cause, as_text, pa.string()),
+        "confidence": _mapped(found.confidence, str, pa.string()),
+        "possible_causes": _mapped(found.possible, list, schema.field("possible_causes").type),
+        "evidence": _evidence(found.evidence),
         "log_timestamp": instants(times),
         "log_timestamp_ms": times,
-        "write_offset": column("write_offset", (each.write_offset for each in every)),
+        "write_offset": pa.array(found.write_offset, pa.int64()),
         "log_partition": context.partition,
-        "log_offset": column("log_offset", (each.log_offset for each in every)),
+        "log_offset": pa.array(found.log_offset, pa.int64()),
     }
     return record_batch(schema, columns, len(every))
+
+
+def _mapped(values: Iterable[Any], function: Callable[[Any], Any], kind: Any) -> Any:
+    """A column with what `function` makes of each value; few values differ, and each is looked at once."""
+    places: dict[Any, int] = {}
+    taken = pa.array([places.setdefault(value, len(places)) for value in values], pa.int32())
+    return pa.array([function(value) for value in places], kind).take(taken)
+
+
+def _key_columns(records: Iterable[str], keys: Iterable[Any], known: Mapping[int, RecordSchema]) -> dict[str, Any]:
+    """The columns that are fields of keys, null where a record has no such field."""
+    rows: dict[str, list[int]] = {}
+    of_record: dict[str, list[Any]] = {}
+    for row, (record, key) in enumerate(zip(records, keys, strict=True)):
+        rows.setdefault(record, []).append(row)
+        of_record.setdefault(record, []).append(key)
+    count = sum(map(len, rows.values()))
+    columns: dict[str, list[Any]] = {name: [None] * count for name in _OF_KEYS}
+    for schema in known.values():
+        if schema.name in rows:
+            names = ["group_id", *(field.name for field in schema.key.root.fields[1:])]
+            for name, values in zip(names, zip(*of_record[schema.name], strict=True), strict=True):
+                if name in columns:
+                    column = columns[name]
+                    for row, value in zip(rows[schema.name], values, strict=True):
+                        column[row] = value
+    return {name: pa.array(column, TABLE.schema.field(name).type) for name, column in columns.items()}
+
+
+def _evidence(shown: Any) -> Any:
+    kind = TABLE.schema.field("evidence").type
+    ends: list[int] = [0]
+    every: list[Shown] = []
+    for some in shown:
+        every += some
+        ends.append(len(every))
+    shows = _mapped((each.shows for each in every), str, pa.string())
+    offsets = pa.array([each.log_offset for each in every], pa.int64())
+    elements = pa.StructArray.from_arrays([shows, offsets], fields=list(kind.value_type))
+    return pa.ListArray.from_arrays(pa.array(ends, pa.int32()), elements, type=kind)

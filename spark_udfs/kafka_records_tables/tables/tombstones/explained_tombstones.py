@@ -15,8 +15,9 @@ import pyarrow.compute as pc
 from kafka_records_engine.columns.framing_in_columns import prefix_column
 from kafka_records_engine.findings import OTHER_RETENTION, Finding
 from kafka_records_engine.numpy_types import INT64
+from kafka_records_tables.tables.committed.commit_lots import CommitLot
 from kafka_records_tables.tables.committed.commits import COMMITS
-from kafka_records_tables.tables.committed.live_offsets import FARTHEST_MS, LiveOffsets
+from kafka_records_tables.tables.committed.live_offsets import FARTHEST_MS, IS_KNOWN, LiveOffsets
 from kafka_records_tables.tables.decoded.decoded_records import DecodedRecords, numbers_of, of_types
 from kafka_records_tables.tables.decoded.fold import Event
 from kafka_records_tables.tables.decoded.transactions_settled import COMMITTED, OPEN, PENDING, outside_transactions
@@ -65,6 +66,12 @@ _STEP_MS: Final = 20_000
 meanwhile."""
 
 
+_ENDS: Final = frozenset(name for name, role in ROLES.items() if role == GROUP)
+"""The records whose tombstones end a group."""
+
+_NO_GROUPS: Final[frozenset[str]] = frozenset()
+
+
 @dataclass(slots=True)
 class _Case:
     """A write that waits until it is known what stayed."""
@@ -77,26 +84,23 @@ class _Case:
     told: dict[int, Said] = field(default_factory=dict)
     """What is said of tombstones, by their offsets."""
     sweep: Sweep | None = None
-    swept: list[Event] = field(default_factory=list)
+    """What is known about the other tombstones."""
 
-    def explained(self, *, is_over: bool) -> Iterator[Explained]:
+    def explained(self, *, is_over: bool) -> list[Explained]:
         """What is said when the time `is_over` for others to go with these, or before."""
-        if self.sweep is not None:
-            verdicts = self.sweep
-            self.told |= {event.offset: verdicts.said(event, is_over=is_over) for event in self.swept}
+        sweep, begin, told = self.sweep, self.write.offset, self.told
+        every = []
         for event in self.write.tombstones:
-            found = _if_more_follows(self.told[event.offset], event) if self.is_last else self.told[event.offset]
-            yield Explained(
-                event.offset,
-                event.timestamp_ms,
-                event.record,
-                event.key,
-                self.write.offset,
-                found.cause,
-                found.possible,
-                found.confidence,
-                found.evidence,
-            )
+            at, written, record, key = event.offset, event.timestamp_ms, event.record, event.key
+            found = told.get(at) if told else None
+            if found is None:
+                assert sweep is not None
+                found = sweep.said(event, is_over=is_over)
+            if self.is_last:
+                found = _if_more_follows(found, event)
+            cause, possible, confidence, evidence = found
+            every.append(Explained(at, written, record, key, begin, cause, possible, confidence, evidence))
+        return every
 
 
 class Explaining:
@@ -136,7 +140,6 @@ class Explaining:
         self._longest_ms = retention_ms
         """The longest retention with which all that expired for sure was due."""
         self._cases: deque[_Case] = deque()
-        self._watched: dict[int, list[_Case]] = {}
 
     def take(self, batch: pa.RecordBatch, events: Iterable[GroupEvent] = ()) -> Iterator[Explained]:
         """Add raw rows behind those before, with READS, and all `events` of them where a log was given. Gives what is
@@ -168,16 +171,19 @@ class Explaining:
         rows, starts, is_whole = complete
         self._note_gaps(rows)
         self._note_broker(rows)
+        commits = CommitLot(_commits(rows, self._types), self._schemas)
         if not self._are_events_given:
-            self._groups.read(rows)
-        doings = _Doings(rows, self._live, self._types, self._schemas, self._context)
+            self._groups.read(rows, commits)
+        doings = _Doings(rows, commits, self._live, self._schemas, self._context)
         offsets, passed = rows.column("offset").to_numpy(), self._passed(rows)
         found = writes(rows, starts, is_whole, self._schemas, self._context, _NAMELESS)
         begins = [write.offset for write in found]
         passed_ms = passed[np.searchsorted(offsets, np.array(begins, np.int64))].tolist()
         last = int(offsets[starts[-1]])
+        cases = self._cases
         for write, begin, by_then in zip(found, begins, passed_ms, strict=True):
-            yield from self._finished(by_then)
+            if cases and by_then - cases[0].passed_ms > _SWEEP_MS:
+                yield from self._finished(by_then)
             self._groups.up_to(begin)
             doings.up_to(begin)
             self._open(write, by_then, is_last=is_end and begin >= last)
@@ -186,7 +192,6 @@ class Explaining:
         doings.up_to(behind)
         yield from self._finished(self._passed_ms)
         self._live.forget()
-        self._unwatch()
 
     def _note_gaps(self, rows: pa.RecordBatch) -> None:
         """Note up to where nothing is missing."""
@@ -226,11 +231,11 @@ class Explaining:
         while self._cases and passed_ms - self._cases[0].passed_ms > _SWEEP_MS:
             yield from self._explained(self._cases.popleft(), is_over=True)
 
-    def _explained(self, case: _Case, *, is_over: bool) -> Iterator[Explained]:
-        yield from case.explained(is_over=is_over)
+    def _explained(self, case: _Case, *, is_over: bool) -> list[Explained]:
         if case.sweep is not None and not case.is_last:
             longest = case.sweep.longest_ms(is_over=is_over)
             self._longest_ms = self._longest_ms if longest is None else min(self._longest_ms, longest)
+        return case.explained(is_over=is_over)
 
     def _compare_retention(self) -> None:
         """Report where the log shows a shorter retention than the one that was given."""
@@ -242,49 +247,35 @@ class Explaining:
             context.report(Finding("note", OTHER_RETENTION, what, mend, context.topic, context.partition))
 
     def _open(self, write: Write, passed_ms: int, *, is_last: bool) -> None:
-        tombstones = list(write.tombstones)
-        deleted = [(event.key[0], event.key[1], event.key[2]) for event in tombstones if event.record in COMMITS]
         case = _Case(write, passed_ms, is_last)
         ended = _ended(write)
         replaced = {group_id: _how_replaced(write, last) for group_id, last in ended.items()}
-        for event in tombstones:
+        swept, deleted = [], []
+        for event in write.tombstones:
+            if event.record in COMMITS:
+                deleted.append(event.key)
+                swept.append(event)
+                continue
             group_id = event.key[0]
-            found = replaced.get(group_id) if event.record not in COMMITS else None
-            if found is None and group_id not in ended and event.record not in COMMITS:
+            found = replaced.get(group_id)
+            if found is None and group_id not in ended:
                 found = of_member(event, write, self._groups, self._session_ms) or _ALONE
             if found is None:
-                case.swept.append(event)
+                swept.append(event)
             else:
                 case.told[event.offset] = found
-        if case.swept:
-            self._watch(case, [group_id for group_id, said_of in replaced.items() if said_of is None])
-        for key in deleted:
-            self._went(key)
-        self._live.delete(deleted)
+        if swept:
+            goes = {group_id for group_id, found in replaced.items() if found is None} if replaced else _NO_GROUPS
+            begin = write.offset
+            is_log_whole = begin < self._whole_up_to
+            is_new = self._new_from is not None and self._new_from <= begin
+            case.sweep = Sweep(write, swept, goes)
+            case.sweep.look(
+                self._groups, self._live, self._retention_ms, is_log_whole=is_log_whole, is_new_broker=is_new
+            )
+        if deleted:
+            self._live.delete(deleted)
         self._cases.append(case)
-
-    def _watch(self, case: _Case, ended: list[str]) -> None:
-        case.sweep = Sweep(case.write, case.swept, ended)
-        is_log_whole = case.write.offset < self._whole_up_to
-        is_new = self._new_from is not None and self._new_from <= case.write.offset
-        for each in case.sweep.look(
-            self._groups, self._live, self._retention_ms, is_log_whole=is_log_whole, is_new_broker=is_new
-        ):
-            self._watched.setdefault(each.number, []).append(case)
-
-    def _unwatch(self) -> None:
-        """Give up what was watched for tombstones that are explained."""
-        waiting = {id(case) for case in self._cases}
-        watched = {number: [case for case in some if id(case) in waiting] for number, some in self._watched.items()}
-        self._watched = {number: some for number, some in watched.items() if some}
-
-    def _went(self, key: tuple[str, str, int]) -> None:
-        number = self._live.number(key)
-        if number is None:
-            return
-        for case in self._watched.pop(number, ()):
-            if case.sweep is not None:
-                case.sweep.goes(number)
 
 
 def _if_more_follows(found: Said, event: Event) -> Said:
@@ -302,11 +293,7 @@ def _if_more_follows(found: Said, event: Event) -> Said:
 
 def _ended(write: Write) -> dict[str, Event]:
     """By group the last tombstone that ends it."""
-    return {
-        event.key[0]: event
-        for event in write.records
-        if ROLES.get(event.record) == GROUP and event.value is None and not event.is_broken
-    }
+    return {event.key[0]: event for event in write.tombstones if event.record in _ENDS}
 
 
 def _how_replaced(write: Write, last: Event) -> Said | None:
@@ -324,34 +311,42 @@ def _how_replaced(write: Write, last: Event) -> Said | None:
     return said((causes.CONVERSION if has_members else causes.REPLACED_EMPTY_GROUP,), causes.HIGH, shown)
 
 
+def _commits(rows: pa.RecordBatch, types: tuple[int, ...]) -> pa.RecordBatch:
+    """The commits among raw rows, without tombstones."""
+    numbers, _ = prefix_column(rows.column("key"))
+    is_commit = rows.column("value").is_valid().to_numpy(zero_copy_only=False) & np.isin(numbers, types)
+    is_commit &= rows.column("control").is_null().to_numpy(zero_copy_only=False)
+    names = ("offset", "timestamp_ms", "base_offset", "key", "value", "control", "file", "position")
+    return rows.select([name for name in names if name in rows.schema.names]).filter(pa.array(is_commit))
+
+
 class _Doings:
     """What commits and markers among some rows do to offsets, in the order of the log."""
 
     def __init__(
         self,
         rows: pa.RecordBatch,
+        commits: CommitLot,
         live: LiveOffsets,
-        types: tuple[int, ...],
         schemas: Mapping[int, RecordSchema],
         context: Context,
     ) -> None:
+        """`commits` are the commits among `rows`, without tombstones."""
         self._live = live
         offsets = rows.column("offset").to_numpy()
-        numbers, _ = prefix_column(rows.column("key"))
         is_record = rows.column("control").is_null().to_numpy(zero_copy_only=False)
-        is_value = rows.column("value").is_valid().to_numpy(zero_copy_only=False)
         plain = outside_transactions(rows, context, tombstones_at_once=True)
-        is_commit = is_record & is_value & np.isin(numbers, types)
-        found = DecodedRecords(rows.filter(pa.array(is_commit)), schemas)
+        found = DecodedRecords(commits.rows, schemas)
         found.report(context, lambda row: "nothing is known of the offset that it commits")
-        self._commits = live.rows(found, types)
+        self._commits = live.rows(found, commits.types, commits)
         at = np.searchsorted(offsets, self._commits.log_offset)
         words = rows.column("transaction").take(pa.array(at))
         is_open = pc.is_in(words, pa.array([PENDING, OPEN])).to_numpy(zero_copy_only=False) & ~plain[at]
         is_lost = ~plain[at] & ~is_open & ~pc.is_in(words, pa.array([COMMITTED])).to_numpy(zero_copy_only=False)
         self._kind = np.where(is_open, 1, np.where(is_lost, 2, 0))
-        known = self._commits.is_known & (plain[at] | is_open)
-        self._commits = self._commits._replace(is_known=known)
+        self._others: list[int] = np.append(np.flatnonzero(self._kind), len(at)).tolist()
+        """Which commits do not take effect where they are."""
+        self._commits.values[~(plain[at] | is_open), IS_KNOWN] = 0
         self._producers = rows.column("producer_id").fill_null(-1).to_numpy()[at]
         ends = np.flatnonzero(~is_record)
         self._markers = deque(
@@ -379,10 +374,11 @@ class _Doings:
             return
         which = slice(self._next, end)
         self._next = end
-        rows, kind, producers = self._commits.chosen(which), self._kind[which], self._producers[which]
-        if not kind.any():
+        rows = self._commits.chosen(which)
+        if self._others[bisect_left(self._others, which.start)] >= end:
             self._live.commit(rows)
             return
+        kind, producers = self._kind[which], self._producers[which]
         self._live.commit(rows.chosen(kind == 0))
         for producer in np.unique(producers[kind == 1]).tolist():
             self._live.wait(producer, rows.chosen((kind == 1) & (producers == producer)))

@@ -15,6 +15,7 @@ from kafka_records_tables.tables.replay.group_events import GroupEvent, GroupLog
 from kafka_records_tables.tables.replay.group_replay import CONSUMER, CURRENT, GROUP, MEMBER, ROLES, STREAMS
 
 if TYPE_CHECKING:
+    from kafka_records_tables.tables.committed.commit_lots import CommitLot
     from kafka_records_tables.tables.replay.group_states import GroupState
 
 _SESSION: Final = "classic_member_metadata.session_timeout_ms"
@@ -72,10 +73,9 @@ class GroupsKnown:
         self._groups: dict[str, KnownGroup] = {}
         self._members: dict[tuple[str, str], KnownMember] = {}
 
-    def read(self, rows: pa.RecordBatch) -> None:
-        """Add raw rows behind those before."""
-        self.add(self._log.take(rows))
-        self.add(self._log.rest())
+    def read(self, rows: pa.RecordBatch, commits: CommitLot) -> None:
+        """Add raw rows behind those before; `commits` are the commits among them, without tombstones."""
+        self.add(self._log.take_lot(rows, commits))
 
     def add(self, events: Iterable[GroupEvent]) -> None:
         """Add what the log has told of such rows."""

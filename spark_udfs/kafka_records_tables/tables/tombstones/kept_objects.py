@@ -44,7 +44,7 @@ class _Pickler(pickle.Pickler):
 
     def reducer_override(self, obj: object) -> Any:
         if isinstance(obj, np.ndarray):
-            return _array, (obj.dtype.str, obj.tobytes())
+            return _array, (obj.dtype.str, obj.tobytes(), obj.shape)
         if isinstance(obj, pa.RecordBatch):
             return _rows, (_stream(obj),)
         return NotImplemented
@@ -80,8 +80,8 @@ def _rows(content: bytes) -> pa.RecordBatch:
     return pa.ipc.open_stream(content).read_next_batch()
 
 
-def _array(kind: str, content: bytes) -> Any:
-    return np.frombuffer(content, np.dtype(kind)).copy()
+def _array(kind: str, content: bytes, shape: tuple[int, ...]) -> Any:
+    return np.frombuffer(content, np.dtype(kind)).reshape(shape).copy()
 
 
 _MAKERS: Final = {(maker.__module__, maker.__name__): maker for maker in (Counter, deque, _array, _rows)}

@@ -6,7 +6,7 @@ What a coordinator does at once it writes with one time and one record behind th
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
@@ -37,16 +37,13 @@ class Write(NamedTuple):
     """When; None where the source does not tell."""
     is_whole: bool
     """Whether all of its records are there, and nothing is missing before and behind them."""
+    tombstones: tuple[Event, ...]
+    """Those of `records`."""
 
     @property
     def offset(self) -> int:
         """Where it begins in the log."""
         return self.records[0].offset
-
-    @property
-    def tombstones(self) -> Iterator[Event]:
-        """Those of its records."""
-        return (event for event in self.records if event.value is None and not event.is_broken)
 
 
 def picked(schemas: Mapping[int, RecordSchema]) -> Picked:
@@ -168,17 +165,21 @@ def writes(
     found = DecodedRecords(rows.take(pa.array(kept)), schemas)
     is_of_offset = np.isin(found.columns.record_type, numbers_of(schemas, COMMITS))
     found.report(context, lambda row: consequence, found.is_tombstone & is_of_offset)
-    offsets = rows.column("offset").to_numpy()
+    every = list(events(found, picked(schemas)))
+    places = np.searchsorted(rows.column("offset").to_numpy(), np.array([event.offset for event in every], np.int64))
     lots: dict[int, list[Event]] = {}
-    for event in events(found, picked(schemas)):
-        lots.setdefault(int(write[np.searchsorted(offsets, event.offset)]), []).append(event)
+    for event, number in zip(every, write[places].tolist(), strict=True):
+        lots.setdefault(number, []).append(event)
     return [
-        Write(tuple(lots[number]), _time(lots[number][0]), bool(is_whole[number]))
-        for number in chosen.tolist()
+        _write(tuple(lots[number]), whole)
+        for number, whole in zip(chosen.tolist(), is_whole[chosen].tolist(), strict=True)
         if number in lots
     ]
 
 
-def _time(event: Event) -> int | None:
-    """When it was written; the oldest format of messages has no times."""
-    return None if event.timestamp_ms is None or event.timestamp_ms < 0 else event.timestamp_ms
+def _write(records: tuple[Event, ...], is_whole: bool) -> Write:
+    time = records[0].timestamp_ms
+    # The oldest format of messages has no times.
+    when = None if time is None or time < 0 else time
+    tombstones = tuple([event for event in records if event.value is None and not event.is_broken])
+    return Write(records, when, is_whole, records if len(tombstones) == len(records) else tombstones)

@@ -1,0 +1,105 @@
+"""Sums by group, topic and window of time, to which vectors are added."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+
+from kafka_records_engine.numpy_types import INT64
+
+BY: Final = ("group_id", "topic", "window")
+"""What sums are by: `window` is the beginning of one in milliseconds since 1970, null without a time; `topic` is null
+for what is about a group alone."""
+
+SUMMED: Final = (
+    "commits",
+    "transactional_commits",
+    "repeated_commits",
+    "intervals",
+    "interval_sum",
+    "expirations",
+    "deletions",
+    "offset_deletions",
+    "likely_expirations",
+    "likely_deletions",
+    "unclear_deletions",
+    "completed_rebalances",
+    "classic_rebalances",
+    "records",
+    "key_bytes",
+    "value_bytes",
+)
+GREATEST: Final = ("interval_max",)
+
+_SCHEMA: Final = pa.schema(
+    [("group_id", pa.string()), ("topic", pa.string())]
+    + [(name, pa.int64()) for name in ("window", *SUMMED, *GREATEST)]
+)
+
+NO_TIME: Final = -1
+"""Stands for no time; so does any time before 1970."""
+
+_FIRST_ROOM: Final = 256
+
+
+class WindowSums:
+    """Adds up; memory follows the sums."""
+
+    def __init__(self, window_ms: int) -> None:
+        self._window_ms = window_ms
+        self._places: dict[tuple[str, str | None], int] = {}
+        self._numbers: dict[tuple[int, int], int] = {}
+        """The number of a sum by place and window; NO_TIME is the window of what has no time."""
+        self._values = {name: np.zeros(_FIRST_ROOM, np.int64) for name in SUMMED}
+        self._values |= {name: np.full(_FIRST_ROOM, -1, np.int64) for name in GREATEST}
+
+    def places(self, names: Iterable[tuple[str, str | None]]) -> INT64:
+        """A number for each group and topic."""
+        places = self._places
+        return np.array([places.setdefault(name, len(places)) for name in names], np.int64)
+
+    def add(self, places: INT64, time: INT64, **told: Any) -> None:
+        """Add vectors of SUMMED, and look at those of GREATEST; each has an element for each place and time."""
+        if not len(places):
+            return
+        windows = pa.array(np.where(time < 0, NO_TIME, time - time % self._window_ms)).dictionary_encode()
+        names = windows.dictionary.to_pylist()
+        pairs = pa.array(places * len(names) + windows.indices.to_numpy()).dictionary_encode()
+        numbers = [
+            self._numbers.setdefault((place, names[window]), len(self._numbers))
+            for place, window in (divmod(pair, len(names)) for pair in pairs.dictionary.to_pylist())
+        ]
+        self._grow()
+        of_rows = np.array(numbers, np.int64)[pairs.indices.to_numpy()]
+        for name, values in told.items():
+            if name in GREATEST:
+                np.maximum.at(self._values[name], of_rows, values)
+            elif values.dtype == np.bool_:
+                counts = np.bincount(of_rows[values], minlength=len(self._values[name]))
+                self._values[name] += counts
+            else:
+                np.add.at(self._values[name], of_rows, values)
+
+    def table(self) -> pa.Table:
+        """All of BY with SUMMED and GREATEST, which are -1 where there is none."""
+        count = len(self._numbers)
+        names = list(self._places)
+        place, window = (np.array([pair[at] for pair in self._numbers], np.int64) for at in (0, 1))
+        columns: dict[str, Any] = {
+            "group_id": pa.array([group for group, _ in names], pa.string()).take(pa.array(place)),
+            "topic": pa.array([topic for _, topic in names], pa.string()).take(pa.array(place)),
+            "window": pa.array(window, mask=window == NO_TIME),
+        }
+        columns |= {name: pa.array(values[:count]) for name, values in self._values.items()}
+        return pa.Table.from_pydict(columns, schema=_SCHEMA)
+
+    def _grow(self) -> None:
+        """Make room for all sums."""
+        for name, values in self._values.items():
+            if len(self._numbers) > len(values):
+                more = max(len(self._numbers), 2 * len(values)) - len(values)
+                nothing = -1 if name in GREATEST else 0
+                self._values[name] = np.concatenate([values, np.full(more, nothing, np.int64)])
