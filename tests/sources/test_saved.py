@@ -22,7 +22,7 @@ from kafka_records_engine.sources.protocol import Context
 from kafka_records_engine.sources.saved_rows import SavedRows
 from kafka_records_engine.sources.segment_files import Segments
 from kafka_records_runtime.installing import install_command
-from kafka_records_tables import read_table
+from kafka_records_tables import Results, read_table, read_tables
 from kafka_records_tables.engines.raw_outcomes import raw_rows_of
 from tests.log.logs import CAPTURES
 from tests.sources import saved_files
@@ -49,15 +49,22 @@ def test_raw_rows_are_those_of_the_segments(name: str, capture: str, tmp_path: P
         assert found[place].equals(rows), place
 
 
+@pytest.fixture(scope="module")
+def answers() -> Results:
+    """What the tables of a captured topic say that is read from its segments."""
+    return read_tables(
+        [table for capture, table in CAPTURED if capture == CAPTURES[0]], saved_files.segments(CAPTURES[0])
+    )
+
+
 @pytest.mark.parametrize("name", FORMATS)
-def test_tables_are_those_of_the_segments(name: str, tmp_path: Path) -> None:
-    path = FORMATS[name](shuffled(captured()), tmp_path)
-    for table in (table for capture, table in CAPTURED if capture == CAPTURES[0]):
-        expected = read_table(table, saved_files.segments(CAPTURES[0]))
-        found = read_table(table, path)
-        assert found.table.equals(expected.table)
-        assert [each for each in found.findings if each.severity == "damage"] == []
-        assert (found.counts.records, found.counts.markers) == (expected.counts.records, expected.counts.markers)
+def test_tables_are_those_of_the_segments(name: str, tmp_path: Path, answers: Results) -> None:
+    found = read_tables(list(answers), FORMATS[name](shuffled(captured()), tmp_path))
+    for table, expected in answers.items():
+        assert found[table].table.equals(expected.table), table
+        assert [each for each in found[table].findings if each.severity == "damage"] == []
+        counts = found[table].counts
+        assert (counts.records, counts.markers) == (expected.counts.records, expected.counts.markers), table
 
 
 @pytest.mark.parametrize("name", ["Parquet", "CSV, hex"])

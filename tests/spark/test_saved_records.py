@@ -19,7 +19,7 @@ from kafka_records_engine.spark.errors import UnknownRecord
 from kafka_records_engine.spark.raw import as_raw_rows
 from kafka_records_engine.spark.saved_records import RecordReader, packed, read_records
 from kafka_records_engine.spark.segments import read_segments
-from kafka_records_tables import TABLES, read_table
+from kafka_records_tables import TABLES, read_table, read_tables
 from kafka_records_tables import spark as in_spark
 from tests.sources.saved_files import captured, in_hex, segments, simple_rows, tables_of, write_lines
 from tests.tables.names import OF_RECORDS, USUALLY
@@ -73,8 +73,10 @@ def is_transactional(rows: Any) -> list[bool]:
 
 
 def test_tables_over_what_spark_saved_are_those_of_the_segments(saved: str) -> None:
-    for name in OF_RECORDS:
-        assert read_table(name, saved).table.equals(read_table(name, segments(CAPTURE)).table)
+    found, expected = (read_tables(OF_RECORDS, source) for source in (saved, segments(CAPTURE)))
+    assert list(found) == list(expected)
+    for name, result in expected.items():
+        assert found[name].table.equals(result.table), name
 
 
 @pytest.mark.parametrize("name", USUALLY)

@@ -294,7 +294,9 @@ def test_rows_in_any_order_and_each_twice() -> None:
 
 
 @pytest.mark.spark
-@pytest.mark.parametrize("way", ["table", "format", *mostly((("read_table",), ("one run",)), lambda _: False)])
+@pytest.mark.parametrize(
+    "way", mostly((("table",), ("format",), ("read_table",), ("one run",)), lambda way: way == "table")
+)
 def test_spark_gives_the_same_rows(spark: SparkSession, tmp_path: Path, way: str) -> None:
     import pyarrow.parquet as pq
 

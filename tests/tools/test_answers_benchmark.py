@@ -142,6 +142,7 @@ def test_whole_commands(tmp_path: Path) -> None:
 
 
 @pytest.mark.maven
+@pytest.mark.matrix
 def test_kafkas_dump_tool(tmp_path: Path) -> None:
     with skipped_without_kafka():
         broker_jars()

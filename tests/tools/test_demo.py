@@ -183,7 +183,7 @@ def test_every_table_is_shown_by_the_command(
 @pytest.mark.spark
 @pytest.mark.usefixtures("spark")
 @pytest.mark.parametrize(
-    "names", [("groups", "lag"), pytest.param(tuple(TABLES), marks=pytest.mark.matrix)], ids=["usual", "all"]
+    "names", [("groups",), pytest.param(tuple(TABLES), marks=pytest.mark.matrix)], ids=["usual", "all"]
 )
 def test_every_table_by_spark_is_equal(
     names: tuple[str, ...], capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch

@@ -83,6 +83,7 @@ def test_a_page_that_was_edited_is_refused(
 
 @pytest.mark.maven
 @pytest.mark.slow
+@pytest.mark.matrix
 def test_one_history_is_measured() -> None:
     """Each phase has lines of its own: nothing is called while a coordinator loads."""
     with skipped_without_kafka():

@@ -81,6 +81,7 @@ def test_a_table_and_a_plot(tmp_path: Path, capsys: pytest.CaptureFixture[str]) 
 
 
 @pytest.mark.spark
+@pytest.mark.matrix
 def test_spark_reads_the_same_rows(spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     files = {rows: offset_commits(tmp_path, rows, Mix()) for rows in (20, 300)}
     counted: list[int] = []

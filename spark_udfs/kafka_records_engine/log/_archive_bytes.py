@@ -26,6 +26,9 @@ LARGEST_MEMBER: Final = 1 << 31
 MOST_UNPACKED: Final = 64 << 30
 """At most N bytes of one archive are unpacked."""
 
+_LATEST: Final = 253402300800
+"""The year 10000, in seconds since 1970."""
+
 _ROOM_LEFT: Final = 1 << 30
 PIECE: Final = 1 << 20
 BUFFER: Final = 64 * 1024
@@ -87,7 +90,8 @@ def member_at(
     def part_at(position: int, wanted: int) -> bytes:
         return read_at((start if isinstance(start, int) else start()) + position, min(wanted, size - position))
 
-    written_ms = None if written is None else int(written * 1000)
+    # A tar may say any number, also none at all (`nan`).
+    written_ms = int(written * 1000) if written is not None and abs(written) < _LATEST else None
     return ArchiveMember(posixpath.basename(path), size, version, lambda: RangeFile(part_at, size), written_ms)
 
 

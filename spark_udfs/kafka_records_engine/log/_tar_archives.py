@@ -10,6 +10,8 @@ import lzma
 import posixpath
 import tarfile
 from collections.abc import Hashable, Iterator
+from contextlib import contextmanager
+from itertools import count
 from typing import Any, Final
 
 import pyarrow as pa
@@ -31,12 +33,38 @@ _MOST_AT_ONCE: Final = 64 << 20
 """No header of an archive is larger."""
 
 
+@contextmanager
+def _opened(stream: Any) -> Iterator[Any]:
+    """The tar, whose first head `tarfile` reads at once."""
+    with _named_errors("the first head"):
+        opened = tarfile.open(fileobj=stream, mode="r:")  # noqa: SIM115
+    with opened:
+        yield opened
+
+
+@contextmanager
+def _named_errors(what: str) -> Iterator[None]:
+    """Turns errors that `tarfile` does not catch into those that it raises: numbers in a head that are not numbers, and
+    very many heads of one member."""
+    try:
+        yield
+    except (ValueError, ArithmeticError, LookupError, RecursionError) as error:
+        raise tarfile.ReadError(f"{what} cannot be read: {error}") from None
+
+
 def _members(opened: Any) -> Iterator[tarfile.TarInfo]:
     """The members of a tar that are read, and links to them, each as soon as its head was read."""
-    for number, member in enumerate(opened, 1):
+    heads = iter(opened)
+    for number in count(1):
+        with _named_errors(f"the head of member {number}"):
+            member = next(heads, None)
         opened.members.clear()
+        if member is None:
+            return
         if number > MOST_MEMBERS:
             raise TooMuch(f"it has more than {plural(MOST_MEMBERS, 'member')}")
+        if member.size < 0:
+            raise tarfile.ReadError(f"member {number} claims {member.size} bytes")
         yield member
 
 
@@ -44,8 +72,8 @@ def read_tar(file: LogFile, version: Hashable) -> Contents:
     """A plain tar: where each member stands in it."""
     contents = Contents()
     read_at = SharedFile(file).read_at
-    stream: Any = _Limited(io.BufferedReader(ArchiveBytes(read_at, file.size), BUFFER))
-    with tarfile.open(fileobj=stream, mode="r:") as opened:
+    stream: Any = _Limited(io.BufferedReader(ArchiveBytes(read_at, file.size), BUFFER), file.size)
+    with _opened(stream) as opened:
         for member in _members(opened):
             path = label(member.name)
             if _add_other(contents, path, member, version) or not is_read(path):
@@ -67,7 +95,7 @@ def read_compressed_tar(file: LogFile, codec: str, version: Hashable) -> Content
     spool = UnpackedFile(contents)
     file.seek(0)
     stream: Any = _Forward(_decompressed(file, codec))
-    with tarfile.open(fileobj=stream, mode="r:") as opened:
+    with _opened(stream) as opened:
         for member in _members(opened):
             path = label(member.name)
             if not _add_other(contents, path, member, version) and is_read(path):
@@ -108,19 +136,29 @@ def _add_other(contents: Contents, path: str, member: tarfile.TarInfo, version: 
     return True
 
 
-class _Limited:
-    """A file for `tarfile` that refuses to read a head of absurd size."""
+def _check_head(size: int) -> None:
+    """Refuse to read a head of absurd size."""
+    if size > _MOST_AT_ONCE:
+        raise TooMuch(f"it has a head of {size} bytes")
+    if size < 0:
+        raise tarfile.ReadError(f"it has a head of {size} bytes")
 
-    def __init__(self, file: Any) -> None:
+
+class _Limited:
+    """A file for `tarfile` that refuses heads of absurd size, and positions outside of it."""
+
+    def __init__(self, file: Any, size: int) -> None:
         self._file = file
+        self._size = size
 
     def read(self, size: int = -1) -> bytes:
-        if size > _MOST_AT_ONCE:
-            raise TooMuch(f"it has a head of {size} bytes")
+        _check_head(size)
         data: bytes = self._file.read(size)
         return data
 
     def seek(self, position: int, whence: int = 0) -> int:
+        if not 0 <= position <= self._size:
+            raise tarfile.ReadError("unexpected end of data" if position > 0 else f"it has no byte {position}")
         at: int = self._file.seek(position, whence)
         return at
 
@@ -141,8 +179,7 @@ class _Forward:
         self._again = b""
 
     def read(self, size: int = -1) -> bytes:
-        if size > _MOST_AT_ONCE:
-            raise TooMuch(f"it has a head of {size} bytes")
+        _check_head(size)
         parts = [self._again[:size]]
         self._again = self._again[size:]
         left = size - len(parts[0])

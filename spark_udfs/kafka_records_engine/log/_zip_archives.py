@@ -42,13 +42,18 @@ _ENCRYPTED: Final = 0x1
 def read_zip(archive: Place, file: LogFile, version: Hashable) -> Contents:
     contents = Contents()
     read_at = SharedFile(file).read_at
-    opened = zipfile.ZipFile(io.BufferedReader(ArchiveBytes(read_at, file.size), BUFFER))
+    try:
+        opened = zipfile.ZipFile(io.BufferedReader(ArchiveBytes(read_at, file.size), BUFFER))
+    except NotImplementedError as error:  # one member of a newer version, and Python does not open the archive
+        raise LogSourceError(str(archive), _unknown_way(error, "it")) from None
+    except ValueError as error:  # names in UTF-8 that are not
+        raise zipfile.BadZipFile(str(error)) from None
     if len(opened.filelist) > MOST_MEMBERS:
         raise TooMuch(f"it has more than {plural(MOST_MEMBERS, 'member')}")
     lock = threading.Lock()
     for info in opened.infolist():
         path = label(info.filename)
-        if info.is_dir():
+        if not info.filename or info.is_dir():
             contents.add_folder(path)
             continue
         if not is_read(path):
@@ -79,6 +84,10 @@ def _start_of(read_at: Callable[[int, int], bytes], info: zipfile.ZipInfo) -> Ca
         return info.header_offset + _LOCAL_HEAD.size + int(name) + int(extra)
 
     return start
+
+
+def _unknown_way(error: Exception, archive: str) -> str:
+    return f"it is packed in a way that Python does not know ({error}): unpack {archive}, and give the folder"
 
 
 def _unpacked(contents: Contents, opened: zipfile.ZipFile, info: zipfile.ZipInfo, lock: threading.Lock) -> RangeFile:
@@ -115,8 +124,7 @@ class _Unpacked:
             with self._opened.open(self._info) as stream:
                 spool.taken(stream, self._info.file_size)
         except (NotImplementedError, RuntimeError) as error:
-            what = f"it is packed in a way that Python does not know ({error}): unpack the archive, and give the folder"
-            raise OSError(errno.ENOTSUP, what) from None
+            raise OSError(errno.ENOTSUP, _unknown_way(error, "the archive")) from None
         except TooMuch as error:
             raise OSError(errno.EFBIG, str(error)) from None
         except (*CUT_SHORT, OSError) as error:
