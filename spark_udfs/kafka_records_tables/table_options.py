@@ -16,6 +16,7 @@ from kafka_records_runtime.close_names import close_names
 from kafka_records_tables.near_names import UnknownOption, near
 from kafka_records_tables.query import QueryError, duration, milliseconds
 from kafka_records_tables.tables.checking.release_versions import RELEASES, is_release
+from kafka_records_tables.tables.words.topics import OFFSETS
 
 if TYPE_CHECKING:
     from kafka_records_tables.tables.declaration import Option, Table
@@ -127,17 +128,17 @@ def _release(name: str, value: Any) -> str:
 
 
 def partition_counts(name: str, value: Any) -> dict[str, int]:
-    """How many partitions topics have: `50`, which is said of OFFSETS_TOPIC, or `TOPIC=50`, several with commas between
+    """How many partitions topics have: `50`, which is said of OFFSETS, or `TOPIC=50`, several with commas between
     them; in Python a number or a mapping too. Raises TypeError and QueryError."""
     if isinstance(value, str):
         parts = [part.strip().rpartition("=") for part in value.split(",")]
-        given: dict[Any, Any] = {topic.strip() or OFFSETS_TOPIC: number.strip() for topic, _, number in parts}
+        given: dict[Any, Any] = {topic.strip() or OFFSETS: number.strip() for topic, _, number in parts}
         found = {topic: int(number) if _NUMBER.fullmatch(number) else 0 for topic, number in given.items()}
     elif isinstance(value, Mapping):
         given = dict(value)
         found = {arguments.text(name, topic): number for topic, number in given.items()}
     else:
-        given = found = {OFFSETS_TOPIC: value}
+        given = found = {OFFSETS: value}
     for topic, number in found.items():
         if isinstance(number, bool) or not isinstance(number, int):
             raise TypeError(f"{name} is a number, a mapping of topics to numbers or a text, not {value!r}")
@@ -155,7 +156,6 @@ def _topics() -> list[str]:
     return list(dict.fromkeys(table.topic for table in TABLES.values() if table.topic))
 
 
-OFFSETS_TOPIC: Final = "__consumer_offsets"
 _RELEASE: Final = re.compile(r"[0-9]{1,3}(\.[0-9]{1,3}){1,3}")
 _NUMBER: Final = re.compile("[0-9]{1,10}")
 _MOST_PARTITIONS: Final = 2**31 - 1

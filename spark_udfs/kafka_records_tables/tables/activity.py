@@ -7,13 +7,14 @@ from typing import TYPE_CHECKING, Final
 from kafka_records_tables.tables.committed.commits import COMMITS
 from kafka_records_tables.tables.declaration import RETENTION, Column, Option, Table, timestamps
 from kafka_records_tables.tables.replay.records_of_groups import GROUP_RECORDS, PARTS
+from kafka_records_tables.tables.words.topics import OFFSETS
 
 if TYPE_CHECKING:
     pass
 
 TABLE: Final = Table(
     name="activity",
-    topic="__consumer_offsets",
+    topic=OFFSETS,
     about="commits, expirations, deletions, rebalances and bytes of each group, by topic and window of time",
     helper="fold",
     records=(*COMMITS, *GROUP_RECORDS, *PARTS),

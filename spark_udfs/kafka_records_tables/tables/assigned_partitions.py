@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 from kafka_records_tables.tables.declaration import Column, Table
 from kafka_records_tables.tables.replay.records_of_groups import GROUP_RECORDS, PARTS
+from kafka_records_tables.tables.words.topics import OFFSETS
 
 if TYPE_CHECKING:
     pass
@@ -14,7 +15,7 @@ _ROWS: Final = 65_536
 
 TABLE: Final = Table(
     name="assigned_partitions",
-    topic="__consumer_offsets",
+    topic=OFFSETS,
     about="the partitions that members of groups have",
     helper="fold",
     records=(*GROUP_RECORDS, *PARTS),

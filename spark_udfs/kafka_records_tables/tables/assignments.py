@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 from kafka_records_tables.tables.declaration import GROUP_KINDS, Column, Table, timestamps
 from kafka_records_tables.tables.replay.records_of_groups import GROUP_RECORDS, PARTS
+from kafka_records_tables.tables.words.topics import OFFSETS
 
 if TYPE_CHECKING:
     pass
@@ -19,7 +20,7 @@ _TASKS: Final = ("active", "standby", "warmup")
 
 TABLE: Final = Table(
     name="assignments",
-    topic="__consumer_offsets",
+    topic=OFFSETS,
     about="every partition or task that a member has, is to have, or has to give up",
     helper="fold",
     records=(*GROUP_RECORDS, *PARTS, _NAMES),

@@ -29,13 +29,12 @@ from kafka_records_tables.tables.words.check_words import (
     UNDECODABLE,
     UNREADABLE,
 )
+from kafka_records_tables.tables.words.topics import OFFSETS, SHARE_STATE, TRANSACTIONS
 
 if TYPE_CHECKING:
     from kafka_records_engine.sources import Context
 
-_OFFSETS: Final = "__consumer_offsets"
-_SHARE: Final = "__share_group_state"
-_TOPICS: Final = (_OFFSETS, _SHARE, "__transaction_state")
+_TOPICS: Final = (OFFSETS, SHARE_STATE, TRANSACTIONS)
 
 _Row = Mapping[str, Any]
 _Place = tuple[str, str, int]
@@ -181,7 +180,7 @@ class _Facts:
             self._began_ms[topic] = min(began, self._began_ms.get(topic, began))
         elif kind == UNCHECKED:
             self._has_unchecked_groups = True
-        elif fact["log_topic"] == _SHARE:
+        elif fact["log_topic"] == SHARE_STATE:
             self._states[place] = fact
         elif kind in self._groups:
             self._groups[kind].add(group_id)
@@ -196,7 +195,7 @@ class _Facts:
 
         for topic in _TOPICS:
             if topic not in self._read:
-                more = ", and share state is not compared with groups" if topic in (_OFFSETS, _SHARE) else ""
+                more = ", and share state is not compared with groups" if topic in (OFFSETS, SHARE_STATE) else ""
                 what, consequence = "no log of this topic was read", f"its records are not checked{more}"
                 context.report(Finding("note", UNMADE_CHECKS, what, consequence, topic))
         unknown = sorted(topic for topic, partitions in self._read.items() if partitions is None)
@@ -209,7 +208,7 @@ class _Facts:
 
     def problems(self, is_past: bool) -> Iterator[dict[str, Any]]:
         """Rows of share partitions of which one side says what the other does not."""
-        if not {_OFFSETS, _SHARE} <= self._read.keys():
+        if not {OFFSETS, SHARE_STATE} <= self._read.keys():
             return
         for place, fact in self._listed[INITIALIZED].items():
             if place not in self._states and fact["group_id"] not in self._groups[UNREADABLE]:
@@ -252,13 +251,13 @@ class _Facts:
         if is_past:
             why = "reading it is refused; the log may have lost what it had at that moment"
             return _row(fact, STATE_MISSING, TRANSIENT, f"{detail}: {why}")
-        if self._is_younger(fact, _SHARE):
+        if self._is_younger(fact, SHARE_STATE):
             why = "the record that says so was written after share state was read"
             return _row(fact, STATE_MISSING, TRANSIENT, f"{detail}: {why}")
         return _row(fact, STATE_MISSING, BROKEN, f"{detail}: reading it is refused")
 
     def _unnamed(self, fact: _Row) -> dict[str, Any]:
-        if self._is_younger(fact, _OFFSETS):
+        if self._is_younger(fact, OFFSETS):
             detail = f"{_called(fact)} has state that was written after groups were read, which do not name it yet"
             return _row(fact, STATE_UNNAMED, TRANSIENT, detail)
         if fact["group_id"] in self._groups[SHARE_GROUP]:

@@ -6,13 +6,14 @@ from typing import TYPE_CHECKING, Final
 
 from kafka_records_tables.tables.committed.commits import COMMITS, committed
 from kafka_records_tables.tables.declaration import LOG_PLACE, Table
+from kafka_records_tables.tables.words.topics import OFFSETS
 
 if TYPE_CHECKING:
     pass
 
 TABLE: Final = Table(
     name="current_offsets",
-    topic="__consumer_offsets",
+    topic=OFFSETS,
     about="the committed offset of every group, topic and partition",
     helper="latest",
     records=COMMITS,

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final
 from kafka_records_tables.tables.committed.commits import COMMITS
 from kafka_records_tables.tables.declaration import Column, Table, timestamps
 from kafka_records_tables.tables.replay.records_of_groups import GROUP_RECORDS, PARTS
+from kafka_records_tables.tables.words.topics import OFFSETS
 
 if TYPE_CHECKING:
     pass
@@ -15,7 +16,7 @@ _NAMES: Final = (*COMMITS, *GROUP_RECORDS, *PARTS)
 
 TABLE: Final = Table(
     name="deletable_offsets",
-    topic="__consumer_offsets",
+    topic=OFFSETS,
     about="which committed offsets and which groups can be deleted now, and why not the others",
     helper="fold",
     records=_NAMES,

@@ -8,6 +8,7 @@ from kafka_records_tables.tables.committed.commits import COMMITS
 from kafka_records_tables.tables.declaration import LOG_PLACE, RETENTION, Column, Option, Table, timestamps
 from kafka_records_tables.tables.replay.records_of_groups import GROUP_RECORDS, PARTS
 from kafka_records_tables.tables.words.causes import CAUSES
+from kafka_records_tables.tables.words.topics import OFFSETS
 
 if TYPE_CHECKING:
     pass
@@ -16,7 +17,7 @@ _ROWS: Final = 8192
 
 TABLE: Final = Table(
     name="disappearances",
-    topic="__consumer_offsets",
+    topic=OFFSETS,
     about="every record that deletes an offset, a group or a member: why, and how sure that is",
     helper="fold",
     records=(*COMMITS, *GROUP_RECORDS, *PARTS),

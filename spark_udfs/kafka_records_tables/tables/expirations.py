@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final
 from kafka_records_tables.tables.committed.commits import COMMITS
 from kafka_records_tables.tables.declaration import RETENTION, Column, Option, Table, timestamps
 from kafka_records_tables.tables.replay.records_of_groups import GROUP_RECORDS, PARTS
+from kafka_records_tables.tables.words.topics import OFFSETS
 
 if TYPE_CHECKING:
     pass
@@ -18,7 +19,7 @@ _NAMES: Final = (*COMMITS, *GROUP_RECORDS, *PARTS)
 
 TABLE: Final = Table(
     name="expirations",
-    topic="__consumer_offsets",
+    topic=OFFSETS,
     about="when each committed offset and each group expires, by which rule, and what a clean-up writes",
     helper="fold",
     records=_NAMES,

@@ -12,6 +12,7 @@ from kafka_records_tables.tables.words.check_words import (
     PART_COLUMNS,
     READS,
 )
+from kafka_records_tables.tables.words.topics import OFFSETS
 
 if TYPE_CHECKING:
 
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
 
 TABLE: Final = Table(
     name="group_checks",
-    topic="__consumer_offsets",
+    topic=OFFSETS,
     about="what checks finds in __consumer_offsets",
     helper="fold",
     records=(*GROUP_RECORDS, *PARTS, *COMMITS),

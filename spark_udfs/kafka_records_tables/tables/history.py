@@ -6,13 +6,14 @@ from typing import TYPE_CHECKING, Final
 
 from kafka_records_tables.tables.committed.commits import COMMITS
 from kafka_records_tables.tables.declaration import Column, Table, timestamps
+from kafka_records_tables.tables.words.topics import OFFSETS
 
 if TYPE_CHECKING:
     pass
 
 TABLE: Final = Table(
     name="history",
-    topic="__consumer_offsets",
+    topic=OFFSETS,
     about="committed offsets over time: from when to when each held, and what ended it",
     helper="fold",
     records=COMMITS,

@@ -6,13 +6,14 @@ from typing import TYPE_CHECKING, Final
 
 from kafka_records_tables.tables.declaration import GROUP_KINDS, Column, Table, timestamps
 from kafka_records_tables.tables.replay.records_of_groups import GROUP_RECORDS, PARTS
+from kafka_records_tables.tables.words.topics import OFFSETS
 
 if TYPE_CHECKING:
     pass
 
 TABLE: Final = Table(
     name="members",
-    topic="__consumer_offsets",
+    topic=OFFSETS,
     about="every member of every group: its client, epoch and state, and what it subscribes to",
     helper="fold",
     records=(*GROUP_RECORDS, *PARTS),

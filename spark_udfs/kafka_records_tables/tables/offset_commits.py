@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 from kafka_records_tables.tables.committed.commits import COMMITS, committed
 from kafka_records_tables.tables.declaration import LOG_PLACE, Column, Table, timestamps
+from kafka_records_tables.tables.words.topics import OFFSETS
 
 if TYPE_CHECKING:
     pass
@@ -14,7 +15,7 @@ NO_EXPIRY: Final = -1
 
 TABLE: Final = Table(
     name="offset_commits",
-    topic="__consumer_offsets",
+    topic=OFFSETS,
     about="every commit and every deletion of an offset that the log still holds",
     helper="facts",
     records=COMMITS,

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any, Final
 
 from kafka_records_tables.tables.declaration import EVERY_TOPIC, Column, Table, timestamps
 from kafka_records_tables.tables.transactions import STATES
+from kafka_records_tables.tables.words.topics import OFFSETS
 
 if TYPE_CHECKING:
     from kafka_records_engine.sources import Context
 
-_OFFSETS_TOPIC: Final = "__consumer_offsets"
 
 _LIVE: Final = ("Ongoing", "PrepareCommit", "PrepareAbort")
 """The states in which a coordinator has yet to write markers."""
@@ -128,7 +128,7 @@ def _of_producer(waiting: list[_Row], known: list[_Row], now: int) -> Iterator[_
             named = {
                 number
                 for each in entry["partitions"] or ()
-                if each["topic"] == _OFFSETS_TOPIC
+                if each["topic"] == OFFSETS
                 for number in each["partitions"]
             }
             held = [row for row in waiting if row["log_partition"] in named]

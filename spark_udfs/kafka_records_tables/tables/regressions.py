@@ -7,13 +7,14 @@ from typing import TYPE_CHECKING, Final
 from kafka_records_tables.tables.committed.commits import COMMITS
 from kafka_records_tables.tables.declaration import LOG_PLACE, Column, Table, timestamps
 from kafka_records_tables.tables.replay.records_of_groups import GROUP_RECORDS, PARTS
+from kafka_records_tables.tables.words.topics import OFFSETS
 
 if TYPE_CHECKING:
     pass
 
 TABLE: Final = Table(
     name="regressions",
-    topic="__consumer_offsets",
+    topic=OFFSETS,
     about="every commit that moved an offset backwards, and what explains it",
     helper="fold",
     records=(*COMMITS, *GROUP_RECORDS, *PARTS),

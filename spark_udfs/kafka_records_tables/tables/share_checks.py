@@ -10,13 +10,14 @@ from kafka_records_tables.tables.words.check_words import (
     PART_COLUMNS,
     READS,
 )
+from kafka_records_tables.tables.words.topics import SHARE_STATE
 
 if TYPE_CHECKING:
     pass
 
 TABLE: Final = Table(
     name="share_checks",
-    topic="__share_group_state",
+    topic=SHARE_STATE,
     about="what checks finds in __share_group_state",
     helper="fold",
     records=("ShareSnapshot", "ShareUpdate"),

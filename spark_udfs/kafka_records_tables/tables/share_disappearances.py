@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from kafka_records_tables.tables.declaration import LOG_PLACE, Column, Table, timestamps
+from kafka_records_tables.tables.words.topics import SHARE_STATE
 
 if TYPE_CHECKING:
     pass
@@ -13,7 +14,7 @@ _ROWS: Final = 8192
 
 TABLE: Final = Table(
     name="share_disappearances",
-    topic="__share_group_state",
+    topic=SHARE_STATE,
     about="every record that deletes the state of a share partition: why, and how sure that is",
     helper="fold",
     records=("ShareSnapshot", "ShareUpdate"),

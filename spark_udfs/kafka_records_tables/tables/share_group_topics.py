@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from kafka_records_tables.tables.declaration import LOG_PLACE, Column, Table
+from kafka_records_tables.tables.words.topics import OFFSETS
 
 if TYPE_CHECKING:
     pass
@@ -20,7 +21,7 @@ _LISTS: Final = {
 
 TABLE: Final = Table(
     name="share_group_topics",
-    topic="__consumer_offsets",
+    topic=OFFSETS,
     about="the topic partitions in which share groups have state, or get it, or lose it",
     helper="latest",
     records=_RECORDS,

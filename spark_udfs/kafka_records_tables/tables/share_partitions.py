@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from kafka_records_tables.tables.declaration import Column, Table, timestamps
+from kafka_records_tables.tables.words.topics import SHARE_STATE
 
 if TYPE_CHECKING:
     pass
@@ -30,7 +31,7 @@ _BATCH: Final = (
 
 TABLE: Final = Table(
     name="share_partitions",
-    topic="__share_group_state",
+    topic=SHARE_STATE,
     about="how far each share group is in each partition, and what became of the records there",
     helper="fold",
     records=_RECORDS,

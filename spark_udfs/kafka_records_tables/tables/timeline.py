@@ -9,6 +9,7 @@ from kafka_records_tables.tables.committed.commits import COMMITS
 from kafka_records_tables.tables.declaration import Column, Table, timestamps
 from kafka_records_tables.tables.replay.records_of_groups import GROUP_RECORDS, PARTS
 from kafka_records_tables.tables.words.timeline_words import MEANINGS
+from kafka_records_tables.tables.words.topics import OFFSETS
 
 if TYPE_CHECKING:
 
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
 
 TABLE: Final = Table(
     name="timeline",
-    topic="__consumer_offsets",
+    topic=OFFSETS,
     about="the life of every group: members, epochs, rebalances, assignments, resets, conversions, its end",
     helper="fold",
     records=(*COMMITS, *GROUP_RECORDS, *PARTS),

@@ -6,13 +6,14 @@ from typing import TYPE_CHECKING, Final
 
 from kafka_records_tables.tables.declaration import Table
 from kafka_records_tables.tables.words.check_words import OPTIONS, PART_COLUMNS, READS
+from kafka_records_tables.tables.words.topics import TRANSACTIONS
 
 if TYPE_CHECKING:
     pass
 
 TABLE: Final = Table(
     name="transaction_checks",
-    topic="__transaction_state",
+    topic=TRANSACTIONS,
     about="what checks finds in __transaction_state",
     helper="fold",
     records=("TransactionLog",),

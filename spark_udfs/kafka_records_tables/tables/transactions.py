@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from kafka_records_tables.tables.declaration import LOG_PLACE, Column, Table, timestamps
+from kafka_records_tables.tables.words.topics import TRANSACTIONS
 
 if TYPE_CHECKING:
     pass
@@ -26,7 +27,7 @@ STATES: Final = (
 
 TABLE: Final = Table(
     name="transactions",
-    topic="__transaction_state",
+    topic=TRANSACTIONS,
     about="every transactional id with its producer and the state of its last transaction",
     helper="latest",
     records=_RECORDS,

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from kafka_records_tables.report.report_parts import Evidence, Level, NextStep, ReportFinding, Rows
 from kafka_records_tables.report.rule import ReportRule
+from kafka_records_tables.tables.words.topics import OFFSETS, SHARE_STATE, TRANSACTIONS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -43,7 +44,7 @@ def _cases_of(kind: str) -> Callable[[Sight], pa.Table]:
         )
         choices = [(~true_where(equal(found, "level", "broken")), Level.NOTE)]
         if "log_topic" in places:
-            choices.append((true_where(equal(found, "log_topic", "__transaction_state")), Level.HIGH))
+            choices.append((true_where(equal(found, "log_topic", TRANSACTIONS)), Level.HIGH))
         count = np.asarray(pc.list_value_length(found["detail_list"]).to_numpy(), np.int64)
         as_cases = found.rename_columns(["check_level" if name == "level" else name for name in found.column_names])
         return ranked(as_cases, level_by(*choices, default=worst), count)
@@ -128,9 +129,7 @@ def unloaded_partitions(sight: Sight) -> list[int]:
     from kafka_records_tables.report.case_columns import equal, kept
 
     rows = sight.table("checks")
-    rows = kept(
-        rows, equal(rows, "check", *LOADS), equal(rows, "level", "broken"), equal(rows, "log_topic", _OFFSETS_TOPIC)
-    )
+    rows = kept(rows, equal(rows, "check", *LOADS), equal(rows, "level", "broken"), equal(rows, "log_topic", OFFSETS))
     return sorted(filter(lambda number: number is not None, rows["log_partition"].unique().to_pylist()))
 
 
@@ -143,7 +142,7 @@ def groups_of_logs(sight: Sight, topic: str | None, partitions: Sequence[int]) -
     """The groups whose records stand in some logs of the offsets topic, as far as these could be read."""
     from kafka_records_tables.report.case_columns import equal, kept
 
-    if topic != _OFFSETS_TOPIC:
+    if topic != OFFSETS:
         return ()
     rows = sight.table("groups")
     return tuple(kept(rows, equal(rows, "log_partition", *partitions))["group_id"].to_pylist())
@@ -215,7 +214,7 @@ def _more(sight: Sight, kind: str, case: dict[str, Any]) -> tuple[Any, ...]:
             )
         )
         steps.append(NextStep(_ASK_FOR_RELEASES))
-        if case["log_topic"] == _OFFSETS_TOPIC:
+        if case["log_topic"] == OFFSETS:
             steps.append(NextStep(_GIVE_BACK))
     elif kind == "records_misplaced":
         steps.append(
@@ -232,7 +231,6 @@ def _more(sight: Sight, kind: str, case: dict[str, Any]) -> tuple[Any, ...]:
     return tuple(steps)
 
 
-_OFFSETS_TOPIC: Final = "__consumer_offsets"
 LOADS: Final = ("undecodable_record", "replay_conflict", "not_loaded_by_release")
 _OF_LOGS: Final = ("level", "check", "log_topic")
 _OF_GROUP: Final = ("level", "check", "group_id")
@@ -278,15 +276,15 @@ _WHAT: Final = {
     "share_state_left": "A group of that name may be refused its own.",
 }
 _NOT_LOADED: Final = {
-    "__consumer_offsets": (
+    OFFSETS: (
         "As soon as a coordinator has to load it (a broker starts again, or another one becomes leader), nobody can"
         " join a group of such a partition, and no offset of theirs can be read or committed, until that is mended."
     ),
-    "__share_group_state": (
+    SHARE_STATE: (
         "As soon as a coordinator has to load it (a broker starts again, or another one becomes leader), nobody can"
         " consume the share partitions whose state is there, until that is mended."
     ),
-    "__transaction_state": (
+    TRANSACTIONS: (
         "Its coordinator goes on without the records behind it: it does not know the transactions there, and nobody"
         " ends them."
     ),

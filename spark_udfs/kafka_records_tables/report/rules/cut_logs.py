@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 from kafka_records_tables.report.report_parts import Evidence, Level, NextStep, ReportFinding, Rows
 from kafka_records_tables.report.rule import ReportRule, Threshold
 from kafka_records_tables.report.rules.broken_logs import groups_of_logs, groups_shown, logs_shown
+from kafka_records_tables.tables.words.topics import OFFSETS, TRANSACTIONS
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -14,8 +15,7 @@ if TYPE_CHECKING:
     from kafka_records_tables.report.sight import Sight
 
 _KIND: Final = "log_cut"
-_OFFSETS_TOPIC: Final = "__consumer_offsets"
-_NEVER_CUT: Final = (_OFFSETS_TOPIC, "__transaction_state")
+_NEVER_CUT: Final = (OFFSETS, TRANSACTIONS)
 """Topics whose logs begin at offset 0: they are cleaned and not deleted, and a broker refuses DeleteRecords for them
 (`ReplicaManager.deleteRecords`). A share coordinator deletes records that it needs no more."""
 
@@ -35,7 +35,7 @@ def _cases(sight: Sight) -> pa.Table:
     told_ms = pc.subtract(ends["high_watermark_timestamp_ms"], pc.coalesce(ends["last_ms"], pa.scalar(0, pa.int64())))
     stops = kept(
         ends,
-        equal(ends, "topic", _OFFSETS_TOPIC),
+        equal(ends, "topic", OFFSETS),
         pc.greater(ends["high_watermark"], ends["log_end_offset"]),
         pc.greater_equal(told_ms, sight.limit(f"{_KIND}.silent_for")),
     )
@@ -150,7 +150,7 @@ writing to, logs end a little before, and are left alone. A file that is missing
     levels={Level.HIGH: "always"},
     cases=_cases,
     tell=_tell,
-    listing=lambda _: Rows("log_ends", (f"topic={_OFFSETS_TOPIC}",)),
+    listing=lambda _: Rows("log_ends", (f"topic={OFFSETS}",)),
     thresholds=(
         Threshold(
             "silent_for",

@@ -6,13 +6,12 @@ from typing import TYPE_CHECKING, Any
 
 from kafka_records_tables.report.report_parts import Evidence, Level, ReportFinding, Rows
 from kafka_records_tables.report.rule import ReportRule, Threshold
+from kafka_records_tables.tables.words.topics import OFFSETS
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
     from kafka_records_tables.report.sight import Sight
-
-_TOPIC = "__consumer_offsets"
 
 
 def _due(sight: Sight, within_ms: int) -> pa.Table:
@@ -163,7 +162,7 @@ def _tell(sight: Sight, case: dict[str, Any]) -> ReportFinding:
         confidence="high" if is_sure else "medium",
         why_not_sure=None if is_sure else "a cleaner has taken what would tell how long the group was in use",
         evidence=tuple(
-            Evidence(f"the commit for {topic}-{partition} that expires", _TOPIC, log_partition, log_offset)
+            Evidence(f"the commit for {topic}-{partition} that expires", OFFSETS, log_partition, log_offset)
             for topic, partition, log_partition, log_offset in list(
                 zip(
                     case["topic_list"],

@@ -6,13 +6,13 @@ from typing import TYPE_CHECKING, Any, Final
 
 from kafka_records_tables.report.report_parts import Evidence, Level, NextStep, ReportFinding, Rows
 from kafka_records_tables.report.rule import ReportRule, Threshold
+from kafka_records_tables.tables.words.topics import OFFSETS
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
     from kafka_records_tables.report.sight import Sight
 
-_TOPIC: Final = "__consumer_offsets"
 _MARGIN_MS: Final = 5 * 60 * 1000
 """After which Kafka counts a transaction as late, on top of its time-out (`open_transactions`)."""
 
@@ -149,7 +149,7 @@ def _tell(sight: Sight, case: dict[str, Any]) -> ReportFinding:
         evidence=tuple(
             Evidence(
                 f"commit of {each['group_id']} for {each['topic']}-{each['partition']} that waits",
-                _TOPIC,
+                OFFSETS,
                 each["log_partition"],
                 each["log_offset"],
                 times.get((each["producer_id"], each["group_id"], each["topic"], each["partition"])),
@@ -226,7 +226,7 @@ def _effect(sight: Sight, held: list[dict[str, Any]], holds: str) -> str:
     return (
         f"{holds} back the offsets of {len(waiting)} of {counted(len(known | waiting), 'partition')} of "
         f"{listed(groups)}: {where}. A consumer that starts there waits for stable offsets and"
-        f" consumes nothing, and no cleaner takes what stands behind {_TOPIC}-{first['log_partition']} offset"
+        f" consumes nothing, and no cleaner takes what stands behind {OFFSETS}-{first['log_partition']} offset"
         f" {first['log_offset']}."
     )
 
@@ -265,7 +265,7 @@ def _steps(sight: Sight, cause: list[dict[str, Any]], rows: Rows) -> tuple[NextS
         describe = ("describe", "--transactional-id", cause[0]["transactional_id"] or "")
         return (found, sight.ask_kafka("Ask its coordinator", "kafka-transactions", *describe))
     partition, offsets = next(iter(starts.items()))
-    place = ("--topic", _TOPIC, "--partition", str(partition))
+    place = ("--topic", OFFSETS, "--partition", str(partition))
     asked = sight.ask_kafka(
         "Ask the leader of the partition which producers are in a transaction there: it tells the offset at which each "
         "one starts",

@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, Any
 
 from kafka_records_tables.report.report_parts import Confidence, Evidence, Level, NextStep, ReportFinding, Rows
 from kafka_records_tables.report.rule import ReportRule, Threshold
+from kafka_records_tables.tables.words.topics import OFFSETS
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
     from kafka_records_tables.report.sight import Sight
 
-_TOPIC = "__consumer_offsets"
 
 _WORDS = {
     "offsets_reset": ("reset_while_empty",),
@@ -143,7 +143,7 @@ def _tell_of(kind: str) -> Callable[[Sight, dict[str, Any]], ReportFinding]:
             confidence=confidence,
             why_not_sure=why_not_sure,
             evidence=tuple(
-                Evidence(f"{topic}-{partition}: from {before} to {after}", _TOPIC, log_partition, log_offset, at)
+                Evidence(f"{topic}-{partition}: from {before} to {after}", OFFSETS, log_partition, log_offset, at)
                 for (topic, partition), before, after, at, log_partition, log_offset in list(steps)[:MOST_EVIDENCE]
             ),
             evidence_count=len(places),

@@ -6,13 +6,12 @@ from typing import TYPE_CHECKING, Any, Final
 
 from kafka_records_tables.report.report_parts import Evidence, Level, NextStep, ReportFinding, Rows
 from kafka_records_tables.report.rule import ReportRule, Threshold
+from kafka_records_tables.tables.words.topics import OFFSETS
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
     from kafka_records_tables.report.sight import Sight
-
-_TOPIC: Final = "__consumer_offsets"
 
 
 def _runs(sight: Sight) -> pa.Table:
@@ -132,7 +131,7 @@ def _tell(sight: Sight, case: dict[str, Any]) -> ReportFinding:
         topics=topics,
         since_timestamp_ms=first,
         evidence=tuple(
-            Evidence(f"the {which} of these rebalances", _TOPIC, case["log_partition_last"], offset, at)
+            Evidence(f"the {which} of these rebalances", OFFSETS, case["log_partition_last"], offset, at)
             for which, offset, at in (("first", offsets[0], first), ("last", offsets[-1], last))
         ),
         evidence_count=count,
@@ -272,7 +271,7 @@ def _tell_unsettled(sight: Sight, case: dict[str, Any]) -> ReportFinding:
         evidence=tuple(
             Evidence(
                 f"{each['client_id'] or each['member_id']} is {each['state']} at epoch {each['member_epoch']}",
-                _TOPIC,
+                OFFSETS,
                 each["log_partition"],
                 each["log_offset"],
             )

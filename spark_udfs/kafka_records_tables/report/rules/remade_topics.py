@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 from kafka_records_tables.report.report_parts import Evidence, Level, NextStep, ReportFinding, Rows
 from kafka_records_tables.report.rule import ReportRule, Threshold
 from kafka_records_tables.report.rules.offset_falls import LATELY, PAST
+from kafka_records_tables.tables.words.topics import OFFSETS
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -195,7 +196,7 @@ def _evidence(topic: str, row: dict[str, Any]) -> Evidence:
             at,
         )
     shows = f"{place}: {shown(row['group_id'])} went from {row['from_offset']} to {row['to_offset']} of the new topic"
-    return Evidence(shows, "__consumer_offsets", row["log_partition"], row["log_offset"], at)
+    return Evidence(shows, OFFSETS, row["log_partition"], row["log_offset"], at)
 
 
 _WAITING: Final = (

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from kafka_records_tables.report.report_parts import Evidence, Level, NextStep, ReportFinding, Rows
 from kafka_records_tables.report.rule import ReportRule, Threshold
+from kafka_records_tables.tables.words.topics import SHARE_STATE
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -117,7 +118,7 @@ def _tell(sight: Sight, case: dict[str, Any]) -> ReportFinding:
             Evidence(
                 f"offsets {first} to {last_offset} of partition {partition}: {deliveries} deliveries, "
                 f"{'given up' if state == _ARCHIVED else 'waiting'}",
-                "__share_group_state",
+                SHARE_STATE,
                 log_partition,
                 log_offset,
             )
@@ -169,7 +170,7 @@ def _records(sight: Sight, group: str) -> list[NextStep]:
 
     if not sight.request.source_arguments:
         return []
-    words = ["dump", *sight.request.source_arguments, "--topic", "__share_group_state", *option("--group", group)]
+    words = ["dump", *sight.request.source_arguments, "--topic", SHARE_STATE, *option("--group", group)]
     return [NextStep("See when: each change of its state, with its time", command_line(["kafka-records", *words]))]
 
 

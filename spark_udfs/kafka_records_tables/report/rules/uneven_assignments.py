@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from kafka_records_tables.report.report_parts import Evidence, Level, ReportFinding, Rows
 from kafka_records_tables.report.rule import ReportRule, Threshold
+from kafka_records_tables.tables.words.topics import OFFSETS
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -133,7 +134,7 @@ def _tell(sight: Sight, case: dict[str, Any]) -> ReportFinding:
         evidence=tuple(
             Evidence(
                 f"{each['member_id']} has {counted(each['partition_count'], 'partition')}",
-                "__consumer_offsets",
+                OFFSETS,
                 each["log_partition_first"],
                 each["log_offset_first"],
             )

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from kafka_records_tables.report.report_parts import Evidence, Level, ReportFinding, Rows
 from kafka_records_tables.report.rule import ReportRule, Threshold
+from kafka_records_tables.tables.words.topics import OFFSETS
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -70,7 +71,7 @@ def _tell(sight: Sight, case: dict[str, Any]) -> ReportFinding:
         partitions=tuple(sorted(case["partition_list"])) if len(topics) == 1 else (),
         since_timestamp_ms=newest,
         evidence=tuple(
-            Evidence(f"the commit for {topic}-{partition}", "__consumer_offsets", log_partition, log_offset)
+            Evidence(f"the commit for {topic}-{partition}", OFFSETS, log_partition, log_offset)
             for topic, partition, log_partition, log_offset in list(places)[:MOST_EVIDENCE]
         ),
         evidence_count=count,
@@ -143,9 +144,7 @@ def _tell_group(sight: Sight, case: dict[str, Any]) -> ReportFinding:
         group_ids=(group,),
         since_timestamp_ms=emptied,
         since_note="the records that would tell are gone" if emptied is None else None,
-        evidence=(
-            Evidence("the record of the group", "__consumer_offsets", case["log_partition"], case["log_offset"]),
-        ),
+        evidence=(Evidence("the record of the group", OFFSETS, case["log_partition"], case["log_offset"]),),
         evidence_count=1,
         rows=(rows,),
         next=(

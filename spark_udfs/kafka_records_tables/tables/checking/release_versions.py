@@ -10,6 +10,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final, NamedTuple
 
+from kafka_records_tables.tables.words.topics import OFFSETS, SHARE_STATE, TRANSACTIONS
+
 RELEASES: Final = ("2.8", "3.5", "3.7", "3.9", "4.0", "4.1", "4.2", "4.3", "4.4")
 """The releases that are known, oldest first."""
 
@@ -33,32 +35,28 @@ def _numbers(release: str) -> tuple[int, ...]:
     return tuple(map(int, release.split(".")))
 
 
-_OFFSETS: Final = "__consumer_offsets"
-_SHARE: Final = "__share_group_state"
-_TRANSACTIONS: Final = "__transaction_state"
-
 _SINCE: Final[Mapping[str, Mapping[int, str]]] = {
-    _OFFSETS: {
+    OFFSETS: {
         **dict.fromkeys((0, 1, 2), "2.8"),
         **dict.fromkeys((3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16), "4.0"),
         **dict.fromkeys((17, 19, 20, 21, 22, 23), "4.1"),
     },
-    _SHARE: dict.fromkeys((0, 1), "4.0"),
-    _TRANSACTIONS: {0: "2.8"},
+    SHARE_STATE: dict.fromkeys((0, 1), "4.0"),
+    TRANSACTIONS: {0: "2.8"},
 }
 """By topic and record type, the first release whose coordinator reads such records by default."""
 
-_UNTIL: Final = {(_OFFSETS, 9): "4.0"}
+_UNTIL: Final = {(OFFSETS, 9): "4.0"}
 """The last release that does, where it is not the latest."""
 
 _HIGHEST: Final[Mapping[tuple[str, int], Mapping[str, int]]] = {
-    (_OFFSETS, 1): {"2.8": 3, "3.5": 4},
-    (_OFFSETS, 2): {"2.8": 3, "3.5": 4},
-    (_TRANSACTIONS, 0): {"2.8": 0, "3.5": 1},
+    (OFFSETS, 1): {"2.8": 3, "3.5": 4},
+    (OFFSETS, 2): {"2.8": 3, "3.5": 4},
+    (TRANSACTIONS, 0): {"2.8": 0, "3.5": 1},
 }
 """The highest version of values, from a release on; 0 for all other records."""
 
-_OTHER_LAYOUT: Final = {("4.0", _OFFSETS, 11), ("4.0", _OFFSETS, 15), ("4.0", _SHARE, 0), ("4.0", _SHARE, 1)}
+_OTHER_LAYOUT: Final = {("4.0", OFFSETS, 11), ("4.0", OFFSETS, 15), ("4.0", SHARE_STATE, 0), ("4.0", SHARE_STATE, 1)}
 """Records of share groups, early access in 4.0, which got other fields in 4.1 under the same version."""
 
 _PASSES_OVER_SINCE: Final = "3.5"
@@ -85,7 +83,7 @@ def unread_type(release: str, topic: str, record_type: int) -> Unread | None:
 def unread(release: str, topic: str, record_type: int, version: int) -> Unread | None:
     """What a release that knows the type does with a value of that version; None where it reads it."""
     if version > highest_version(release, topic, record_type):
-        if topic == _TRANSACTIONS:
+        if topic == TRANSACTIONS:
             return Unread(True, _STOPS_READING)
         return Unread(True, "does not know this version, and does not load the log")
     if (release, topic, record_type) in _OTHER_LAYOUT:
@@ -113,10 +111,10 @@ def highest_version(release: str, topic: str, record_type: int) -> int:
 
 
 def _unknown_type(release: str, topic: str) -> Unread:
-    if topic == _SHARE and not reads_by_default(release, topic):
+    if topic == SHARE_STATE and not reads_by_default(release, topic):
         return Unread(False, "has no share coordinator, and nothing of it reads this topic")
     if _order(release) < _order(_PASSES_OVER_SINCE):
-        stops = _STOPS_READING if topic == _TRANSACTIONS else "does not load the log"
+        stops = _STOPS_READING if topic == TRANSACTIONS else "does not load the log"
         return Unread(True, f"does not know this record type, and {stops}")
     return Unread(False, "passes over this record type with a warning, so that what it tells is gone")
 

@@ -1,0 +1,9 @@
+"""The topics of coordinators."""
+
+from __future__ import annotations
+
+from typing import Final
+
+OFFSETS: Final = "__consumer_offsets"
+SHARE_STATE: Final = "__share_group_state"
+TRANSACTIONS: Final = "__transaction_state"
