@@ -208,6 +208,7 @@ bench-pages: $(INSTALLED) ## Time reports of up to 65 000 groups: findings, and 
 .PHONY: bench-spark
 bench-spark: java-found $(INSTALLED) ## Time decoding in Spark beside Kafka's own classes, and time over rows; needs Maven and a JDK.
 	$(BIN)/python tools/benchmarks/spark_decode.py
+	$(BIN)/python tools/benchmarks/spark_functions.py
 	$(BIN)/python tools/benchmarks/linear.py --plot docs/img/linear.svg
 
 .PHONY: release

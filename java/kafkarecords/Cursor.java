@@ -21,8 +21,21 @@ final class Cursor {
   private static final boolean IS_BIG_ENDIAN = ByteOrder.nativeOrder() == ByteOrder.BIG_ENDIAN;
   private static final byte[] URL_SAFE =
       "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_".getBytes(StandardCharsets.US_ASCII);
+  /** Twelve bits → two characters, in the order of this machine's bytes. */
+  private static final short[] TWO_CHARACTERS = new short[1 << 12];
+  private static final long NOT_ASCII = 0x8080808080808080L;
+  /** Up to this length a string is copied and looked at in one go. */
+  private static final int SHORT_TEXT = 64;
   /** Characters of a uuid as text. */
   static final int UUID_TEXT = 22;
+
+  static {
+    for (int bits = 0; bits < TWO_CHARACTERS.length; bits++) {
+      int first = URL_SAFE[bits >> 6];
+      int second = URL_SAFE[bits & 63];
+      TWO_CHARACTERS[bits] = (short) (IS_BIG_ENDIAN ? first << 8 | second : second << 8 | first);
+    }
+  }
 
   byte[] data;
   int end;
@@ -102,25 +115,39 @@ final class Cursor {
     return IS_BIG_ENDIAN ? found : Long.reverseBytes(found);
   }
 
+  /** Numbers of an array, all of whose bytes are there. */
+  void int32s(int count, RowBuffer out, int to) {
+    long from = Platform.BYTE_ARRAY_OFFSET + pos;
+    pos += 4 * count;
+    byte[] bytes = out.bytes;
+    long next = Platform.BYTE_ARRAY_OFFSET + to;
+    for (int index = 0; index < count; index++) {
+      int found = Platform.getInt(data, from + 4L * index);
+      Platform.putInt(bytes, next + 4L * index, IS_BIG_ENDIAN ? found : Integer.reverseBytes(found));
+    }
+  }
+
   /** Sixteen bytes, as Kafka prints them: 22 characters of URL-safe base64. Returns where they are in {@code out}. */
   int uuid(RowBuffer out) {
     need(16);
+    long high = int64();
+    long low = int64();
     int text = out.space(UUID_TEXT);
-    byte[] to = out.bytes;
-    int next = text;
-    int at = pos;
-    pos = at + 16;
-    for (; at < pos - 1; at += 3) {
-      int bits = (data[at] & 0xFF) << 16 | (data[at + 1] & 0xFF) << 8 | data[at + 2] & 0xFF;
-      to[next++] = URL_SAFE[bits >> 18];
-      to[next++] = URL_SAFE[bits >> 12 & 63];
-      to[next++] = URL_SAFE[bits >> 6 & 63];
-      to[next++] = URL_SAFE[bits & 63];
+    long to = Platform.BYTE_ARRAY_OFFSET + text;
+    for (int shift = 52; shift > 0; shift -= 12, to += 2) {
+      two(high >>> shift, out, to);
     }
-    int last = data[at] & 0xFF;
-    to[next++] = URL_SAFE[last >> 2];
-    to[next] = URL_SAFE[(last & 3) << 4];
+    two(high << 8 | low >>> 56, out, to);
+    to += 2;
+    for (int shift = 44; shift > 0; shift -= 12, to += 2) {
+      two(low >>> shift, out, to);
+    }
+    two(low << 4, out, to);
     return text;
+  }
+
+  private static void two(long bits, RowBuffer out, long to) {
+    Platform.putShort(out.bytes, to, TWO_CHARACTERS[(int) bits & 0xFFF]);
   }
 
   /** One to five bytes of seven bits each, lowest first: 0 to 2^32-1. */
@@ -164,14 +191,23 @@ final class Cursor {
         found = int32();
         break;
       default:
-        // The largest compact length stands for 2^32-2, which is negative to Java and to Kafka.
-        found = (int) (uvarint() - 1);
+        return compactLength();
     }
-    if (found < -1) {
+    return checked(found);
+  }
+
+  /** A length or count as a varint, one more than it is; -1 for null. */
+  int compactLength() {
+    // The largest stands for 2^32-2, which is negative to Java and to Kafka.
+    return checked((int) (uvarint() - 1));
+  }
+
+  private int checked(int length) {
+    if (length < -1) {
       concede("negative_length");
       return -1;
     }
-    return found;
+    return length;
   }
 
   /** Bytes as they are. */
@@ -204,14 +240,46 @@ final class Cursor {
     }
     int from = pos;
     pos = from + length;
-    if (!isAscii(from, pos) && !isUtf8(from, length)) {
-      concede("invalid_utf8");
-      byte[] replaced = new String(data, from, length, StandardCharsets.UTF_8).getBytes(StandardCharsets.UTF_8);
-      out.append(replaced, 0, replaced.length);
-      return replaced.length;
+    boolean isShort = length <= SHORT_TEXT && pos >= 8 && !IS_BIG_ENDIAN;
+    if (isShort ? shortText(from, length, out) : isAscii(from, pos) || isUtf8(from, length)) {
+      if (!isShort) {
+        out.append(data, from, length);
+      }
+      return length;
     }
-    out.append(data, from, length);
-    return length;
+    concede("invalid_utf8");
+    byte[] replaced = new String(data, from, length, StandardCharsets.UTF_8).getBytes(StandardCharsets.UTF_8);
+    out.append(replaced, 0, replaced.length);
+    return replaced.length;
+  }
+
+  /**
+   * Appends a short string by words; the bytes behind its last whole word are the end of the word that ends with it.
+   * Returns false, and appends nothing, where it is not UTF-8.
+   */
+  private boolean shortText(int from, int length, RowBuffer out) {
+    int start = out.room(length);
+    byte[] bytes = out.bytes;
+    long to = Platform.BYTE_ARRAY_OFFSET + start;
+    long at = Platform.BYTE_ARRAY_OFFSET + from;
+    long last = at + (length & ~7);
+    long bits = 0;
+    for (; at < last; at += 8, to += 8) {
+      long word = Platform.getLong(data, at);
+      bits |= word;
+      Platform.putLong(bytes, to, word);
+    }
+    int rest = length & 7;
+    if (rest > 0) {
+      long word = Platform.getLong(data, at + rest - 8) >>> 64 - 8 * rest;
+      bits |= word;
+      Platform.putLong(bytes, to, word);
+    }
+    if ((bits & NOT_ASCII) == 0 || isUtf8(from, length)) {
+      return true;
+    }
+    out.size = start;
+    return false;
   }
 
   private boolean isAscii(int from, int to) {
@@ -223,7 +291,7 @@ final class Cursor {
     for (; at < to; at++) {
       bits |= data[at];
     }
-    return (bits & 0x8080808080808080L) == 0;
+    return (bits & NOT_ASCII) == 0;
   }
 
   private boolean isUtf8(int from, int length) {

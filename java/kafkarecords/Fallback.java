@@ -2,12 +2,15 @@ package kafkarecords;
 
 import java.nio.charset.StandardCharsets;
 import java.util.Arrays;
+import org.apache.spark.unsafe.Platform;
 
 /** The default of a field, as a row holds it: the 8 bytes of a fixed width, or what stands behind them. */
 final class Fallback {
   final boolean isNull;
   /** Null for a value of fixed width. */
   final byte[] content;
+  /** The content, with zeros up to the next multiple of 8. */
+  private final long[] words;
   private final Value.Type type;
   private final long number;
 
@@ -16,6 +19,16 @@ final class Fallback {
     this.type = type;
     this.number = number;
     this.content = content;
+    words = content == null ? null : words(content);
+  }
+
+  private static long[] words(byte[] content) {
+    byte[] padded = Arrays.copyOf(content, content.length + 7 & ~7);
+    long[] words = new long[padded.length / 8];
+    for (int at = 0; at < words.length; at++) {
+      words[at] = Platform.getLong(padded, Platform.BYTE_ARRAY_OFFSET + 8L * at);
+    }
+    return words;
   }
 
   static Fallback of(Message message, Field field, boolean keepsTags) {
@@ -74,7 +87,7 @@ final class Fallback {
     if (isNull) {
       out.setNull(row, slot);
     } else if (content != null) {
-      out.link(at, row, out.append(content, 0, content.length), content.length);
+      out.link(at, row, out.append(words), content.length);
     } else {
       Reader.number(type, number, out, at);
     }

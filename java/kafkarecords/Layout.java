@@ -1,5 +1,6 @@
 package kafkarecords;
 
+import java.util.Arrays;
 import java.util.List;
 
 /** A struct, or the body of a message, as one version lays it out, and the row that it becomes. */
@@ -13,6 +14,17 @@ final class Layout {
   final Fallback[] fallbacks;
   /** By slot: whether the row holds an offset and a size. */
   final boolean[] isVariable;
+  /** What a row begins with: bits and fields, with the defaults of fixed width that the bytes may not have. */
+  final long[] blank;
+  /** The bytes of the row before its fields. */
+  final int bits;
+  /** The slots in which the body writes something, and how their fields lie; null where it is a default. */
+  final int[] steps;
+  final Value[] values;
+  /** The slots of tagged fields whose default has no fixed width. */
+  final int[] absent;
+  /** Whether tagged fields may come in another order than those of the row. */
+  final boolean mayMix;
   final boolean isFlexible;
   /** The fields that may be tagged ones: their tags, their slots, their values. */
   final int[] tags;
@@ -54,6 +66,66 @@ final class Layout {
       fewest += value == null ? 0 : value.smallest;
     }
     smallest = fewest;
+    blank = blank();
+    bits = RowBuffer.bits(fields);
+    steps = steps();
+    values = new Value[steps.length];
+    for (int step = 0; step < steps.length; step++) {
+      values[step] = body[steps[step]];
+    }
+    absent = absent();
+    mayMix = mayMix();
+  }
+
+  private long[] blank() {
+    RowBuffer out = new RowBuffer();
+    int row = out.row(fields);
+    for (int slot = 0; slot < body.length; slot++) {
+      if (body[slot] == null && fallbacks[slot].content == null) {
+        fallbacks[slot].write(out, row, slot, fields);
+      }
+    }
+    long[] words = new long[out.size / 8];
+    for (int at = 0; at < words.length; at++) {
+      words[at] = out.long64(8 * at);
+    }
+    return words;
+  }
+
+  private int[] steps() {
+    int[] found = new int[body.length];
+    int count = 0;
+    for (int slot = 0; slot < body.length; slot++) {
+      if (body[slot] != null || !isTagged(slot) && fallbacks[slot].content != null) {
+        found[count++] = slot;
+      }
+    }
+    return Arrays.copyOf(found, count);
+  }
+
+  private int[] absent() {
+    int[] found = new int[tagSlots.length];
+    int count = 0;
+    for (int slot : tagSlots) {
+      if (fallbacks[slot].content != null) {
+        found[count++] = slot;
+      }
+    }
+    return Arrays.copyOf(found, count);
+  }
+
+  private boolean mayMix() {
+    int last = -1;
+    for (int slot : steps) {
+      last = isVariable[slot] ? slot : last;
+    }
+    int count = 0;
+    boolean isBefore = false;
+    for (int slot : tagSlots) {
+      count += isVariable[slot] ? 1 : 0;
+      isBefore |= isVariable[slot] && slot < last;
+    }
+    return count > 1 || isBefore;
   }
 
   private static int[] column(List<int[]> rows, int at) {

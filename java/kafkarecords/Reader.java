@@ -14,38 +14,41 @@ import java.util.Set;
 final class Reader {
   private static final int SMALLEST_TAG = 2;
   private static final long MAX_TAG = Integer.MAX_VALUE - 1;
+  private static final byte THERE = 1;
+  private static final byte HOLDS_UNKNOWN = 2;
   private static final String TAG_SECTION = "tagged_fields";
 
   private Reader() {}
 
   /** Reads a struct, or the body of a message, into a row that begins at the end of {@code out}. */
   static int struct(Layout layout, Cursor cursor, RowBuffer out) {
-    int row = out.row(layout.fields);
-    int at = row + RowBuffer.bits(layout.fields);
-    Value[] body = layout.body;
-    int slot = 0;
+    int row = out.row(layout.blank);
+    int first = row + layout.bits;
+    int[] steps = layout.steps;
+    Value[] values = layout.values;
+    int step = 0;
     try {
-      for (; slot < body.length; slot++, at += 8) {
-        Value value = body[slot];
-        if (value != null) {
-          if (!value(value, cursor, out, row, at)) {
-            out.setNull(row, slot);
-          }
-        } else if (!layout.isTagged(slot)) {
+      for (; step < steps.length; step++) {
+        int slot = steps[step];
+        Value value = values[step];
+        if (value == null) {
           layout.fallbacks[slot].write(out, row, slot, layout.fields);
+        } else if (!value(value, cursor, out, row, first + 8 * slot)) {
+          out.setNull(row, slot);
         }
       }
     } catch (ReadFailure failure) {
-      throw failure.inside(layout.name(slot));
+      throw failure.inside(layout.name(steps[step]));
     }
-    if (layout.isFlexible) {
-      if (!layout.hasTags && cursor.pos < cursor.end && cursor.data[cursor.pos] == 0) {
-        cursor.pos++;
-      } else {
-        tags(layout, cursor, out, row);
+    if (!layout.isFlexible) {
+      if (layout.keepsTags) {
+        Fallback.nothing(out, row, layout.body.length, layout.fields);
       }
-    } else if (layout.keepsTags) {
-      Fallback.nothing(out, row, body.length, layout.fields);
+    } else if (cursor.pos < cursor.end && cursor.data[cursor.pos] == 0) {
+      cursor.pos++;
+      noTags(layout, out, row);
+    } else {
+      tags(layout, cursor, out, row);
     }
     return row;
   }
@@ -56,33 +59,33 @@ final class Reader {
    * @return whether it is not null
    */
   private static boolean value(Value value, Cursor cursor, RowBuffer out, int row, int at) {
-    switch (value.type) {
-      case BOOL:
+    switch (value.code) {
+      case Value.BOOL:
         out.putByte(at, (byte) (cursor.int8() == 0 ? 0 : 1));
         return true;
-      case INT8:
+      case Value.INT8:
         out.putByte(at, cursor.int8());
         return true;
-      case INT16:
+      case Value.INT16:
         out.putShort(at, cursor.int16());
         return true;
-      case UINT16:
+      case Value.UINT16:
         out.putInt(at, cursor.int16() & 0xFFFF);
         return true;
-      case INT32:
+      case Value.INT32:
         out.putInt(at, cursor.int32());
         return true;
-      case UINT32:
+      case Value.UINT32:
         out.putLong(at, cursor.int32() & 0xFFFFFFFFL);
         return true;
-      case INT64:
-      case FLOAT64:
+      case Value.INT64:
+      case Value.FLOAT64:
         out.putLong(at, cursor.int64());
         return true;
-      case UUID:
+      case Value.UUID:
         out.link(at, row, cursor.uuid(out), Cursor.UUID_TEXT);
         return true;
-      case STRUCT:
+      case Value.STRUCT:
         if (value.head != Head.NONE && !isPresent(value.head, cursor)) {
           return false;
         }
@@ -97,7 +100,7 @@ final class Reader {
   /** A string, bytes or an array: what has a length or a count before it. */
   private static boolean sized(Value value, Cursor cursor, RowBuffer out, int row, int at) {
     int start = cursor.pos;
-    int length = cursor.length(value.head);
+    int length = value.isCompact ? cursor.compactLength() : cursor.length(value.head);
     if (length < 0) {
       if (!value.nullable) {
         throw cursor.failure("UnexpectedNull", start, "is null, which this version does not allow");
@@ -105,9 +108,9 @@ final class Reader {
       return false;
     }
     int from = out.size;
-    if (value.type == Value.Type.STRING) {
+    if (value.code == Value.STRING) {
       out.link(at, row, from, cursor.text(length, out));
-    } else if (value.type == Value.Type.BYTES) {
+    } else if (value.code == Value.BYTES) {
       out.link(at, row, from, cursor.raw(length, out));
     } else {
       array(value.element, cursor, start, length, out);
@@ -158,6 +161,10 @@ final class Reader {
     int width = element.type.width;
     int array = out.array(count, width);
     int at = array + RowBuffer.elements(count);
+    if (element.code == Value.INT32) {
+      cursor.int32s(count, out, at);
+      return;
+    }
     int index = 0;
     try {
       for (; index < count; index++, at += width) {
@@ -177,14 +184,25 @@ final class Reader {
 
   // -- tagged fields --------------------------------------------------------------------------------------------------
 
+  private static void noTags(Layout layout, RowBuffer out, int row) {
+    for (int slot : layout.absent) {
+      layout.fallbacks[slot].write(out, row, slot, layout.fields);
+    }
+    if (layout.keepsTags) {
+      Fallback.nothing(out, row, layout.body.length, layout.fields);
+    }
+    if (layout.mayMix && !out.isInOrder(row, layout.fields, layout.isVariable)) {
+      out.inOrder(row, layout.fields, layout.isVariable);
+    }
+  }
+
   private static void tags(Layout layout, Cursor cursor, RowBuffer out, int row) {
     List<byte[]> unknown = null;
     List<Integer> numbers = null;
-    boolean[] isThere = layout.tags.length == 0 ? null : new boolean[layout.tags.length];
-    boolean[] holdsUnknown = isThere == null ? null : new boolean[isThere.length];
+    byte[] isThere = layout.tags.length == 0 ? null : new byte[layout.tags.length];
     boolean isRepeated = false;
     boolean heldUnknown = cursor.hasUnknownTags;
-    int bits = RowBuffer.bits(layout.fields);
+    int bits = layout.bits;
     String path = TAG_SECTION;
     try {
       int countAt = cursor.pos;
@@ -218,14 +236,13 @@ final class Reader {
           int slot = layout.tagSlots[known];
           path = layout.name(slot);
           int payload = cursor.pos;
-          isRepeated |= isThere[known];
-          isThere[known] = true;
+          isRepeated |= isThere[known] != 0;
           out.clear(row, slot, bits);
           cursor.hasUnknownTags = false;
           if (!value(layout.tagValues[known], cursor, out, row, row + bits + 8 * slot)) {
             out.setNull(row, slot);
           }
-          holdsUnknown[known] = cursor.hasUnknownTags; // of a repeated tag the last value counts
+          isThere[known] = cursor.hasUnknownTags ? HOLDS_UNKNOWN : THERE; // of a repeated tag the last value counts
           if (cursor.pos - payload != size) {
             cursor.concede("tag_size");
           }
@@ -249,16 +266,16 @@ final class Reader {
     }
     cursor.hasUnknownTags = heldUnknown;
     for (int known = 0; known < layout.tags.length; known++) {
-      cursor.hasUnknownTags |= holdsUnknown[known];
-      if (!isThere[known]) {
-        int slot = layout.tagSlots[known];
+      cursor.hasUnknownTags |= isThere[known] == HOLDS_UNKNOWN;
+      int slot = layout.tagSlots[known];
+      if (isThere[known] == 0 && layout.fallbacks[slot].content != null) {
         layout.fallbacks[slot].write(out, row, slot, layout.fields);
       }
     }
     if (layout.keepsTags) {
       unknown(unknown, numbers, out, row, layout.body.length, layout.fields);
     }
-    if (isRepeated || !out.isInOrder(row, layout.fields, layout.isVariable)) {
+    if (isRepeated || layout.mayMix && !out.isInOrder(row, layout.fields, layout.isVariable)) {
       out.inOrder(row, layout.fields, layout.isVariable);
     }
   }

@@ -30,6 +30,19 @@ final class RowBuffer {
     return zeros(fixed(fields));
   }
 
+  /** Begins a row that has these words before what has no fixed width; returns where it begins. */
+  int row(long[] words) {
+    int start = size;
+    reserve(8L * words.length);
+    size = start + 8 * words.length;
+    long at = BASE + start;
+    for (long word : words) {
+      Platform.putLong(bytes, at, word);
+      at += 8;
+    }
+    return start;
+  }
+
   /** Begins an array of elements of {@code width} bytes; returns where it begins. */
   int array(int count, int width) {
     int start = zeros(elements(count) + padded((long) count * width));
@@ -39,7 +52,7 @@ final class RowBuffer {
 
   /** The bytes before the fields of a row. */
   static int bits(int fields) {
-    return (fields + 63) / 64 * 8;
+    return fields + 63 >> 6 << 3;
   }
 
   /** The bytes before the elements of an array. */
@@ -52,7 +65,7 @@ final class RowBuffer {
   }
 
   private static long padded(long length) {
-    return (length + 7) / 8 * 8;
+    return length + 7 & ~7L;
   }
 
   private int zeros(long count) {
@@ -66,6 +79,15 @@ final class RowBuffer {
         Platform.putLong(bytes, BASE + at, 0);
       }
     }
+    return start;
+  }
+
+  /** Makes room for bytes up to the next multiple of 8, whatever is there; returns where they begin. */
+  int room(int length) {
+    int start = size;
+    long whole = padded(length);
+    reserve(whole);
+    size = start + (int) whole;
     return start;
   }
 
@@ -120,15 +142,17 @@ final class RowBuffer {
     return start;
   }
 
+  /** Appends whole words; returns where they begin. */
+  int append(long[] words) {
+    return row(words);
+  }
+
   /** Makes room for bytes, with zeros up to the next multiple of 8; returns where they begin. */
   int space(int length) {
-    int start = size;
-    long whole = padded(length);
-    reserve(whole);
-    if (whole > 0) {
-      Platform.putLong(bytes, BASE + start + whole - 8, 0);
+    int start = room(length);
+    if (length > 0) {
+      Platform.putLong(bytes, BASE + size - 8, 0);
     }
-    size += (int) whole;
     return start;
   }
 

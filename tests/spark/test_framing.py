@@ -50,7 +50,7 @@ def test_cut_off_behind_the_prefix(keys: DataFrame) -> None:
     assert cut == [key if key is None else key[:2] for key in KEYS]
 
 
-@pytest.mark.parametrize("types", [(), (0,), (1, -32768), (-1, 99, 12336)])
+@pytest.mark.parametrize("types", [(), (0,), (0, 1, 99), (1, -32768), (32767, -32768), (-2, -1), (-1, 99, 12336)])
 def test_records_of_some_types(keys: DataFrame, types: tuple[int, ...]) -> None:
     found = keys.where(has_record_type(types)).select("number").collect()
     assert sorted(number for (number,) in found) == [n for n, key in enumerate(KEYS) if prefix_of(key) in types]

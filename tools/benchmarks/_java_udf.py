@@ -1,10 +1,10 @@
-"""A Java UDF on Kafka's own generated classes: jars by Maven, one class of ours compiled against them and PySpark's."""
+"""Java UDFs on Kafka's own generated classes: jars by Maven, classes of ours compiled against them and PySpark's."""
 
 from __future__ import annotations
 
 import tempfile
 import zipfile
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Final
 
@@ -15,18 +15,23 @@ from tools.java_compiler import compile_java
 from tools.kafka_releases import LATEST
 
 UDF_CLASS: Final = "DecodeOffsetCommit"
-_SOURCE: Final = Path(__file__).with_name(f"{UDF_CLASS}.java")
 _MODULES: Final = ("kafka-clients", "kafka-group-coordinator")
 
 
-def udf_jars(scratch: Path, tell: Callable[[str], None]) -> list[Path]:
-    """The jars that `spark.jars` needs: Kafka's from the cache, and the UDF's, made in `scratch`.
+def udf_jars(
+    scratch: Path,
+    tell: Callable[[str], None],
+    classes_of_udfs: Sequence[str] = (UDF_CLASS,),
+    modules: Sequence[str] = _MODULES,
+) -> list[Path]:
+    """The jars that `spark.jars` needs: those of Kafka's `modules` from the cache, and the UDFs', made in `scratch`.
 
     Raises FetchError without Maven or when it fails, CompileError without a compiler or when it refuses the source.
     """
-    kafka = _kafka_jars(tell)
+    kafka = _kafka_jars(tell, modules)
+    sources = [Path(__file__).with_name(f"{name}.java") for name in classes_of_udfs]
     classes = scratch / "classes"
-    compile_java("the UDF", [_SOURCE], [*kafka, *_spark_jars()], classes)
+    compile_java("the UDF", sources, [*kafka, *_spark_jars()], classes)
     jar = scratch / "decode-offset-commit.jar"
     with zipfile.ZipFile(jar, "w") as archive:
         for path in sorted(classes.rglob("*.class")):
@@ -34,11 +39,11 @@ def udf_jars(scratch: Path, tell: Callable[[str], None]) -> list[Path]:
     return [*kafka, jar]
 
 
-def _kafka_jars(tell: Callable[[str], None]) -> list[Path]:
+def _kafka_jars(tell: Callable[[str], None], modules: Sequence[str]) -> list[Path]:
     folder = cache_folder() / "jars"
     folder.mkdir(parents=True, exist_ok=True)
     found = []
-    for module in _MODULES:
+    for module in modules:
         jar = folder / f"{module}-{LATEST}.jar"
         if not jar.is_file():
             tell(f"Fetching {module} {LATEST} by Maven (once)")

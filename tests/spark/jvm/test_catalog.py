@@ -28,6 +28,7 @@ from tests.spark.conftest import active
 from tools.benchmarks import spark_decode
 from tools.benchmarks._offset_commits import Mix, offset_commits
 from tools.benchmarks._spark_contenders import CONTENDERS
+from tools.benchmarks._spark_runs import configured
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -297,6 +298,39 @@ class TestPlans:
             "joined": 42 * 42 + 43 * 43 + 44 * 44,
             "lags": [42, 43],
         }
+
+    @pytest.mark.parametrize("codegen", ["CODEGEN_ONLY", "NO_CODEGEN"])
+    def test_whole_rows_of_a_topic_that_spark_keeps_are_copies(self, in_jvm: SparkSession, codegen: str) -> None:
+        """decode_… gives one row object again and again, whose columns are fields."""
+        key = KEY + "ff"
+        values = [VALUE.replace("2a", f"{number:02x}") for number in (42, 43)]
+        rows = [(at, bytes.fromhex(key), bytes.fromhex(value)) for at, value in enumerate([*values, SHORT])]
+        in_jvm.createDataFrame(rows, "place int, key binary, value binary").createOrReplaceTempView("kept_records")
+        settings = {"spark.sql.codegen.factoryMode": codegen}
+        settings["spark.sql.codegen.wholeStage"] = str(codegen == "CODEGEN_ONLY").lower()
+        call = "kafka_records.`decode_consumer_offsets?records=OffsetCommit`"
+        with configured(in_jvm, settings):
+            row = in_jvm.sql(f"""
+                WITH decoded AS (SELECT place, {call}(key, value) AS r FROM kept_records)
+                SELECT transform(sort_array(collect_list(struct(place, r))),
+                                 x -> x.r.offset_commit.value.offset) AS every,
+                       max_by(r, place).error.byte_offset AS last, hex(min_by(r, place).raw_key) AS first,
+                       transform(sort_array(collect_list(struct(place, r))), x -> hex(x.r.raw_value)) AS raw,
+                       size(collect_set(r)) AS distinct, min_by(r, place).leniencies AS leniencies
+                FROM decoded""").first()
+            folded = in_jvm.sql(f"SELECT {call}(X'{key}', X'{values[0]}') AS r").first()
+        assert row is not None
+        assert folded is not None
+        assert row.asDict() == {
+            "every": [42, 43, None],
+            "last": 14,
+            "first": key.upper(),
+            "raw": [*(value.upper() for value in values), SHORT.upper()],
+            "distinct": 3,
+            "leniencies": [],
+        }
+        assert (folded.r.key_bytes_left, folded.r.offset_commit.value.offset) == (1, 42)
+        assert bytes(folded.r.raw_key).hex() == key
 
 
 def _array(java: Any, kind: Any, values: list[Any]) -> Any:

@@ -18,10 +18,13 @@ from kafka_records_engine.spark._from_bytes import Capped, Keys, Versioned
 from kafka_records_engine.spark.decode import BatchDecoder, decoded_schema
 from kafka_records_engine.spark.jvm import schemas_text
 from kafka_records_runtime.casing import snake_case
+from kafka_records_runtime.framing import framed
 from tests.spark.jvm.made_records import TOPICS, Raw, messages_of, raw_records, records_of
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
+
+    from tests.conftest import VectorLoader
 
 pytestmark = pytest.mark.spark
 
@@ -45,6 +48,33 @@ def test_every_message(in_jvm: SparkSession, tmp_path: Path) -> None:
 @pytest.mark.matrix
 def test_many_of_every_message(in_jvm: SparkSession, tmp_path: Path) -> None:
     check_messages(in_jvm, tmp_path, 10_000, seed=2)
+
+
+def test_kafkas_own_vectors(in_jvm: SparkSession, load_vectors: VectorLoader, tmp_path: Path) -> None:
+    """Messages that Kafka's classes wrote, and damaged ones: what the JVM makes of them is what Python makes."""
+    made = lines_of_messages()
+    data: dict[str, list[bytes]] = {}
+    for name in ("messages.jsonl.gz", "negative.jsonl.gz"):
+        for line in load_vectors(name):
+            if (known := made.get(line["message"])) and line["message"] in MESSAGES:
+                number = int(known[7]) if known[6] == "key" else line["version"]
+                data.setdefault(line["message"], []).append(framed(number, bytes.fromhex(line["hex"])))
+    count = max(map(len, data.values()))
+    columns = {name: pa.array(each + [None] * (count - len(each)), pa.binary()) for name, each in data.items()}
+    pq.write_table(pa.table({"offset": range(count), **columns}), tmp_path / "vectors.parquet")
+    frame = in_jvm.read.parquet(str(tmp_path / "vectors.parquet"))
+    decoders = [getattr(spark_module(name), f"from_{snake_case(name)}") for name in data]
+    decoded = [decode(name, unknown_tags=True).alias(name) for name, decode in zip(data, decoders, strict=True)]
+    found = collected(frame.select("offset", *decoded), tmp_path)
+    assert len(data) > 40
+    refused = 0
+    for name, each in data.items():
+        expected = list(prefix_of(made[name])(message_class(name).CODEC.schema, columns[name], None, True))
+        values = [value for part in expected for value in part.values.to_pylist()]
+        refused += values[: len(each)].count(None)
+        for row, value, bytes_ in zip(found, values, each, strict=False):
+            assert repr(row[name]) == repr(value), (name, bytes_.hex())
+    assert refused > 100
 
 
 def check_topic(spark: SparkSession, folder: Path, topic: str, raw: list[Raw]) -> None:
@@ -87,17 +117,30 @@ def compare(found: list[dict[str, Any]], expected: list[dict[str, Any]], given: 
         assert repr(mine) == repr(other), bytes_
 
 
+def lines_of_messages() -> dict[str, list[str]]:
+    """What the functions in the JVM know of each message, by its name."""
+    lines = (line.split("\t") for line in schemas_text("kafka_records").splitlines() if "\t" in line)
+    return {line[1]: line for line in lines if line[0] == "message"}
+
+
+def spark_module(message: str) -> Any:
+    return importlib.import_module(MESSAGES[message][0].replace("kafka_records.", "kafka_records.spark.", 1))
+
+
+def prefix_of(line: list[str]) -> Any:
+    """What Python expects before a message."""
+    return Keys(int(line[7])) if line[6] == "key" else Capped() if line[8] == "1" else Versioned()
+
+
 def check_messages(spark: SparkSession, folder: Path, count: int, seed: int) -> None:
     """`from_…` of every stored message, and `to_…` of what it gives."""
-    made = {
-        line.split("\t")[1]: line.split("\t") for line in schemas_text("kafka_records").splitlines() if "\t" in line
-    }
+    made = lines_of_messages()
     stored = [name for name in made if name in MESSAGES and made[name][0] == "message"]
     data, functions = {}, {}
     for name in stored:
         cls = message_class(name)
         kind, number = made[name][6], made[name][7]
-        module = importlib.import_module(MESSAGES[name][0].replace("kafka_records.", "kafka_records.spark.", 1))
+        module = spark_module(name)
         data[name] = messages_of(cls, count, seed, int(number) if kind == "key" else None)
         functions[name] = (getattr(module, f"from_{snake_case(name)}"), getattr(module, f"to_{snake_case(name)}"), kind)
     offsets = list(range(count))
@@ -115,11 +158,10 @@ def check_messages(spark: SparkSession, folder: Path, count: int, seed: int) -> 
             encode(decoded, *version, mode="PERMISSIVE").alias(f"{name} again"),
         ]
     found = collected(frame.select(*columns), folder)
-    for name, (_, _, kind) in functions.items():
+    for name in functions:
         cls = message_class(name)
-        prefix = Keys(int(made[name][7])) if kind == "key" else Capped() if made[name][8] == "1" else Versioned()
         column = pa.array(data[name], pa.binary())
-        expected = list(prefix(cls.CODEC.schema, column, None, True))
+        expected = list(prefix_of(made[name])(cls.CODEC.schema, column, None, True))
         values = [value for part in expected for value in part.values.to_pylist()]
         for at, (row, value) in enumerate(zip(found, values, strict=True)):
             assert repr(row[f"{name} decoded"]) == repr(value), (name, data[name][at].hex())
