@@ -31,12 +31,9 @@ class WillfulError(Exception):
     """What the table raises."""
 
 
-def reader(context: Any) -> TableReader:
-    """A reader that gives a row for each batch."""
-    return _Reader(context)
+class Reader(TableReader):
+    """Gives a row for each batch."""
 
-
-class _Reader(TableReader):
     def __init__(self, context: Any) -> None:
         self._does = context.options["does"]
         self._number = 0

@@ -11,7 +11,6 @@ from kafka_records_tables.tables.words.topics import OFFSETS
 if TYPE_CHECKING:
     pass
 
-_ROWS: Final = 65_536
 
 TABLE: Final = Table(
     name="assigned_partitions",

@@ -14,7 +14,6 @@ if TYPE_CHECKING:
 _NAMES: Final = "OffsetCommit"
 """Commits name a topic with its id."""
 
-_UNREAD: Final = "ConsumerGroupRegularExpression"
 
 _TASKS: Final = ("active", "standby", "warmup")
 

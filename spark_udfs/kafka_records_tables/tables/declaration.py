@@ -111,7 +111,7 @@ class Table:
     rules: str
     """Paragraphs: which row there is, by which rule of Kafka's, and what the log cannot know."""
     module: str
-    """The module of this declaration, where it is called TABLE. A table of a user's own has the function `reader` there
+    """The module of this declaration, where it is called TABLE. A table of a user's own has the class `Reader` there,
     too (`reader.TableReader`)."""
     is_pruned: bool = False
     """Whether a coordinator deletes the beginning of the log when later records replace it, so that what is left does
@@ -166,7 +166,7 @@ class Table:
 
     @property
     def code(self) -> Any:
-        """The module with the function `reader`, or `joined` of a view."""
+        """The module with the class `Reader`, or with the function `joined` of a view."""
         package, _, name = self.module.rpartition(".")
         is_ours = f"{package}.readers" == READERS and not self.inputs
         return import_module(f"{READERS}.{name}" if is_ours else self.module)

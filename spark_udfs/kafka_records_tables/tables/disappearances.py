@@ -13,7 +13,6 @@ from kafka_records_tables.tables.words.topics import OFFSETS
 if TYPE_CHECKING:
     pass
 
-_ROWS: Final = 8192
 
 TABLE: Final = Table(
     name="disappearances",

@@ -11,7 +11,6 @@ from kafka_records_tables.tables.words.topics import OFFSETS
 if TYPE_CHECKING:
     pass
 
-NO_EXPIRY: Final = -1
 
 TABLE: Final = Table(
     name="offset_commits",

@@ -12,8 +12,8 @@ if TYPE_CHECKING:
 class TableReader:
     """Takes the raw rows of one log partition, batch by batch in the order of the log, and gives rows of its table.
 
-    The module that `Table.reader` names has a function `reader(context)`, which makes one. What is found goes to that
-    context.
+    Its class is called `Reader`, in the module `Table.code`. It is made with the context of the log partition; findings
+    go there.
     """
 
     is_done = False

@@ -10,7 +10,6 @@ from kafka_records_tables.tables.words.topics import SHARE_STATE
 if TYPE_CHECKING:
     pass
 
-_ROWS: Final = 8192
 
 TABLE: Final = Table(
     name="share_disappearances",

@@ -12,12 +12,6 @@ if TYPE_CHECKING:
 
 _RECORDS: Final = ("ShareGroupStatePartitionMetadata",)
 
-_LISTS: Final = {
-    "initializing": "initializing_topics",
-    "initialized": "initialized_topics",
-    "deleting": "deleting_topics",
-}
-"""What each list of the record says of the topics in it."""
 
 TABLE: Final = Table(
     name="share_group_topics",

@@ -11,19 +11,6 @@ if TYPE_CHECKING:
     pass
 
 _RECORDS: Final = ("ShareSnapshot", "ShareUpdate")
-_OF_A_STATE: Final = (
-    "state_epoch",
-    "leader_epoch",
-    "start_offset",
-    "delivery_complete_count",
-    "snapshot_epoch",
-    "update_count",
-    "is_partial",
-    "log_offset",
-    "snapshot_log_offset",
-)
-_UNKNOWN: Final = -1
-_MOST: Final = 2**63 - 1
 
 _BATCH: Final = (
     "first_offset: int64, last_offset: int64, delivery_state: int8, delivery_state_name: string, delivery_count: int16"

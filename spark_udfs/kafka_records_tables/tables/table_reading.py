@@ -23,7 +23,7 @@ class TableReading:
         self._table = table
         self._context = context
         self._incoming = None if table.helper == "ends" else IncomingRows(context, table)
-        self._reader: TableReader = table.code.reader(context)
+        self._reader: TableReader = table.code.Reader(context)
         self.is_over = False
         """Whether all rows of the table have come, be it before the end of the log."""
 

@@ -11,7 +11,6 @@ if TYPE_CHECKING:
     pass
 
 _RECORDS: Final = ("TransactionLog",)
-_NO_TIMESTAMP: Final = -1
 
 STATES: Final = (
     "Empty",

@@ -11,23 +11,15 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from kafka_records_tables.tables.committed.commits import COMMITS
-from kafka_records_tables.tables.decoded.decoded_records import filter_record_types
-from kafka_records_tables.tables.reader import TableReader
-
-if TYPE_CHECKING:
-    from kafka_records_engine.sources import Context
-    from kafka_records_tables.tables.replay.activity_sums import ActivitySums
-    from kafka_records_tables.tables.replay.group_lives import Moment
-    from kafka_records_tables.tables.words.causes import Explained
-
 from kafka_records_engine.findings import OTHER_RETENTION
 from kafka_records_engine.sources import Counts
 from kafka_records_tables.tables.activity import TABLE
 from kafka_records_tables.tables.column_types import instants, record_batch
 from kafka_records_tables.tables.committed.commit_effects import CLOCK, Clock
 from kafka_records_tables.tables.committed.commit_lots import Lots
-from kafka_records_tables.tables.decoded.decoded_records import nulled, numbers_of, schemas
+from kafka_records_tables.tables.committed.commits import COMMITS
+from kafka_records_tables.tables.decoded.decoded_records import filter_record_types, nulled, numbers_of, schemas
+from kafka_records_tables.tables.reader import TableReader
 from kafka_records_tables.tables.replay.activity_sums import ActivitySums
 from kafka_records_tables.tables.replay.group_events import GroupLog
 from kafka_records_tables.tables.replay.group_lives import GroupLives
@@ -37,6 +29,13 @@ from kafka_records_tables.tables.tombstones.explained_tombstones import Explaini
 from kafka_records_tables.tables.tombstones.groups_known import MORE
 from kafka_records_tables.tables.words.causes import HIGH, LOW
 from kafka_records_tables.tables.words.timeline_words import REBALANCE_COMPLETED
+
+if TYPE_CHECKING:
+    from kafka_records_engine.sources import Context
+    from kafka_records_tables.tables.replay.activity_sums import ActivitySums
+    from kafka_records_tables.tables.replay.group_lives import Moment
+    from kafka_records_tables.tables.words.causes import Explained
+
 
 _CAUSES: Final = {
     "expirations": frozenset(["expired"]),
@@ -48,12 +47,7 @@ _SESSION_MS: Final = 45_000
 """The default of `group.consumer.session.timeout.ms`. It tells causes of members apart, which are not asked for."""
 
 
-def reader(context: Context) -> TableReader:
-    """A reader of one log partition."""
-    return _Reader(context)
-
-
-class _Reader(TableReader):
+class Reader(TableReader):
     def __init__(self, context: Context) -> None:
         known, asked = schemas(context, "consumer_offsets"), context.options
         self._context = context

@@ -7,46 +7,34 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
+from kafka_records_tables.tables.column_types import record_batch
 from kafka_records_tables.tables.committed.commits import COMMITS, commit_columns
-from kafka_records_tables.tables.decoded.decoded_records import filter_record_types
+from kafka_records_tables.tables.committed.last_commits import NOT_USED, LastCommits
+from kafka_records_tables.tables.current_offsets import TABLE
+from kafka_records_tables.tables.decoded.record_reader import RecordReader
 from kafka_records_tables.tables.decoded.transactions_settled import Settled, Settling
-from kafka_records_tables.tables.reader import TableReader
 
 if TYPE_CHECKING:
     from kafka_records_engine.sources import Context
 
-from kafka_records_tables.tables.column_types import record_batch
-from kafka_records_tables.tables.committed.last_commits import NOT_USED, LastCommits
-from kafka_records_tables.tables.current_offsets import TABLE
-from kafka_records_tables.tables.decoded.decoded_records import numbers_of, schemas
 
-
-def reader(context: Context) -> TableReader:
-    """A reader of one log partition."""
-    return _Reader(context)
-
-
-class _Reader(TableReader):
+class Reader(RecordReader):
     def __init__(self, context: Context) -> None:
-        records = schemas(context, "consumer_offsets")
-        self._context = context
-        self._types = numbers_of(records, COMMITS)
-        self._commits = LastCommits(records)
+        super().__init__(context, "consumer_offsets", COMMITS, NOT_USED)
+        self._commits = LastCommits(self.schemas)
         self._settling = Settling(context, tombstones_at_once=True, last_of_key=True)
 
-    def take(self, batch: pa.RecordBatch) -> Iterable[pa.RecordBatch]:
-        rows = filter_record_types(batch, self._types, self._context, NOT_USED)
-        if rows.num_rows:
-            self._add(self._settling.take(rows))
+    def add(self, rows: pa.RecordBatch) -> Iterable[pa.RecordBatch]:
+        self._settled(self._settling.take(rows))
         return ()
 
     def finish(self) -> Iterator[pa.RecordBatch]:
-        self._add(self._settling.rest())
-        last = self._commits.deciding(self._context)
+        self._settled(self._settling.rest())
+        last = self._commits.deciding(self.context)
         if last is not None and last.is_usable.any():
-            columns = commit_columns(last.found, last.types, self._context)
+            columns = commit_columns(last.found, last.types, self.context)
             yield record_batch(TABLE.schema, columns, last.found.rows.num_rows).filter(pa.array(last.is_usable))
 
-    def _add(self, settled: Iterable[Settled]) -> None:
+    def _settled(self, settled: Iterable[Settled]) -> None:
         for outcome, rows in settled:
             self._commits.add(outcome, rows)

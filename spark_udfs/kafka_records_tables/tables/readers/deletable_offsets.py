@@ -7,21 +7,16 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from kafka_records_tables.tables.reader import TableReader
-
-if TYPE_CHECKING:
-    from kafka_records_engine.sources import Context
 from kafka_records_tables.tables.deletable_offsets import _NAMES, TABLE
+from kafka_records_tables.tables.reader import TableReader
 from kafka_records_tables.tables.removal.deletable_rows import deletable_rows
 from kafka_records_tables.tables.removal.held_offsets import HeldCollector
 
-
-def reader(context: Context) -> TableReader:
-    """A reader of one log partition."""
-    return _Reader(context)
+if TYPE_CHECKING:
+    from kafka_records_engine.sources import Context
 
 
-class _Reader(TableReader):
+class Reader(TableReader):
     def __init__(self, context: Context) -> None:
         self._partition = context.partition
         self._held = HeldCollector(context, _NAMES, with_commits=True)

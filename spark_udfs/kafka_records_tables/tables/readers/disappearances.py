@@ -8,8 +8,13 @@ from typing import TYPE_CHECKING, Any, Final, cast
 
 import pyarrow as pa
 
+from kafka_records_tables.tables.column_types import instants, record_batch
+from kafka_records_tables.tables.decoded.decoded_records import schemas
+from kafka_records_tables.tables.disappearances import TABLE
 from kafka_records_tables.tables.reader import TableReader
-from kafka_records_tables.tables.words.causes import Explained, Shown
+from kafka_records_tables.tables.tombstones.explained_tombstones import Explaining
+from kafka_records_tables.tables.tombstones.kept_objects import from_bytes, to_bytes
+from kafka_records_tables.tables.words.causes import Explained, Shown, as_text
 
 if TYPE_CHECKING:
     from kafka_records_engine.sources import Context
@@ -17,23 +22,15 @@ if TYPE_CHECKING:
     from kafka_records_tables.tables.tombstones.explained_tombstones import Explaining
     from kafka_records_tables.tables.words.causes import Explained
 
-from kafka_records_tables.tables.column_types import instants, record_batch
-from kafka_records_tables.tables.decoded.decoded_records import schemas
-from kafka_records_tables.tables.disappearances import _ROWS, TABLE
-from kafka_records_tables.tables.tombstones.explained_tombstones import Explaining
-from kafka_records_tables.tables.tombstones.kept_objects import from_bytes, to_bytes
-from kafka_records_tables.tables.words.causes import as_text
+
+_ROWS: Final = 8192
+
 
 _OF_KEYS: Final = ("group_id", "topic", "partition", "member_id", "regular_expression")
 """The columns that are fields of keys."""
 
 
-def reader(context: Context) -> TableReader:
-    """A reader of one log partition."""
-    return _Reader(context)
-
-
-class _Reader(TableReader):
+class Reader(TableReader):
     def __init__(self, context: Context) -> None:
         self._context = context
         self._schemas = schemas(context, "consumer_offsets")

@@ -8,24 +8,18 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from kafka_records_engine.findings import LATER_RECORDS, UNJUDGED_RULES, Finding
+from kafka_records_tables.tables.expirations import _NAMES, KIP_211, TABLE
 from kafka_records_tables.tables.reader import TableReader
+from kafka_records_tables.tables.removal.expiry_rows import ExpiryRows
+from kafka_records_tables.tables.removal.held_offsets import HeldCollector
 
 if TYPE_CHECKING:
     from kafka_records_engine.findings import Finding
     from kafka_records_engine.sources import Context
 
-from kafka_records_engine.findings import LATER_RECORDS, UNJUDGED_RULES, Finding
-from kafka_records_tables.tables.expirations import _NAMES, KIP_211, TABLE
-from kafka_records_tables.tables.removal.expiry_rows import ExpiryRows
-from kafka_records_tables.tables.removal.held_offsets import HeldCollector
 
-
-def reader(context: Context) -> TableReader:
-    """A reader of one log partition."""
-    return _Reader(context)
-
-
-class _Reader(TableReader):
+class Reader(TableReader):
     def __init__(self, context: Context) -> None:
         self._context = context
         self._at: int | None = context.options["at"]

@@ -8,10 +8,20 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 import pyarrow as pa
 
-from kafka_records_tables.tables.checking.check_rows import CheckReader
+from kafka_records_engine.columns.framing_in_columns import prefix_column
+from kafka_records_engine.findings import INCOMPLETE_HISTORY, Finding
+from kafka_records_tables.tables.checking.assignment_checks import KEPT, PICKED, assignment_problems
+from kafka_records_tables.tables.checking.assignment_gaps import Topics
+from kafka_records_tables.tables.checking.check_rows import CheckReader, CheckRow
+from kafka_records_tables.tables.checking.loading_groups import LoadingGroups
+from kafka_records_tables.tables.checking.record_checks import STOPS, RecordChecks
 from kafka_records_tables.tables.committed.commit_lots import Lots
 from kafka_records_tables.tables.committed.commits import COMMITS
-from kafka_records_tables.tables.reader import TableReader
+from kafka_records_tables.tables.decoded.decoded_records import numbers_of, schemas
+from kafka_records_tables.tables.decoded.fold import events
+from kafka_records_tables.tables.group_checks import TABLE
+from kafka_records_tables.tables.replay.group_replay import SHARE, SHARE_STATE, Replay
+from kafka_records_tables.tables.replay.named_topics import names_in_commits, names_in_groups
 from kafka_records_tables.tables.words.check_words import (
     BROKEN,
     CONFLICT,
@@ -32,31 +42,13 @@ if TYPE_CHECKING:
     from kafka_records_tables.tables.decoded.decoded_records import DecodedRecords
     from kafka_records_tables.tables.decoded.fold import Event
     from kafka_records_tables.tables.replay.group_replay import Replay
-import pyarrow as pa
 
-from kafka_records_engine.columns.framing_in_columns import prefix_column
-from kafka_records_engine.findings import INCOMPLETE_HISTORY, Finding
-from kafka_records_tables.tables.checking.assignment_checks import KEPT, PICKED, assignment_problems
-from kafka_records_tables.tables.checking.assignment_gaps import Topics
-from kafka_records_tables.tables.checking.check_rows import CheckRow
-from kafka_records_tables.tables.checking.loading_groups import LoadingGroups
-from kafka_records_tables.tables.checking.record_checks import STOPS, RecordChecks
-from kafka_records_tables.tables.decoded.decoded_records import numbers_of, schemas
-from kafka_records_tables.tables.decoded.fold import events
-from kafka_records_tables.tables.group_checks import TABLE
-from kafka_records_tables.tables.replay.group_replay import SHARE, SHARE_STATE, Replay
-from kafka_records_tables.tables.replay.named_topics import names_in_commits, names_in_groups
 
 _LISTS: Final = (INITIALIZING, INITIALIZED, DELETING)
 """The lists of a record of type 15, in their order."""
 
 
-def reader(context: Context) -> TableReader:
-    """A reader of one log partition."""
-    return _Reader(context)
-
-
-class _Reader(CheckReader):
+class Reader(CheckReader):
     def __init__(self, context: Context) -> None:
         super().__init__(context, TABLE.schema)
         known = schemas(context, "consumer_offsets")

@@ -7,38 +7,29 @@ from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
 
-from kafka_records_tables.tables.decoded.decoded_records import filter_record_types
-from kafka_records_tables.tables.reader import TableReader
+from kafka_records_tables.tables.decoded.record_reader import RecordReader
+from kafka_records_tables.tables.groups import TABLE
+from kafka_records_tables.tables.replay.group_records import NOT_USED, GroupRecords
 
 if TYPE_CHECKING:
     from kafka_records_engine.sources import Context
 
-from kafka_records_tables.tables.decoded.decoded_records import numbers_of, schemas
-from kafka_records_tables.tables.groups import TABLE
-from kafka_records_tables.tables.replay.group_records import NOT_USED, GroupRecords
 
 _OF_A_GROUP: Final = tuple(name for name in TABLE.names if name != "log_partition")
 
 
-def reader(context: Context) -> TableReader:
-    """A reader of one log partition."""
-    return _Reader(context)
-
-
-class _Reader(TableReader):
+class Reader(RecordReader):
     def __init__(self, context: Context) -> None:
-        known = schemas(context, "consumer_offsets")
-        self._context = context
-        self._types = numbers_of(known, TABLE.records)
-        self._records = GroupRecords(known)
+        super().__init__(context, "consumer_offsets", TABLE.records, NOT_USED)
+        self._records = GroupRecords(self.schemas)
 
-    def take(self, batch: pa.RecordBatch) -> Iterable[pa.RecordBatch]:
-        self._records.add(filter_record_types(batch, self._types, self._context, NOT_USED))
+    def add(self, rows: pa.RecordBatch) -> Iterable[pa.RecordBatch]:
+        self._records.add(rows)
         return ()
 
     def finish(self) -> Iterator[pa.RecordBatch]:
-        listed = self._records.replayed(self._context).replay.rows()
+        listed = self._records.replayed(self.context).replay.rows()
         if listed:
             columns = dict(zip(_OF_A_GROUP, map(list, zip(*listed, strict=True)), strict=True))
-            columns["log_partition"] = [self._context.partition] * len(listed)
+            columns["log_partition"] = [self.context.partition] * len(listed)
             yield pa.RecordBatch.from_pydict(columns, schema=TABLE.schema)

@@ -7,26 +7,19 @@ from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
 
-from kafka_records_tables.tables.committed.commit_effects import Clock, Effects
+from kafka_records_tables.tables.column_types import instants, record_batch
+from kafka_records_tables.tables.committed.commit_effects import NO_TIME, Clock, Effects
 from kafka_records_tables.tables.committed.commits import COMMITS
-from kafka_records_tables.tables.decoded.decoded_records import filter_record_types
+from kafka_records_tables.tables.committed.offset_spans import OffsetSpans
+from kafka_records_tables.tables.decoded.decoded_records import filter_record_types, nulled, numbers_of, schemas
+from kafka_records_tables.tables.history import TABLE
 from kafka_records_tables.tables.reader import TableReader
 
 if TYPE_CHECKING:
     from kafka_records_engine.sources import Context
-from kafka_records_tables.tables.column_types import instants, record_batch
-from kafka_records_tables.tables.committed.commit_effects import NO_TIME
-from kafka_records_tables.tables.committed.offset_spans import OffsetSpans
-from kafka_records_tables.tables.decoded.decoded_records import nulled, numbers_of, schemas
-from kafka_records_tables.tables.history import TABLE
 
 
-def reader(context: Context) -> TableReader:
-    """A reader of one log partition."""
-    return _Reader(context)
-
-
-class _Reader(TableReader):
+class Reader(TableReader):
     def __init__(self, context: Context) -> None:
         known = schemas(context, "consumer_offsets")
         self._context = context

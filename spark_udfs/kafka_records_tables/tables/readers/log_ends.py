@@ -7,20 +7,15 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
+from kafka_records_tables.tables.column_types import instants, record_batch
+from kafka_records_tables.tables.log_ends import TABLE
 from kafka_records_tables.tables.reader import TableReader
 
 if TYPE_CHECKING:
     from kafka_records_engine.sources import Context
-from kafka_records_tables.tables.column_types import instants, record_batch
-from kafka_records_tables.tables.log_ends import TABLE
 
 
-def reader(context: Context) -> TableReader:
-    """A reader of one log partition."""
-    return _Reader(context)
-
-
-class _Reader(TableReader):
+class Reader(TableReader):
     def __init__(self, context: Context) -> None:
         pass
 

@@ -3,47 +3,42 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from kafka_records_tables.tables.column_types import instants, record_batch
 from kafka_records_tables.tables.committed.commits import COMMITS, commit_columns, report_undecided
-from kafka_records_tables.tables.decoded.decoded_records import DecodedRecords, filter_record_types
-from kafka_records_tables.tables.reader import TableReader
+from kafka_records_tables.tables.decoded.decoded_records import (
+    DecodedRecords,
+    nulled,
+)
+from kafka_records_tables.tables.decoded.facts import OUTCOME, Facts
+from kafka_records_tables.tables.decoded.record_reader import RecordReader
+from kafka_records_tables.tables.decoded.transactions_settled import UNKNOWN
+from kafka_records_tables.tables.offset_commits import TABLE
 
 if TYPE_CHECKING:
     from kafka_records_engine.sources import Context
 
-from kafka_records_tables.tables.column_types import instants, record_batch
-from kafka_records_tables.tables.decoded.decoded_records import nulled, numbers_of, schemas
-from kafka_records_tables.tables.decoded.facts import OUTCOME, Facts
-from kafka_records_tables.tables.decoded.transactions_settled import UNKNOWN
-from kafka_records_tables.tables.offset_commits import NO_EXPIRY, TABLE
+
+NO_EXPIRY: Final = -1
 
 
-def reader(context: Context) -> TableReader:
-    """A reader of one log partition."""
-    return _Reader(context)
-
-
-class _Reader(TableReader):
+class Reader(RecordReader):
     def __init__(self, context: Context) -> None:
-        self._context = context
-        self._records = schemas(context, "consumer_offsets")
-        self._types = numbers_of(self._records, COMMITS)
-        self._facts = Facts(self._records, context)
+        super().__init__(context, "consumer_offsets", COMMITS, "left out: nobody can tell whose offset it is")
+        self._facts = Facts(self.schemas, context)
 
-    def take(self, batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
-        rows = filter_record_types(batch, self._types, self._context, "left out: nobody can tell whose offset it is")
-        if rows.num_rows:
-            yield from self._rows(self._facts.take(rows))
+    def add(self, rows: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
+        return self._rows(self._facts.take(rows))
 
     def finish(self) -> Iterator[pa.RecordBatch]:
         return self._rows(self._facts.rest())
 
     def _rows(self, facts: Iterator[DecodedRecords]) -> Iterator[pa.RecordBatch]:
-        context, types = self._context, self._types
+        context, types = self.context, self.types
         for found in facts:
             found.report(context, lambda row: "its row is left out")
             rows, outcome = found.rows, found.rows.column(OUTCOME)

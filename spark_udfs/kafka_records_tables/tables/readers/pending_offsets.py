@@ -9,53 +9,41 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from kafka_records_tables.tables.column_types import instants, record_batch
 from kafka_records_tables.tables.committed.commits import COMMITS, commit_columns, report_undecided
-from kafka_records_tables.tables.decoded.decoded_records import filter_record_types
-from kafka_records_tables.tables.decoded.transactions_settled import Settled, Settling
-from kafka_records_tables.tables.reader import TableReader
+from kafka_records_tables.tables.committed.last_commits import NOT_USED, commit_keys, last_offsets
+from kafka_records_tables.tables.decoded.decoded_records import DecodedRecords, numbers_of, schemas
+from kafka_records_tables.tables.decoded.latest import Latest, joined
+from kafka_records_tables.tables.decoded.record_reader import RecordReader
+from kafka_records_tables.tables.decoded.transactions_settled import NONE, OPEN, UNKNOWN, Settled, Settling
+from kafka_records_tables.tables.pending_offsets import TABLE
 
 if TYPE_CHECKING:
     from kafka_records_engine.sources import Context
     from kafka_records_tables.tables.committed.last_commits import CommitKey
     from kafka_records_tables.tables.decoded.decoded_records import DecodedRecords
 
-from kafka_records_tables.tables.column_types import instants, record_batch
-from kafka_records_tables.tables.committed.last_commits import NOT_USED, commit_keys, last_offsets
-from kafka_records_tables.tables.decoded.decoded_records import DecodedRecords, numbers_of, schemas
-from kafka_records_tables.tables.decoded.latest import Latest, joined
-from kafka_records_tables.tables.decoded.transactions_settled import NONE, OPEN, UNKNOWN
-from kafka_records_tables.tables.pending_offsets import TABLE
 
-
-def reader(context: Context) -> TableReader:
-    """A reader of one log partition."""
-    return _Reader(context)
-
-
-class _Reader(TableReader):
+class Reader(RecordReader):
     def __init__(self, context: Context) -> None:
-        self._context = context
-        self._schemas = schemas(context, "consumer_offsets")
-        self._types = numbers_of(self._schemas, COMMITS)
+        super().__init__(context, "consumer_offsets", COMMITS, NOT_USED)
         self._tombstones = Latest(("offset", "key"))
         self._waiting: dict[str, list[Any]] = {OPEN: [], UNKNOWN: []}
         self._settling = Settling(context, tombstones_at_once=True, last_of_key=False)
 
-    def take(self, batch: pa.RecordBatch) -> Iterable[pa.RecordBatch]:
-        rows = filter_record_types(batch, self._types, self._context, NOT_USED)
-        if rows.num_rows:
-            self._add(self._settling.take(rows))
+    def add(self, rows: pa.RecordBatch) -> Iterable[pa.RecordBatch]:
+        self._settled(self._settling.take(rows))
         return ()
 
     def finish(self) -> Iterator[pa.RecordBatch]:
-        self._add(self._settling.rest())
-        deleted = last_offsets(self._tombstones, self._schemas) if any(self._waiting.values()) else {}
+        self._settled(self._settling.rest())
+        deleted = last_offsets(self._tombstones, self.schemas) if any(self._waiting.values()) else {}
         for outcome, parts in self._waiting.items():
             if parts:
-                found = DecodedRecords(joined(parts), self._schemas)
-                yield from _waiting(found, outcome == UNKNOWN, deleted, self._context)
+                found = DecodedRecords(joined(parts), self.schemas)
+                yield from _waiting(found, outcome == UNKNOWN, deleted, self.context)
 
-    def _add(self, settled: Iterable[Settled]) -> None:
+    def _settled(self, settled: Iterable[Settled]) -> None:
         for outcome, rows in settled:
             if outcome in self._waiting:
                 self._waiting[outcome].append(rows)

@@ -5,22 +5,21 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
-from kafka_records_tables.tables.reader import TableReader
-
-if TYPE_CHECKING:
-    from kafka_records_engine.sources import Context
 from kafka_records_tables.tables.regressions import TABLE
 from kafka_records_tables.tables.replay.regression_rows import Regressions
 
+if TYPE_CHECKING:
+    from kafka_records_engine.sources import Context
 
-def reader(context: Context) -> TableReader:
-    """A reader of one log partition."""
-    return Regressions(context, TABLE.schema)
+
+class Reader(Regressions):
+    def __init__(self, context: Context) -> None:
+        super().__init__(context, TABLE.schema)
 
 
 def named_later(batches: Iterator[Any], context: Context) -> set[int]:
     """Where the records stand, among those of the table, that rows about later ones may name."""
-    found = Regressions(context, TABLE.schema)
+    found = Reader(context)
     for batch in batches:
         for _ in found.take(batch):
             pass

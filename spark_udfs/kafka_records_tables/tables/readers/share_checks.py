@@ -9,8 +9,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from kafka_records_tables.tables.checking.check_rows import CheckReader
-from kafka_records_tables.tables.reader import TableReader
+from kafka_records_tables.tables.checking.check_rows import CheckReader, CheckRow
+from kafka_records_tables.tables.checking.record_checks import STOPS, RecordChecks
+from kafka_records_tables.tables.decoded.decoded_records import numbers_of, schemas
+from kafka_records_tables.tables.share_checks import TABLE
+from kafka_records_tables.tables.shares.share_replay import refused_records
 from kafka_records_tables.tables.words.check_words import (
     BROKEN,
     CONFLICT,
@@ -23,19 +26,8 @@ if TYPE_CHECKING:
     from kafka_records_tables.tables.checking.check_rows import CheckRow
     from kafka_records_tables.tables.decoded.decoded_records import DecodedRecords
 
-from kafka_records_tables.tables.checking.check_rows import CheckRow
-from kafka_records_tables.tables.checking.record_checks import STOPS, RecordChecks
-from kafka_records_tables.tables.decoded.decoded_records import numbers_of, schemas
-from kafka_records_tables.tables.share_checks import TABLE
-from kafka_records_tables.tables.shares.share_replay import refused_records
 
-
-def reader(context: Context) -> TableReader:
-    """A reader of one log partition."""
-    return _Reader(context)
-
-
-class _Reader(CheckReader):
+class Reader(CheckReader):
     def __init__(self, context: Context) -> None:
         super().__init__(context, TABLE.schema)
         known = schemas(context, "share_group_state")

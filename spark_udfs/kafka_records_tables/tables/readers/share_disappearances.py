@@ -4,28 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
 
+from kafka_records_tables.tables.column_types import instants, record_batch
+from kafka_records_tables.tables.decoded.decoded_records import schemas
 from kafka_records_tables.tables.reader import TableReader
+from kafka_records_tables.tables.share_disappearances import TABLE
+from kafka_records_tables.tables.shares.share_tombstones import ShareTombstones
 
 if TYPE_CHECKING:
     from kafka_records_engine.sources import Context
     from kafka_records_tables.tables.shares.share_tombstones import ExplainedEnd
 
-from kafka_records_tables.tables.column_types import instants, record_batch
-from kafka_records_tables.tables.decoded.decoded_records import schemas
-from kafka_records_tables.tables.share_disappearances import _ROWS, TABLE
-from kafka_records_tables.tables.shares.share_tombstones import ShareTombstones
+
+_ROWS: Final = 8192
 
 
-def reader(context: Context) -> TableReader:
-    """A reader of one log partition."""
-    return _Reader(context)
-
-
-class _Reader(TableReader):
+class Reader(TableReader):
     def __init__(self, context: Context) -> None:
         self._context = context
         self._tombstones = ShareTombstones(schemas(context, "share_group_state"), context)

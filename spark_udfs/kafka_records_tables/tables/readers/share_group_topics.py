@@ -3,29 +3,31 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from kafka_records_tables.tables.column_types import record_batch
+from kafka_records_tables.tables.decoded.last_records import LastOfKey
 from kafka_records_tables.tables.reader import TableReader
+from kafka_records_tables.tables.share_group_topics import _RECORDS, TABLE
 
 if TYPE_CHECKING:
     from kafka_records_engine.sources import Context
     from kafka_records_tables.tables.decoded.decoded_records import DecodedRecords
 
-from kafka_records_tables.tables.column_types import record_batch
-from kafka_records_tables.tables.decoded.last_records import LastOfKey
-from kafka_records_tables.tables.share_group_topics import _LISTS, _RECORDS, TABLE
+
+_LISTS: Final = {
+    "initializing": "initializing_topics",
+    "initialized": "initialized_topics",
+    "deleting": "deleting_topics",
+}
+"""What each list of the record says of the topics in it."""
 
 
-def reader(context: Context) -> TableReader:
-    """A reader of one log partition."""
-    return _Reader(context)
-
-
-class _Reader(TableReader):
+class Reader(TableReader):
     def __init__(self, context: Context) -> None:
         self._context = context
         self._last = LastOfKey(

@@ -9,48 +9,58 @@ from typing import TYPE_CHECKING, Any, Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from kafka_records_tables.tables.decoded.decoded_records import filter_record_types
-from kafka_records_tables.tables.reader import TableReader
+from kafka_records.enums import DeliveryState
+from kafka_records_tables.tables.column_types import instants, record_batch
+from kafka_records_tables.tables.decoded.decoded_records import (
+    DecodedRecords,
+    nulled,
+)
+from kafka_records_tables.tables.decoded.fold import events
+from kafka_records_tables.tables.decoded.record_reader import RecordReader
+from kafka_records_tables.tables.decoded.since_snapshot import SinceSnapshot
+from kafka_records_tables.tables.share_partitions import TABLE
+from kafka_records_tables.tables.shares.share_replay import PICKED, ShareReplay, reported_as_refused
 
 if TYPE_CHECKING:
     from kafka_records_engine.sources import Context
     from kafka_records_tables.tables.shares.share_batches import StateBatch
     from kafka_records_tables.tables.shares.share_replay import SharePartition, ShareState
 
-from kafka_records.enums import DeliveryState
-from kafka_records_tables.tables.column_types import instants, record_batch
-from kafka_records_tables.tables.decoded.decoded_records import DecodedRecords, nulled, numbers_of, schemas
-from kafka_records_tables.tables.decoded.fold import events
-from kafka_records_tables.tables.decoded.since_snapshot import SinceSnapshot
-from kafka_records_tables.tables.share_partitions import _MOST, _OF_A_STATE, _RECORDS, _UNKNOWN, TABLE
-from kafka_records_tables.tables.shares.share_replay import PICKED, ShareReplay, reported_as_refused
+
+_OF_A_STATE: Final = (
+    "state_epoch",
+    "leader_epoch",
+    "start_offset",
+    "delivery_complete_count",
+    "snapshot_epoch",
+    "update_count",
+    "is_partial",
+    "log_offset",
+    "snapshot_log_offset",
+)
+
+_UNKNOWN: Final = -1
+
+_MOST: Final = 2**63 - 1
 
 
-def reader(context: Context) -> TableReader:
-    """A reader of one log partition."""
-    return _Reader(context)
-
-
-class _Reader(TableReader):
+class Reader(RecordReader):
     def __init__(self, context: Context) -> None:
-        self._context = context
-        self._schemas = schemas(context, "share_group_state")
-        self._types = numbers_of(self._schemas, _RECORDS)
-        self._live = SinceSnapshot(("offset", "key", "value", "file", "position", "base_offset"), self._types[0])
+        super().__init__(context, "share_group_state", TABLE.records, _NOT_USED)
+        self._live = SinceSnapshot(("offset", "key", "value", "file", "position", "base_offset"), self.types[0])
 
-    def take(self, batch: pa.RecordBatch) -> Iterable[pa.RecordBatch]:
-        rows = filter_record_types(batch, self._types, self._context, _NOT_USED)
+    def add(self, rows: pa.RecordBatch) -> Iterable[pa.RecordBatch]:
         self._live.add(rows.filter(pc.is_null(rows.column("control"))))
         return ()
 
     def finish(self) -> Iterator[pa.RecordBatch]:
-        kept, context = self._live.rows(), self._context
+        kept, context = self._live.rows(), self.context
         if kept is None:
             return
-        found = DecodedRecords(kept, self._schemas)
+        found = DecodedRecords(kept, self.schemas)
         left_out = "its share partition has no row: an older state would be wrong"
         found.report(context, lambda row: left_out if found.has_key[row] else _NOT_USED)
-        replay = ShareReplay(reported_as_refused(found, self._types, context, left_out))
+        replay = ShareReplay(reported_as_refused(found, self.types, context, left_out))
         for event in events(found, PICKED):
             replay.take(event)
         states = replay.states()

@@ -8,8 +8,15 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from kafka_records_tables.tables.decoded.decoded_records import filter_record_types
-from kafka_records_tables.tables.reader import TableReader
+from kafka_records_tables.tables.column_types import instants, record_batch
+from kafka_records_tables.tables.committed.commit_lots import CommitLot, Lots
+from kafka_records_tables.tables.decoded.record_reader import RecordReader
+from kafka_records_tables.tables.replay.commit_moments import CommitMoments
+from kafka_records_tables.tables.replay.group_events import GroupLog
+from kafka_records_tables.tables.replay.group_lives import MORE, GroupLives
+from kafka_records_tables.tables.replay.group_records import NOT_USED
+from kafka_records_tables.tables.replay.group_states import GroupStates
+from kafka_records_tables.tables.timeline import TABLE
 from kafka_records_tables.tables.words.timeline_words import MEANINGS
 
 if TYPE_CHECKING:
@@ -18,45 +25,26 @@ if TYPE_CHECKING:
     from kafka_records_engine.sources import Context
     from kafka_records_tables.tables.replay.group_lives import Moment
 
-from kafka_records_tables.tables.column_types import instants, record_batch
-from kafka_records_tables.tables.committed.commit_lots import CommitLot, Lots
-from kafka_records_tables.tables.decoded.decoded_records import numbers_of, schemas
-from kafka_records_tables.tables.replay.commit_moments import CommitMoments
-from kafka_records_tables.tables.replay.group_events import GroupLog
-from kafka_records_tables.tables.replay.group_lives import MORE, GroupLives
-from kafka_records_tables.tables.replay.group_records import NOT_USED
-from kafka_records_tables.tables.replay.group_states import GroupStates
-from kafka_records_tables.tables.timeline import TABLE
 
-
-def reader(context: Context) -> TableReader:
-    """A reader of one log partition."""
-    return _Reader(context)
-
-
-class _Reader(TableReader):
+class Reader(RecordReader):
     def __init__(self, context: Context) -> None:
-        self._context = context
-        self._schemas = schemas(context, "consumer_offsets")
-        self._types = numbers_of(self._schemas, TABLE.records)
+        super().__init__(context, "consumer_offsets", TABLE.records, NOT_USED)
         self._lots = Lots()
-        self._log = GroupLog(self._schemas, context, more=MORE, consequence="what it tells of its group has no row")
+        self._log = GroupLog(self.schemas, context, more=MORE, consequence="what it tells of its group has no row")
         self._lives = GroupLives(self._log.picked, context.topic_names)
-        self._states, self._commits = GroupStates(), CommitMoments(self._schemas)
+        self._states, self._commits = GroupStates(), CommitMoments(self.schemas)
 
-    def take(self, batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
-        rows = filter_record_types(batch, self._types, self._context, NOT_USED)
-        if rows.num_rows:
-            yield from self._rows(self._lots.take(rows))
+    def add(self, rows: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
+        return self._rows(self._lots.take(rows))
 
     def finish(self) -> Iterator[pa.RecordBatch]:
         yield from self._rows(self._lots.rest())
-        yield from _of_moments(self._lives.rest(), self._context)
+        yield from _of_moments(self._lives.rest(), self.context)
 
     def _rows(self, lots: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        context, states = self._context, self._states
+        context, states = self.context, self._states
         for batch in lots:
-            lot = CommitLot(batch, self._schemas)
+            lot = CommitLot(batch, self.schemas)
             events = self._log.take_lot(batch, lot)
             for event in events:
                 states.add(event)

@@ -7,15 +7,15 @@ from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
 
-from kafka_records_tables.tables.reader import TableReader
-
-if TYPE_CHECKING:
-    from kafka_records_engine.sources import Context
-    from kafka_records_tables.tables.checking.check_rows import CheckRow
 from kafka_records_tables.tables.checking.check_rows import CheckReader
 from kafka_records_tables.tables.checking.record_checks import RecordChecks
 from kafka_records_tables.tables.decoded.decoded_records import schemas
 from kafka_records_tables.tables.transaction_checks import TABLE
+
+if TYPE_CHECKING:
+    from kafka_records_engine.sources import Context
+    from kafka_records_tables.tables.checking.check_rows import CheckRow
+
 
 _STOPS: Final = (
     "a coordinator passes over a value of an unknown version, and otherwise stops reading here and serves what it has"
@@ -23,12 +23,7 @@ _STOPS: Final = (
 """`TransactionStateManager.loadTransactionMetadata`."""
 
 
-def reader(context: Context) -> TableReader:
-    """A reader of one log partition."""
-    return _Reader(context)
-
-
-class _Reader(CheckReader):
+class Reader(CheckReader):
     def __init__(self, context: Context) -> None:
         super().__init__(context, TABLE.schema)
         known = schemas(context, "transaction_state")

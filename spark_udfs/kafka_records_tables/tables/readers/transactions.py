@@ -3,33 +3,30 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-
-from kafka_records_tables.tables.reader import TableReader
-
-if TYPE_CHECKING:
-    from kafka_records_engine.numpy_types import FLAGS
-    from kafka_records_engine.sources import Context
-    from kafka_records_tables.tables.decoded.decoded_records import DecodedRecords
 
 from kafka_records.enums import TransactionState
 from kafka_records_engine.findings import UNKNOWN_STATE, Finding
 from kafka_records_tables.tables.column_types import instants, record_batch
 from kafka_records_tables.tables.decoded.decoded_records import nulled, place_of
 from kafka_records_tables.tables.decoded.last_records import LastOfKey
-from kafka_records_tables.tables.transactions import _NO_TIMESTAMP, _RECORDS, TABLE
+from kafka_records_tables.tables.reader import TableReader
+from kafka_records_tables.tables.transactions import _RECORDS, TABLE
+
+if TYPE_CHECKING:
+    from kafka_records_engine.numpy_types import FLAGS
+    from kafka_records_engine.sources import Context
+    from kafka_records_tables.tables.decoded.decoded_records import DecodedRecords
 
 
-def reader(context: Context) -> TableReader:
-    """A reader of one log partition."""
-    return _Reader(context)
+_NO_TIMESTAMP: Final = -1
 
 
-class _Reader(TableReader):
+class Reader(TableReader):
     def __init__(self, context: Context) -> None:
         self._context = context
         self._last = LastOfKey(
