@@ -165,7 +165,7 @@ def current_offsets(raw: DataFrame, **options: Any) -> DataFrame:
     Examples
     --------
     >>> from kafka_records_engine.spark.segments import read_segments
-    >>> raw = read_segments(spark, "/var/lib/kafka/data", topic=OFFSETS)
+    >>> raw = read_segments(spark, "/var/lib/kafka/data", topic="__consumer_offsets")
     >>> current_offsets(raw, group="payments-settlement").select("topic", "partition", "offset").show()
     """
     return table(raw, "current_offsets", **options)

@@ -128,8 +128,8 @@ def _release(name: str, value: Any) -> str:
 
 
 def partition_counts(name: str, value: Any) -> dict[str, int]:
-    """How many partitions topics have: `50`, which is said of OFFSETS, or `TOPIC=50`, several with commas between
-    them; in Python a number or a mapping too. Raises TypeError and QueryError."""
+    """How many partitions topics have: `50`, for `__consumer_offsets`, or `TOPIC=50`, several with commas between them;
+    in Python a number or a mapping too. Raises TypeError and QueryError."""
     if isinstance(value, str):
         parts = [part.strip().rpartition("=") for part in value.split(",")]
         given: dict[Any, Any] = {topic.strip() or OFFSETS: number.strip() for topic, _, number in parts}

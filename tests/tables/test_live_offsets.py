@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 import pytest
 
 from kafka_records.schemas.consumer_offsets import RECORDS
-from kafka_records_tables.tables.committed.commit_order import in_effect
+from kafka_records_tables.tables.committed.commit_order import in_effect_by_number, numbers_of_keys
 from kafka_records_tables.tables.committed.commits import COMMITS
 from kafka_records_tables.tables.committed.live_offsets import LiveOffsets
 from kafka_records_tables.tables.decoded.decoded_records import DecodedRecords, numbers_of
@@ -55,7 +55,7 @@ def taken(log: list[tuple[str, int, Key]]) -> dict[Key, int]:
 
 
 def expected(log: list[tuple[str, int, Key]]) -> dict[Key, int]:
-    """The same by `in_effect`."""
+    """The same by `in_effect_by_number`."""
     found: list[tuple[Key, int, int, bool]] = []
     waiting: dict[int, list[tuple[Key, int]]] = {}
     for at, (word, producer, key) in enumerate(log):
@@ -69,7 +69,7 @@ def expected(log: list[tuple[str, int, Key]]) -> dict[Key, int]:
     groups, topics, partitions = zip(*(key for key, *_ in found), strict=True)
     rows = pa.RecordBatch.from_pydict({"group_id": groups, "topic": topics, "partition": partitions})
     place, log_offset = (np.array([each[number] for each in found], np.int64) for number in (1, 2))
-    order, _ = in_effect(rows, place, log_offset)
+    order, _ = in_effect_by_number(numbers_of_keys(rows), place, log_offset)
     last = {found[row][0]: found[row] for row in order.tolist()}
     return {key: stands for key, (_, _, stands, is_there) in last.items() if is_there}
 

@@ -1,21 +1,31 @@
 """What some sources and log partitions can tell beside what all of them do (`protocol`). More are beside what they
 give: `known_topics.TellsTopics`, `missing_rights.TellsMissingRights`.
 
-Each ability is a protocol, and `isinstance` says who has it.
+Each ability is a protocol, and `has` says who has it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, Protocol, TypeGuard, TypeVar
 
 if TYPE_CHECKING:
     from kafka_records_engine.sources.protocol import Context, LogEnds, LogStarts
 
+_Ability = TypeVar("_Ability")
+
+
+def has(thing: object, ability: type[_Ability]) -> TypeGuard[_Ability]:
+    """Whether a source or a log partition has an ability, be it by way of `__getattr__`.
+
+    `isinstance` would say no to the latter from Python 3.12 on.
+    """
+    return all(hasattr(thing, name) for name in vars(ability) if not name.startswith("_"))
+
+
 # -- sources -----------------------------------------------------------------------------------------------------------
 
 
-@runtime_checkable
 class TellsLogStarts(Protocol):
     """A source whose logs may start later while they are read."""
 
@@ -23,7 +33,6 @@ class TellsLogStarts(Protocol):
         """Where the logs of some topics, or of all, start now. Raises LogSourceError."""
 
 
-@runtime_checkable
 class TellsLogEnds(Protocol):
     """A source that knows where logs end without reading records."""
 
@@ -34,7 +43,6 @@ class TellsLogEnds(Protocol):
 # -- log partitions ----------------------------------------------------------------------------------------------------
 
 
-@runtime_checkable
 class HasLeader(Protocol):
     """A log partition that a broker serves."""
 
@@ -43,7 +51,6 @@ class HasLeader(Protocol):
         """The broker; None where there is none."""
 
 
-@runtime_checkable
 class HasHighWatermark(Protocol):
     """A log partition whose end a broker told."""
 
@@ -52,7 +59,6 @@ class HasHighWatermark(Protocol):
         """The offset after the last record that consumers may read; None where it is unknown."""
 
 
-@runtime_checkable
 class HasEnd(Protocol):
     """A log partition that knows where it ends before it is read."""
 
@@ -61,7 +67,6 @@ class HasEnd(Protocol):
         """The offset after the last record; None where it is unknown."""
 
 
-@runtime_checkable
 class HasStart(Protocol):
     """A log partition that knows where it starts before it is read."""
 
@@ -70,7 +75,6 @@ class HasStart(Protocol):
         """The log start; None where it is unknown."""
 
 
-@runtime_checkable
 class MayBeInTrouble(Protocol):
     """A log partition that perhaps cannot be read."""
 
@@ -79,16 +83,14 @@ class MayBeInTrouble(Protocol):
         """Why; None where it can."""
 
 
-@runtime_checkable
 class HasTopicId(Protocol):
-    """A log partition that knows the id of its topic."""
+    """A log partition whose broker told the id of its topic."""
 
     @property
-    def topic_id(self) -> bytes | None:
-        """The 16 bytes."""
+    def topic_id(self) -> bytes:
+        """16 bytes, all zero where there is no id."""
 
 
-@runtime_checkable
 class HasHistory(Protocol):
     """A log partition that may have other rows with `Context.history` than without: tables that want the one and tables
     that want the other cannot share a reading of it."""
@@ -98,7 +100,6 @@ class HasHistory(Protocol):
         """Whether it has."""
 
 
-@runtime_checkable
 class MayHaveLostRows(Protocol):
     """A log partition that knows of rows which its log has lost since."""
 
@@ -106,7 +107,6 @@ class MayHaveLostRows(Protocol):
         """Whether there are any."""
 
 
-@runtime_checkable
 class WasRead(Protocol):
     """A log partition that was copied from where it is written."""
 
@@ -114,7 +114,6 @@ class WasRead(Protocol):
         """When, in milliseconds since 1970; None where it is unknown."""
 
 
-@runtime_checkable
 class KnowsTransactions(Protocol):
     """A log partition that knows before it is read whether it tells of transactions."""
 
@@ -125,10 +124,9 @@ class KnowsTransactions(Protocol):
 
 def tell_transactions(logs: Iterable[Any]) -> bool:
     """Whether all of some log partitions tell of transactions, as far as that is known before they are read."""
-    return all(log.tells_transactions for log in logs if isinstance(log, KnowsTransactions))
+    return all(log.tells_transactions for log in logs if has(log, KnowsTransactions))
 
 
-@runtime_checkable
 class CanBeCut(Protocol):
     """A log partition of which ranges can be read without reading what is before them."""
 

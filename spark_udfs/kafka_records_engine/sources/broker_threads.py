@@ -11,7 +11,7 @@ from collections import deque
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from typing import Any, Final, Protocol, TypeVar
 
-from kafka_records_engine.sources.abilities import HasLeader
+from kafka_records_engine.sources.abilities import HasLeader, has
 from kafka_records_engine.sources.protocol import LogPartition
 from kafka_records_engine.sources.waiting import MOST_THREADS, Stopped, start_threads, stop_on
 
@@ -35,7 +35,7 @@ class Act(Protocol):
 
 def leader_of(log: LogPartition) -> Hashable:
     """The broker that leads a log partition; None where there are no brokers."""
-    return log.leader if isinstance(log, HasLeader) else None
+    return log.leader if has(log, HasLeader) else None
 
 
 def read_by_broker(

@@ -9,7 +9,7 @@ from typing import Any, Final
 import pyarrow as pa
 
 from kafka_records_engine.findings import DAMAGED_LOG, Finding
-from kafka_records_engine.sources.abilities import HasEnd, TellsLogEnds, TellsLogStarts
+from kafka_records_engine.sources.abilities import HasEnd, TellsLogEnds, TellsLogStarts, has
 from kafka_records_engine.sources.protocol import Context, LogEnds, LogStarts, Source
 
 LOG_ENDS_SCHEMA: Final = pa.schema(
@@ -31,7 +31,7 @@ LOG_ENDS_SCHEMA: Final = pa.schema(
 def log_starts(source: Source, topics: Sequence[str] | None) -> LogStarts | None:
     """The log starts of some topics, or all, to be asked for before records are read; None where the source has none
     that could move meanwhile. Raises LogSourceError."""
-    return source.log_starts(topics) if isinstance(source, TellsLogStarts) else None
+    return source.log_starts(topics) if has(source, TellsLogStarts) else None
 
 
 def log_ends(
@@ -53,13 +53,13 @@ def log_ends(
 def _log_ends(source: Source, topics: Sequence[str], context: Context) -> Iterator[LogEnds]:
     """The ends of all logs of some topics. A source that cannot tell (`protocol.Source`) gives what its log partitions
     know: `end`, the offset behind the last record. Raises LogSourceError; findings go to the context."""
-    if isinstance(source, TellsLogEnds):
+    if has(source, TellsLogEnds):
         yield from source.log_ends(topics, context)
         return
     for topic in topics:
         for log in source.partitions(topic):
             context.counts.partitions += 1
-            yield LogEnds(topic, log.partition, log_end_offset=log.end if isinstance(log, HasEnd) else None)
+            yield LogEnds(topic, log.partition, log_end_offset=log.end if has(log, HasEnd) else None)
 
 
 def as_rows(ends: Sequence[LogEnds]) -> Any:

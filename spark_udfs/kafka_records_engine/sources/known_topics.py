@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Protocol
+
+from kafka_records_engine.sources.abilities import has
 
 if TYPE_CHECKING:
     from kafka_records_engine.sources.protocol import Source
@@ -22,7 +24,6 @@ class KnownTopics:
     """When brokers were asked, in milliseconds since 1970; None for what is stored."""
 
 
-@runtime_checkable
 class TellsTopics(Protocol):
     """A source that knows topics of its cluster beside the logs that it holds."""
 
@@ -32,4 +33,4 @@ class TellsTopics(Protocol):
 
 def known_topics(source: Source) -> KnownTopics:
     """What a source knows of topics, asked once: brokers tell all of it by one request. Raises LogSourceError."""
-    return source.known_topics() if isinstance(source, TellsTopics) else KnownTopics()
+    return source.known_topics() if has(source, TellsTopics) else KnownTopics()

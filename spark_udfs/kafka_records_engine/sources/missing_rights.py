@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
-from typing import TYPE_CHECKING, Final, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Final, Protocol
 
 from kafka_records_engine.findings import ABSENT_TOPIC, MISSING_RIGHT, Finding, OnFinding
 from kafka_records_engine.log.discovery import LogSourceError
+from kafka_records_engine.sources.abilities import has
 
 if TYPE_CHECKING:
     from kafka_records_engine.sources.protocol import LogPartition, Source
@@ -54,7 +55,6 @@ class AbsentTopic(LogSourceError):
         return Finding("note", ABSENT_TOPIC, self.detail, consequence, self.topic, file=str(self.path))
 
 
-@runtime_checkable
 class TellsMissingRights(Protocol):
     """A source that hides topics from those who lack a right."""
 
@@ -64,14 +64,15 @@ class TellsMissingRights(Protocol):
 
 def missing_rights(source: Source, topics: Collection[str]) -> Sequence[MissingRight]:
     """A right for each of the topics that may not be described; none where the source has no rights."""
-    return source.missing_rights(topics) if topics and isinstance(source, TellsMissingRights) else ()
+    return source.missing_rights(topics) if topics and has(source, TellsMissingRights) else ()
 
 
 def lacking_coordinator_topics(source: Source, there: Iterable[str]) -> list[MissingRight | AbsentTopic]:
     """Why a running cluster does not list some topics of coordinators; nothing for what is stored. Brokers leave topics
     that may not be described out of a list without a word, so each of these is asked for by its name."""
     names = sorted({*COORDINATOR_TOPICS}.difference(there))
-    if not isinstance(source, TellsMissingRights):
+    may_hide = has(source, TellsMissingRights)
+    if not may_hide:
         return []
     hidden = {right.resource_name: right for right in missing_rights(source, names)}
     return [hidden.get(name) or AbsentTopic(source.name, name) for name in names]

@@ -19,7 +19,8 @@ class Source(Protocol):
     """Somewhere to read from.
 
     Tables over one topic call `partitions` only, so that an object of a user's own may do without the rest there. What
-    sources that know more can tell is in `abilities`.
+    sources that know more can tell is in `abilities`, and in `known_topics.TellsTopics` and
+    `missing_rights.TellsMissingRights`.
 
     Engines ask in this order: log starts, then `partitions` (which says up to where records are read), then
     `known_topics`, then log ends. Logs move meanwhile, and a committed offset is then never below a start or beyond an

@@ -6,7 +6,7 @@ reads on behind its end, for markers of these producers only, and no further tha
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Hashable, Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
@@ -15,7 +15,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from kafka_records_engine.sources import Context
-from kafka_records_engine.sources.abilities import CanBeCut
+from kafka_records_engine.sources.abilities import CanBeCut, has, tell_transactions
+from kafka_records_engine.sources.broker_threads import leader_of
 from kafka_records_tables.tables.decoded.transactions_settled import OPEN, PENDING
 
 if TYPE_CHECKING:
@@ -56,9 +57,14 @@ class LogRange:
         return self.log.in_memory
 
     @property
-    def leader(self) -> object:
+    def leader(self) -> Hashable:
         """The broker that is asked for it, where one is."""
-        return getattr(self.log, "leader", None)
+        return leader_of(self.log)
+
+    @property
+    def tells_transactions(self) -> bool:
+        """As the whole."""
+        return tell_transactions([self.log])
 
     def batches(
         self, context: Context, columns: Collection[str], start: int | None = None, end: int | None = None
@@ -128,8 +134,8 @@ def parts_of(log: LogPartition, size: int) -> list[LogPartition]:
     """A log partition as ranges of about `size` bytes each, where its source can say where to cut (`cuts`); as a whole
     otherwise."""
     outer = log if isinstance(log, LogRange) else LogRange(log, None, None, log.size)
-    if not isinstance(outer.log, CanBeCut):
-        return [log]
+    whole = outer.log
+    cuts = whole.cuts(size) if has(whole, CanBeCut) else ()
     inner = sorted(
         {at for at in outer.log.cuts(size) if at > (outer.start or 0) and (outer.end is None or at < outer.end)}
     )

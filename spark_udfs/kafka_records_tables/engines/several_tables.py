@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from kafka_records_engine.log.discovery import LogSourceError
 from kafka_records_engine.sources import Context, Counts
-from kafka_records_engine.sources.abilities import HasHistory
+from kafka_records_engine.sources.abilities import HasHistory, has
 from kafka_records_engine.sources.given import source_of
 from kafka_records_engine.sources.missing_rights import MissingRight
 from kafka_records_engine.sources.unreachable import UnreachableBrokers
@@ -149,7 +149,7 @@ class SeveralTables:
             if (request.table.helper == "ends") != are_ends:
                 continue
             for log in logs:
-                has_two_views = isinstance(log, HasHistory) and log.has_history
+                has_two_views = has(log, HasHistory) and log.has_history
                 kind = has_two_views and request.table.is_history
                 tasks.setdefault((id(log), kind), (log, []))[1].append((number, request))
         return [LogTask(log, tuple(requests)) for log, requests in tasks.values()]

@@ -23,11 +23,8 @@ class SharedReading:
         _, first = task.requests[0]
         self._context = first.context(task.log.topic, task.log.partition)
         self._context.progress = progress
-        self._readers = [_Reader(number, request, self._context) for number, request in task.requests]
-        if len(self._readers) > 1:
-            shared: dict[Any, Any] = {}
-            for each in self._readers:
-                each.context.shared = shared
+        shared: dict[Any, Any] | None = {} if len(task.requests) > 1 else None
+        self._readers = [_Reader(number, request, self._context, shared) for number, request in task.requests]
 
     def rows(self) -> Iterator[tuple[int, Any]]:
         """Rows as `pyarrow.RecordBatch`es, each with the number of its request, in no particular order. Raises what a
@@ -35,8 +32,6 @@ class SharedReading:
         columns = dict.fromkeys(name for each in self._readers for name in each.request.columns)
         batches = iter(self._log.batches(self._context, tuple(columns)))
         reading = list(self._readers)
-        for each in reading:
-            each.start()
         try:
             for each in reading:
                 yield from each.finished_early()
@@ -66,21 +61,17 @@ class SharedReading:
 class _Reader:
     """One table, and what it knows of the reading: what `told` was told until its last batch."""
 
-    _reading: TableReading
-
-    def __init__(self, number: int, request: TableRequest, told: Context) -> None:
+    def __init__(self, number: int, request: TableRequest, told: Context, shared: dict[Any, Any] | None) -> None:
         self.number = number
         self.request = request
         self.context = request.context(told.topic, told.partition)
+        self.context.shared = shared
+        self._reading = TableReading(request.table, self.context)
         self.own = Counts()
         """What the table has counted itself."""
         self._told = told
         self._holes = 0
         self._findings = RepeatedFindings(told, self.context)
-
-    def start(self) -> None:
-        """Make the reader of the table."""
-        self._reading = TableReading(self.request.table, self.context)
 
     @property
     def is_over(self) -> bool:

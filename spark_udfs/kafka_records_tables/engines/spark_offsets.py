@@ -13,7 +13,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, Self
 
-from kafka_records_engine.sources.abilities import HasEnd, HasStart, MayBeInTrouble
+from kafka_records_engine.sources.abilities import HasEnd, HasStart, MayBeInTrouble, has
 from kafka_records_runtime.errors import KafkaRecordsError
 from kafka_records_tables.engines.log_ranges import LogRange
 
@@ -115,12 +115,12 @@ def between(logs: Sequence[LogPartition], starting: Bound, ending: Bound) -> lis
 
 
 def _between(log: Any, start: int, end: int) -> LogPartition:
-    if (start, end) == (FROM_START, FROM_END) or (isinstance(log, MayBeInTrouble) and log.trouble):
+    if (start, end) == (FROM_START, FROM_END) or (has(log, MayBeInTrouble) and log.trouble):
         whole: LogPartition = log
         return whole
     # Sources that read files learn where a log starts and ends by reading it.
-    first = log.start if isinstance(log, HasStart) else None
-    behind = log.end if isinstance(log, HasEnd) else None
+    first = log.start if has(log, HasStart) else None
+    behind = log.end if has(log, HasEnd) else None
     if first is not None and FROM_START < start < first:
         raise BadOption(f"startingOffsets is {start} for {log.topic}-{log.partition}, whose log starts at {first}")
     if behind is not None:

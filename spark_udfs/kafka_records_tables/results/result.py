@@ -78,7 +78,7 @@ class Results(Mapping[str, Result]):
 
     @property
     def findings(self) -> tuple[Finding, ...]:
-        """What was found while reading and by all tables, each once, by place."""
+        """What was found while reading and by all tables, by place. What several of them found is there once."""
         of_tables = (result.findings for result in self._results.values())
         return tuple(sorted_findings(merged_findings([self.reading, *of_tables])))
 

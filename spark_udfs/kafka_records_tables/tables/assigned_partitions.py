@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from kafka_records_tables.tables.declaration import Column, Table
 from kafka_records_tables.tables.replay.records_of_groups import GROUP_RECORDS, PARTS
 from kafka_records_tables.tables.words.topics import OFFSETS
-
-if TYPE_CHECKING:
-    pass
-
 
 TABLE: Final = Table(
     name="assigned_partitions",

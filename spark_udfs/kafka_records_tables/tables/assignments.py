@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from kafka_records_tables.tables.declaration import GROUP_KINDS, Column, Table, timestamps
 from kafka_records_tables.tables.replay.records_of_groups import GROUP_RECORDS, PARTS
 from kafka_records_tables.tables.words.topics import OFFSETS
-
-if TYPE_CHECKING:
-    pass
 
 _NAMES: Final = "OffsetCommit"
 """Commits name a topic with its id."""

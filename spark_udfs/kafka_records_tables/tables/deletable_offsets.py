@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from kafka_records_tables.tables.committed.commits import COMMITS
 from kafka_records_tables.tables.declaration import Column, Table, timestamps
 from kafka_records_tables.tables.replay.records_of_groups import GROUP_RECORDS, PARTS
 from kafka_records_tables.tables.words.topics import OFFSETS
-
-if TYPE_CHECKING:
-    pass
 
 _NAMES: Final = (*COMMITS, *GROUP_RECORDS, *PARTS)
 

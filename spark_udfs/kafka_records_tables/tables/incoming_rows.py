@@ -38,7 +38,7 @@ class IncomingRows:
         self._cut_at: int | None = None
         """The offset of the first record after the moment that is asked about."""
         self._later: pa.RecordBatch | None = None
-        """Rows from that one on that completeness was not told of yet."""
+        """Rows after the moment that `Completeness` has not seen yet."""
 
     def take(self, batch: pa.RecordBatch) -> pa.RecordBatch | None:
         """Those of the next rows that the table looks at; None where there are none."""

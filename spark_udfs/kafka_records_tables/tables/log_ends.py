@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from kafka_records_tables.tables.declaration import EVERY_TOPIC, Column, Table, timestamps
-
-if TYPE_CHECKING:
-    pass
 
 TABLE: Final = Table(
     name="log_ends",

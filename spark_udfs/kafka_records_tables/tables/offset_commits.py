@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from kafka_records_tables.tables.committed.commits import COMMITS, committed
 from kafka_records_tables.tables.declaration import LOG_PLACE, Column, Table, timestamps
 from kafka_records_tables.tables.words.topics import OFFSETS
-
-if TYPE_CHECKING:
-    pass
-
 
 TABLE: Final = Table(
     name="offset_commits",

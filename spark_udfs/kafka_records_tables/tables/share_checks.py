@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from kafka_records_tables.tables.declaration import Table
 from kafka_records_tables.tables.words.check_words import (
@@ -11,9 +11,6 @@ from kafka_records_tables.tables.words.check_words import (
     READS,
 )
 from kafka_records_tables.tables.words.topics import SHARE_STATE
-
-if TYPE_CHECKING:
-    pass
 
 TABLE: Final = Table(
     name="share_checks",

@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from kafka_records_tables.tables.declaration import LOG_PLACE, Column, Table, timestamps
 from kafka_records_tables.tables.words.topics import SHARE_STATE
-
-if TYPE_CHECKING:
-    pass
-
 
 TABLE: Final = Table(
     name="share_disappearances",

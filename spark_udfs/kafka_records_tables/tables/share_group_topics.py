@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from kafka_records_tables.tables.declaration import LOG_PLACE, Column, Table
 from kafka_records_tables.tables.words.topics import OFFSETS
-
-if TYPE_CHECKING:
-    pass
 
 _RECORDS: Final = ("ShareGroupStatePartitionMetadata",)
 

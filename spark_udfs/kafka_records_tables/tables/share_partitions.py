@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from kafka_records_tables.tables.declaration import Column, Table, timestamps
 from kafka_records_tables.tables.words.topics import SHARE_STATE
-
-if TYPE_CHECKING:
-    pass
 
 _RECORDS: Final = ("ShareSnapshot", "ShareUpdate")
 

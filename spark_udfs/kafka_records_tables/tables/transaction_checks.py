@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from kafka_records_tables.tables.declaration import Table
 from kafka_records_tables.tables.words.check_words import OPTIONS, PART_COLUMNS, READS
 from kafka_records_tables.tables.words.topics import TRANSACTIONS
-
-if TYPE_CHECKING:
-    pass
 
 TABLE: Final = Table(
     name="transaction_checks",

@@ -19,7 +19,7 @@ from kafka_records_engine.sources._stored.stored_names import folder_of, gone_fo
 from kafka_records_engine.sources._stored.stretches import Lost, StoredLog, Stretch, Survey, ranges_of, read_on, told_of
 from kafka_records_engine.sources._stored.transaction_ends import PARTS, TransactionEnds
 from kafka_records_engine.sources._stored.writing_files import COLUMNS, SCHEMA, RecordsFile, write_survey
-from kafka_records_engine.sources.abilities import HasHighWatermark, WasRead
+from kafka_records_engine.sources.abilities import HasHighWatermark, WasRead, has
 from kafka_records_engine.sources.protocol import Context, LogPartition
 
 if TYPE_CHECKING:
@@ -60,7 +60,7 @@ class Added:
 
 def high_watermark(log: LogPartition) -> int | None:
     """Where the log ended when it was found, if a broker said so. Of files nobody can tell how old they are."""
-    return log.high_watermark if isinstance(log, HasHighWatermark) else None
+    return log.high_watermark if has(log, HasHighWatermark) else None
 
 
 def now_ms() -> int:
@@ -70,7 +70,7 @@ def now_ms() -> int:
 
 def read_at_ms(log: LogPartition) -> int:
     """When a log is read from where it is written: now, or when the snapshot was taken that it comes from."""
-    known = log.read_at_ms() if isinstance(log, WasRead) else None
+    known = log.read_at_ms() if has(log, WasRead) else None
     return now_ms() if known is None else known
 
 

@@ -16,7 +16,7 @@ from kafka_records_engine.sources._stored.snapshot_mark import read_mark
 from kafka_records_engine.sources._stored.stored_names import folder_of, gone_folder_of, remove_incomplete
 from kafka_records_engine.sources._stored.stretches import StoredLog, stored_log
 from kafka_records_engine.sources._stored.writing_files import join_small_files
-from kafka_records_engine.sources.abilities import HasTopicId, MayHaveLostRows
+from kafka_records_engine.sources.abilities import HasTopicId, MayHaveLostRows, has
 from kafka_records_engine.sources.protocol import LogPartition
 from kafka_records_runtime.uuids import ZERO_UUID, Uuid
 
@@ -102,7 +102,7 @@ class Run:
 
     def topic_id(self, log: LogPartition) -> str | None:
         """The id of the topic of a log, as Kafka writes it; None where nobody knows it."""
-        told = log.topic_id if isinstance(log, HasTopicId) else None
+        told = log.topic_id if has(log, HasTopicId) else None
         if isinstance(told, bytes) and len(told) == 16 and told != ZERO_UUID:
             return str(Uuid(told))
         return self._topic_ids.get(log.topic)
@@ -125,4 +125,4 @@ class Run:
 
 def _has_lost_rows(log: LogPartition) -> bool:
     """Whether the source itself knows of rows that the log has lost, as a snapshot does."""
-    return isinstance(log, MayHaveLostRows) and log.has_lost_rows()
+    return has(log, MayHaveLostRows) and log.has_lost_rows()

@@ -15,20 +15,15 @@ _DIGIT: Final = (1 << _DIGIT_BITS) - 1
 _MOST: Final = 2**62
 
 
-def in_effect(rows: pa.RecordBatch, place: INT64, log_offset: INT64) -> tuple[INT64, INT64]:
-    """The indexes of the rows that took effect, by group, topic and partition, and of each of these in the order in
-    which they did; and a number for each group, topic and partition.
-
-    `place` is where a row took effect, at its own `log_offset` or at a marker. Of several commits that did so at one
-    marker the last counts. One that stands before what took effect meanwhile does not count at all, and a tombstone
-    takes the commits of open transactions along (`OffsetMetadataManager.replayEndTransactionMarker`).
-    """
-    return in_effect_by_number(numbers_of_keys(rows), place, log_offset)
-
-
 def in_effect_by_number(codes: INT64, place: INT64, log_offset: INT64) -> tuple[INT64, INT64]:
-    """What `in_effect` gives, of rows whose group, topic and partition have the number `codes`, which is not below
-    zero."""
+    """The indexes of the rows that took effect, by group, topic and partition, and of each of these in the order in
+    which they did; and the number of each.
+
+    Rows have a number for their group, topic and partition among `codes`, which is not below zero. `place` is where a
+    row took effect, at its own `log_offset` or at a marker. Of several commits that did so at one marker the last
+    counts. One that is before what took effect meanwhile does not count at all, and a tombstone takes the commits of
+    open transactions along (`OffsetMetadataManager.replayEndTransactionMarker`).
+    """
     order = _by_number(codes, place, log_offset)
     is_moved = not np.array_equal(place, log_offset)
     codes, place = codes[order], place[order]

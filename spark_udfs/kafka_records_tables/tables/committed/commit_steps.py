@@ -14,7 +14,7 @@ from kafka_records_engine.numpy_types import FLAGS, INT64
 from kafka_records_tables.tables.committed.commits import COMMITS, report_undecided
 from kafka_records_tables.tables.committed.decoded_commits import DecodedCommits
 from kafka_records_tables.tables.committed.last_commits import NOT_USED
-from kafka_records_tables.tables.decoded.decoded_records import numbers_of, of_types
+from kafka_records_tables.tables.decoded.decoded_records import filter_record_types, numbers_of
 from kafka_records_tables.tables.decoded.latest import joined
 from kafka_records_tables.tables.decoded.transactions_settled import (
     ABORTED,
@@ -89,7 +89,8 @@ class CommitSteps:
     def take(self, batch: pa.RecordBatch) -> None:
         """Add raw rows behind those before, with READS; rows of other types are passed over."""
         chosen = batch.select([name for name in (*_KEPT, "transaction", "control") if name in batch.schema.names])
-        for rows in of_types(iter([chosen]), self._types, self._context, NOT_USED):
+        rows = filter_record_types(chosen, self._types, self._context, NOT_USED)
+        if rows.num_rows:
             markers = rows.filter(pc.is_valid(rows.column("control")))
             for settled in self._settling.take(rows):
                 self._keep(settled, markers)

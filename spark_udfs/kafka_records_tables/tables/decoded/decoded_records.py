@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from functools import cached_property
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final, cast
@@ -57,16 +57,6 @@ def filter_record_types(
     nameless = ~has_type if is_record is None else ~has_type & is_record
     _tell_without_type(batch, nameless, context, without_type)
     return batch.filter(pa.array(kept))
-
-
-def of_types(
-    batches: Iterator[pa.RecordBatch], types: Collection[int], context: Context, without_type: str
-) -> Iterator[pa.RecordBatch]:
-    """The same of batches one after another, without those that are empty then."""
-    for batch in batches:
-        rows = filter_record_types(batch, types, context, without_type)
-        if rows.num_rows:
-            yield rows
 
 
 def _tell_without_type(batch: pa.RecordBatch, which: FLAGS, context: Context, consequence: str) -> None:

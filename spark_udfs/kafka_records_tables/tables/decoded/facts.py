@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from kafka_records_runtime.schema import RecordSchema
 
 OUTCOME: Final = "outcome"
-"""The column that `facts` adds: how the transaction of the record ended (`transactions_settled`)."""
+"""The column that `Facts` adds: how the transaction of the record ended (`transactions_settled`)."""
 
 _ROWS: Final = 16_384
 """Rows that are decoded together."""

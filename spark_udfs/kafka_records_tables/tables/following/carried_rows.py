@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 
 from kafka_records_engine.columns.framing_in_columns import prefix_column
 from kafka_records_tables.tables.committed.commits import COMMITS
-from kafka_records_tables.tables.decoded.decoded_records import numbers_of, of_types, schemas
+from kafka_records_tables.tables.decoded.decoded_records import filter_record_types, numbers_of, schemas
 from kafka_records_tables.tables.decoded.latest import Latest, joined
 from kafka_records_tables.tables.decoded.transactions_settled import (
     ABORTED,
@@ -54,7 +54,7 @@ def carried(rows: pa.RecordBatch, table: Table, context: Context) -> pa.RecordBa
     """
     known = schemas(context, table.folder)
     types = numbers_of(known, table.records)
-    chosen = of_types(iter([rows]), types, context, "")
+    chosen = iter([filter_record_types(rows, types, context, "")])
     parts = (
         _waiting(chosen, context)
         if table.helper == "facts"

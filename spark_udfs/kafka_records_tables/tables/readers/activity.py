@@ -32,7 +32,6 @@ from kafka_records_tables.tables.words.timeline_words import REBALANCE_COMPLETED
 
 if TYPE_CHECKING:
     from kafka_records_engine.sources import Context
-    from kafka_records_tables.tables.replay.activity_sums import ActivitySums
     from kafka_records_tables.tables.replay.group_lives import Moment
     from kafka_records_tables.tables.words.causes import Explained
 

@@ -19,8 +19,6 @@ from kafka_records_tables.tables.words.causes import Explained, Shown, as_text
 if TYPE_CHECKING:
     from kafka_records_engine.sources import Context
     from kafka_records_runtime.schema import RecordSchema
-    from kafka_records_tables.tables.tombstones.explained_tombstones import Explaining
-    from kafka_records_tables.tables.words.causes import Explained
 
 
 _ROWS: Final = 8192

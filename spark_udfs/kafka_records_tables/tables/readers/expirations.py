@@ -15,7 +15,6 @@ from kafka_records_tables.tables.removal.expiry_rows import ExpiryRows
 from kafka_records_tables.tables.removal.held_offsets import HeldCollector
 
 if TYPE_CHECKING:
-    from kafka_records_engine.findings import Finding
     from kafka_records_engine.sources import Context
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
@@ -34,14 +34,10 @@ from kafka_records_tables.tables.words.check_words import (
 )
 
 if TYPE_CHECKING:
-    import pyarrow as pa
 
     from kafka_records_engine.sources import Context
-    from kafka_records_tables.tables.checking.check_rows import CheckRow
-    from kafka_records_tables.tables.checking.loading_groups import LoadingGroups
     from kafka_records_tables.tables.decoded.decoded_records import DecodedRecords
     from kafka_records_tables.tables.decoded.fold import Event
-    from kafka_records_tables.tables.replay.group_replay import Replay
 
 
 _LISTS: Final = (INITIALIZING, INITIALIZED, DELETING)
@@ -81,7 +77,7 @@ class Reader(CheckReader):
             if found is not None:
                 yield from self._records.look_at(found)
         if commits is not None:
-            self._names |= _names_in_commits(commits, types)
+            self._names |= names_in_commits(commits, types[1:])
         of_groups = [] if others is None else list(events(others, PICKED))
         for event in _with_commits(commits, types, of_groups, self._loading):
             why = self._loading.take(event)
@@ -130,10 +126,6 @@ def _with_commits(
     while commit is not None:
         loading.commit(names[commit[1]])
         commit = next(commits, None)
-
-
-def _names_in_commits(found: DecodedRecords, types: tuple[int, ...]) -> Mapping[str, str]:
-    return names_in_commits(found, types[1:])
 
 
 def _conflict(event: Event, why: str) -> CheckRow:

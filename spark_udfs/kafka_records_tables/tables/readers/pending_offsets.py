@@ -21,7 +21,6 @@ from kafka_records_tables.tables.pending_offsets import TABLE
 if TYPE_CHECKING:
     from kafka_records_engine.sources import Context
     from kafka_records_tables.tables.committed.last_commits import CommitKey
-    from kafka_records_tables.tables.decoded.decoded_records import DecodedRecords
 
 
 class Reader(RecordReader):

@@ -23,7 +23,6 @@ from kafka_records_tables.tables.words.check_words import (
 
 if TYPE_CHECKING:
     from kafka_records_engine.sources import Context
-    from kafka_records_tables.tables.checking.check_rows import CheckRow
     from kafka_records_tables.tables.decoded.decoded_records import DecodedRecords
 
 

@@ -20,7 +20,6 @@ from kafka_records_tables.tables.timeline import TABLE
 from kafka_records_tables.tables.words.timeline_words import MEANINGS
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
 
     from kafka_records_engine.sources import Context
     from kafka_records_tables.tables.replay.group_lives import Moment

@@ -95,7 +95,7 @@ class HeldCollector:
     """Gathers what a coordinator holds after some raw rows, with READS; `names` are those of the records of groups and
     commits.
 
-    `with_commits`, offsets have `told`. Tables that share a reading have it made once.
+    With `with_commits`, offsets have `told`. Tables that share a reading share the result.
     Reports what cannot be used. An offset that a commit in an open transaction writes over stays until the marker. A
     tombstone takes the pending offsets of its partition along (`OffsetMetadataManager.replay`).
     """

@@ -16,7 +16,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from kafka_records_tables.tables.decoded.decoded_records import DecodedRecords, numbers_of, of_types
+from kafka_records_tables.tables.decoded.decoded_records import DecodedRecords, filter_record_types, numbers_of
 from kafka_records_tables.tables.decoded.fold import Event, Picked, events
 from kafka_records_tables.tables.shares.share_batches import UNDECIDED
 from kafka_records_tables.tables.shares.share_replay import SNAPSHOT, UPDATE, reported_as_refused
@@ -101,7 +101,8 @@ class ShareTombstones:
 
     def take(self, batch: pa.RecordBatch) -> None:
         """Add raw rows behind those before."""
-        for rows in of_types(iter([batch]), self._types, self._context, _NAMELESS):
+        rows = filter_record_types(batch, self._types, self._context, _NAMELESS)
+        if rows.num_rows:
             self._replay(DecodedRecords(rows.filter(pc.is_null(rows.column("control"))), self._schemas))
 
     def explained(self) -> Iterator[ExplainedEnd]:

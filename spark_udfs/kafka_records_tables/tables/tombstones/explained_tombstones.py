@@ -18,7 +18,7 @@ from kafka_records_engine.numpy_types import INT64
 from kafka_records_tables.tables.committed.commit_lots import CommitLot
 from kafka_records_tables.tables.committed.commits import COMMITS
 from kafka_records_tables.tables.committed.live_offsets import FARTHEST_MS, IS_KNOWN, LiveOffsets
-from kafka_records_tables.tables.decoded.decoded_records import DecodedRecords, numbers_of, of_types
+from kafka_records_tables.tables.decoded.decoded_records import DecodedRecords, filter_record_types, numbers_of
 from kafka_records_tables.tables.decoded.fold import Event
 from kafka_records_tables.tables.decoded.transactions_settled import COMMITTED, OPEN, PENDING, outside_transactions
 from kafka_records_tables.tables.replay.group_events import READS as READS_OF_GROUPS
@@ -145,7 +145,8 @@ class Explaining:
         """Add raw rows behind those before, with READS, and all `events` of them where a log was given. Gives what is
         explained by now: a tombstone waits for what follows within a minute."""
         self._groups.add(events)
-        for rows in of_types(iter([batch]), list(self._schemas), self._context, _NAMELESS):
+        rows = filter_record_types(batch, list(self._schemas), self._context, _NAMELESS)
+        if rows.num_rows:
             self._came.append(rows.select([name for name in (*READS, "file", "position") if name in rows.schema.names]))
             self._count += rows.num_rows
         if self._count > _ROWS:
