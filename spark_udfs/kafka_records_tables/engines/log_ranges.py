@@ -136,9 +136,7 @@ def parts_of(log: LogPartition, size: int) -> list[LogPartition]:
     outer = log if isinstance(log, LogRange) else LogRange(log, None, None, log.size)
     whole = outer.log
     cuts = whole.cuts(size) if has(whole, CanBeCut) else ()
-    inner = sorted(
-        {at for at in outer.log.cuts(size) if at > (outer.start or 0) and (outer.end is None or at < outer.end)}
-    )
+    inner = sorted({at for at in cuts if at > (outer.start or 0) and (outer.end is None or at < outer.end)})
     if not inner:
         return [log]
     ends = [*inner, outer.end]
