@@ -19,7 +19,7 @@ import pytest
 from kafka_records.consumer_offsets import decode_record
 from kafka_records_tables import read_table
 from tests.tables.histories import NAMES, SHARE_NAMES, decoded, history, may_be_noted, sampled
-from tools.judge.answers import OF_CLEANED_LOGS, OF_LOSSY_LOGS, SINCE_4_4, UNTOLD, Loaded
+from tools.judge.answers import OF_BOTH_TOPICS, OF_CLEANED_LOGS, OF_LOSSY_LOGS, SINCE_4_4, UNTOLD, Loaded
 from tools.judge.comparing import differences
 
 pytestmark = pytest.mark.slow
@@ -81,7 +81,7 @@ def test_every_rule_is_needed() -> None:
             assert list(differences(loaded, ELSEWHERE)) == []
             used += loaded.used
 
-    assert set(used) == set(UNTOLD) - OF_CLEANED_LOGS - OF_LOSSY_LOGS - SINCE_4_4
+    assert set(used) == set(UNTOLD) - OF_BOTH_TOPICS - OF_CLEANED_LOGS - OF_LOSSY_LOGS - SINCE_4_4
 
 
 def _loaded(name: str, cut: int) -> Loaded:

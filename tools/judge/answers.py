@@ -66,6 +66,9 @@ OF_CLEANED_LOGS: Final = frozenset(
 OF_LOSSY_LOGS: Final = frozenset({"a member without its metadata"})
 """Those of them that only a log needs that has lost records."""
 
+OF_BOTH_TOPICS: Final = frozenset({"share state that was given up", "groups that no coordinator loads"})
+"""Those of them that only logs of groups and of share state together need."""
+
 SINCE_4_4: Final = frozenset({"a subscription that 4.4 passes over"})
 """Those of them that only histories of Kafka 4.4 and later need."""
 
