@@ -101,6 +101,21 @@ def test_what_is_kept_follows_what_is_there() -> None:
     assert abs(sizes[1] - sizes[0]) < 100
 
 
+@pytest.mark.parametrize("outcome", ["aborted", "unknown"])
+def test_commits_that_never_take_effect_are_not_kept(outcome: str) -> None:
+    sizes = []
+    for topics in (20, 300):
+        log, followed = Log(), Followed("disappearances")
+        for number in range(topics):
+            log.write(number * STEP_MS, commit("g", f"topic-{number:03}", 0, 0), transaction=outcome)
+        rows = log.table()
+        for begin in range(0, rows.num_rows, 10):
+            followed.take(rows.slice(begin, 10))
+        sizes.append(len(kept(followed)))
+    # Only numbers in them grow by a digit.
+    assert abs(sizes[1] - sizes[0]) < 100
+
+
 def test_a_write_that_was_cut_is_not_judged_by_its_half() -> None:
     log = Log()
     log.write(0, group("g"), commit("g", "topic", 0, 0))

@@ -80,6 +80,18 @@ def test_what_is_there_is_what_took_effect(seed: int) -> None:
     assert taken(log) == expected(log)
 
 
+def test_commits_that_never_take_effect_keep_no_numbers() -> None:
+    live = LiveOffsets()
+    for lot in range(3):
+        topic = Topic()
+        for group in range(100):
+            topic.commit(f"{lot}-{group}", 7, transaction="aborted")
+        (rows,) = topic.table().combine_chunks().to_batches()
+        live.rows(DecodedRecords(rows, RECORDS), numbers_of(RECORDS, COMMITS))
+        live.forget()
+    assert len(live.keys) == 100
+
+
 # -- what the coordinator answers --------------------------------------------------------------------------------------
 
 Offsets = dict[Key, int]

@@ -71,6 +71,7 @@ class LiveOffsets:
         self._of_topic: dict[str, dict[int, None]] = {}
         self._pending: dict[int, list[CommitRows]] = {}
         self._gone: set[int] = set()
+        """Numbers to look at in `forget`: those of offsets that are neither there nor pending are among them."""
         self._waits: dict[str, dict[CommitKey, tuple[int, bool]]] | None = None
         """What `pending` says, by group, until something changes it."""
 
@@ -93,7 +94,10 @@ class LiveOffsets:
         while len(self.keys) > len(self.is_there):
             self._grow()
         self.deleted_by += [0] * (len(self.keys) - len(self.deleted_by))
-        self.is_there[self._numbers.taken_anew()] = False
+        new = self._numbers.taken_anew()
+        self.is_there[new] = False
+        # A commit need not take effect: its transaction is aborted, or its outcome is unknown.
+        self._gone.update(new)
         commit, expire = (
             found.member(of, "value", name).fill_null(NO_TIME).to_numpy(zero_copy_only=False)
             for of, name in ((types, "commit_timestamp"), (types[1:], "expire_timestamp"))
@@ -159,9 +163,9 @@ class LiveOffsets:
                 self._pending[producer] = [_without(rows, list(gone)) for rows in lots]
 
     def forget(self) -> None:
-        """Give up the numbers of offsets that are gone. Rows made before must have been taken."""
-        waiting = self._waiting()
-        self._numbers.forget(each for each in self._gone if not self.is_there[each] and each not in waiting)
+        """Give up the numbers of offsets that are not there and not pending. Rows made before must have been taken."""
+        waiting, is_there = self._waiting(), self.is_there
+        self._numbers.forget(each for each in self._gone if not is_there[each] and each not in waiting)
         self._gone.clear()
 
     def _waiting(self) -> dict[int, tuple[int, bool]]:

@@ -8,7 +8,7 @@ from typing import Any, Final
 import numpy as np
 import pyarrow as pa
 
-from kafka_records_engine.numpy_types import INT64
+from kafka_records_engine.numpy_types import FLAGS, INT64
 
 BY: Final = ("group_id", "topic", "window")
 """What sums are by: `window` is the beginning of one in milliseconds since 1970, null without a time; `topic` is null
@@ -73,15 +73,13 @@ class WindowSums:
             for place, window in (divmod(pair, len(names)) for pair in pairs.dictionary.to_pylist())
         ]
         self._grow()
-        of_rows = np.array(numbers, np.int64)[pairs.indices.to_numpy()]
+        of_pairs, at = pairs.indices.to_numpy(), np.array(numbers, np.int64)
         for name, values in told.items():
             if name in GREATEST:
-                np.maximum.at(self._values[name], of_rows, values)
-            elif values.dtype == np.bool_:
-                counts = np.bincount(of_rows[values], minlength=len(self._values[name]))
-                self._values[name] += counts
+                np.maximum.at(self._values[name], at[of_pairs], values)
             else:
-                np.add.at(self._values[name], of_rows, values)
+                # No number is there twice, so that each element is added.
+                self._values[name][at] += _sums(of_pairs, values, len(at))
 
     def table(self) -> pa.Table:
         """All of BY with SUMMED and GREATEST, which are -1 where there is none."""
@@ -103,3 +101,12 @@ class WindowSums:
                 more = max(len(self._numbers), 2 * len(values)) - len(values)
                 nothing = -1 if name in GREATEST else 0
                 self._values[name] = np.concatenate([values, np.full(more, nothing, np.int64)])
+
+
+def _sums(codes: INT64, values: INT64 | FLAGS, count: int) -> INT64:
+    """The sum of the values of each code; there are `count` codes."""
+    if values.dtype == np.bool_:
+        return np.bincount(codes[values], minlength=count)
+    sums = np.zeros(count, np.int64)
+    np.add.at(sums, codes, values)
+    return sums

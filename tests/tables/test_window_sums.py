@@ -1,0 +1,36 @@
+"""The sums of `activity`: what an addition costs, and numbers that 64 bits do not hold."""
+
+from __future__ import annotations
+
+import tracemalloc
+
+import numpy as np
+
+from kafka_records_tables.tables.replay.window_sums import WindowSums
+
+MINUTE_MS = 60_000
+
+
+def test_an_addition_costs_what_it_adds_and_not_what_is_there() -> None:
+    sums, many = WindowSums(MINUTE_MS), 200_000
+    place = sums.places([("g", "t")])
+    sums.add(place.repeat(many), np.arange(many) * MINUTE_MS, commits=np.ones(many, np.bool_))
+    tracemalloc.start()
+    try:
+        sums.add(place, np.array([MINUTE_MS]), commits=np.array([True]), records=np.array([5]))
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert peak < many
+    table = sums.table()
+    assert (table.num_rows, table["commits"][1].as_py(), table["records"][1].as_py()) == (many, 2, 5)
+
+
+def test_windows_of_one_addition_are_added_to_those_that_are_there() -> None:
+    sums = WindowSums(MINUTE_MS)
+    for lot in ([0, 1, 1, 2], [2, 1, 0, 0, 0]):
+        time = np.array(lot) * MINUTE_MS
+        sums.add(sums.places([("g", None)] * len(lot)), time, commits=time > 0, records=np.ones(len(lot), np.int64))
+    table = sums.table()
+    assert table["records"].to_pylist() == [4, 3, 2]
+    assert table["commits"].to_pylist() == [0, 3, 2]
