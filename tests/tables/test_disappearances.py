@@ -11,6 +11,7 @@ import pyarrow.compute as pc
 import pytest
 
 from kafka_records_engine.log.raw_rows import RAW_SCHEMA
+from kafka_records_runtime.uuids import Uuid
 from kafka_records_tables import TABLES, read_table
 from kafka_records_tables.tables.words.causes import CAUSES, CONFIDENCES, in_order
 from tests.tables.histories import history
@@ -199,6 +200,33 @@ def test_an_offset_that_is_younger_than_a_minute_is_deleted() -> None:
     assert shown(row) == [("not_due", 2), ("stays_in_topic", 3)]
     assert (row["log_offset"], row["write_offset"], row["possible_causes"]) == (deleted, deleted, ["offset_deleted"])
     assert (row["topic"], row["partition"], row["record_type"]) == ("a", 0, 1)
+
+
+@pytest.mark.parametrize(
+    ("of_deleted", "of_staying", "possible"),
+    [
+        ("A" * 22, "A" * 22, ["offset_deleted"]),
+        ("AAAAAAAAAAAAAAAAAAAAAQ", "AAAAAAAAAAAAAAAAAAAAAQ", ["offset_deleted"]),
+        ("AAAAAAAAAAAAAAAAAAAAAQ", "A" * 22, ["offset_deleted"]),
+        ("A" * 22, "AAAAAAAAAAAAAAAAAAAAAQ", ["offset_deleted", "topic_deleted"]),
+        ("AAAAAAAAAAAAAAAAAAAAAg", "AAAAAAAAAAAAAAAAAAAAAQ", ["offset_deleted", "topic_deleted"]),
+    ],
+)
+def test_an_offset_stays_that_names_the_id_of_an_earlier_topic(
+    of_deleted: str, of_staying: str, possible: list[str]
+) -> None:
+    """Where a coordinator missed that its topic was deleted, the deletion of the next one leaves it alone."""
+    log = Log()
+    log.write(0, group("g"), member("g", "m", ["other"]))
+    for partition, topic_id in ((0, of_deleted), (1, of_staying)):
+        record, key, value = commit("g", "a", partition, 0)
+        assert value is not None
+        log.write(0, (record, key, {**value, "topic_id": Uuid.from_string(topic_id)}), version=4)
+    log.write(59_999, commit("g", "a", 0, None))
+
+    (row,) = explained(log, retention="1min")
+
+    assert row["possible_causes"] == possible
 
 
 def test_an_older_offset_that_stays_tells_that_no_clean_up_ran() -> None:

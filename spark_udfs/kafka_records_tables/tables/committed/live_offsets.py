@@ -5,12 +5,15 @@ Commits are taken in columns, many at once; memory follows the offsets that are 
 
 from __future__ import annotations
 
+import zlib
 from collections.abc import Iterable, Sequence, Set
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
+import pyarrow as pa
 
 from kafka_records_engine.numpy_types import FLAGS, INT64
+from kafka_records_tables.tables.committed.commits import NO_TOPIC_ID
 from kafka_records_tables.tables.committed.key_numbers import UNREADABLE, KeyNumbers
 from kafka_records_tables.tables.decoded.decoded_records import DecodedRecords
 
@@ -27,12 +30,13 @@ FARTHEST_MS: Final = 2**60
 _FIRST_ROOM: Final = 1024
 
 
-LOG_OFFSET, COMMIT_MS, EXPIRE_MS, IS_KNOWN, IS_LEGACY = range(5)
+LOG_OFFSET, COMMIT_MS, EXPIRE_MS, IS_KNOWN, IS_LEGACY, TOPIC_ID = range(6)
 """What stands in the columns of a commit: where it is in the log; its times, at most FARTHEST_MS from 1970; 0 for a
 value that cannot be decoded, otherwise 1; and 1 for a `LegacyOffsetCommit`. Tombstones have keys of `OffsetCommit`, so
-a cleaner never takes such a commit along, and in a cleaned log it may be there although its offset is long deleted."""
+a cleaner never takes such a commit along, and in a cleaned log it may be there although its offset is long deleted.
+TOPIC_ID is a number for the id that the commit names, 0 where it names none."""
 
-_COLUMNS: Final = 5
+_COLUMNS: Final = 6
 
 
 class CommitRows(NamedTuple):
@@ -41,7 +45,7 @@ class CommitRows(NamedTuple):
     keys: INT64
     """Numbers of `LiveOffsets`."""
     values: INT64
-    """By row LOG_OFFSET, COMMIT_MS, EXPIRE_MS, IS_KNOWN and IS_LEGACY: one array, so that one assignment moves all."""
+    """By row LOG_OFFSET, COMMIT_MS and so on: one array, so that one assignment moves all."""
 
     @property
     def log_offset(self) -> INT64:
@@ -104,7 +108,8 @@ class LiveOffsets:
         )
         commit = np.clip(commit, -FARTHEST_MS, FARTHEST_MS)
         is_legacy = found.columns.record_type == types[0]
-        columns = (found.offsets, commit, expire, ~found.has_error, is_legacy)
+        topic_id = _numbers_of_ids(found.member(types[1:], "value", "topic_id"))
+        columns = (found.offsets, commit, expire, ~found.has_error, is_legacy, topic_id)
         rows = CommitRows(numbers, np.stack([column.astype(np.int64) for column in columns], axis=1))
         return rows if numbers.min() > UNREADABLE else rows.chosen(numbers > UNREADABLE)
 
@@ -203,10 +208,15 @@ class LiveOffsets:
         return self._of_group.get(group, {}).keys()
 
     def of_topic(self, topic: str, without: set[int], most: int, *, is_log_whole: bool) -> tuple[int, ...]:
-        """Offsets of a topic that are there for sure, of any group, `most` of them."""
+        """Offsets of a topic that are there for sure, of any group, `most` of them: those that go when the topic of
+        those `without` goes. A deletion leaves offsets alone that name the id of another topic of this name, whose own
+        deletion a coordinator missed (`OffsetMetadataManager.onTopicsDeleted`)."""
+        value = self.values.item
+        ids = {0, *(value(number, TOPIC_ID) for number in without if self.keys[number][1] == topic)}
         found: list[int] = []
         for number in self._of_topic.get(topic, ()):
-            if number not in without and (is_log_whole or not self.values.item(number, IS_LEGACY)):
+            is_sure = is_log_whole or not value(number, IS_LEGACY)
+            if number not in without and is_sure and value(number, TOPIC_ID) in ids:
                 found.append(number)
                 if len(found) == most:
                     break
@@ -216,6 +226,14 @@ class LiveOffsets:
         """Where the commits of some offsets are in the log."""
         at = self.values.item
         return tuple([at(number, LOG_OFFSET) for number in numbers])
+
+
+def _numbers_of_ids(ids: pa.Array) -> INT64:
+    """A number for each id of a topic; 0 for none, and for the id that stands for none."""
+    encoded = ids.dictionary_encode()
+    known = [0 if each == NO_TOPIC_ID else zlib.crc32(each.encode()) + 1 for each in encoded.dictionary.to_pylist()]
+    numbers: INT64 = np.array([*known, 0], np.int64)[encoded.indices.fill_null(len(known)).to_numpy()]
+    return numbers
 
 
 def _without(rows: CommitRows, gone: list[int]) -> CommitRows:

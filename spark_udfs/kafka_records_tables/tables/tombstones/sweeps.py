@@ -342,7 +342,7 @@ class _Look:
     def _note_times(self, known: KnownGroup | None, now: int) -> None:
         swept, least, retention, since = self._swept, RETENTION.least_ms or 0, self._retention, self._since
         late = young = not_due = longest = last = due_at = None
-        for log_offset, commit_ms, expire_ms, _, _ in self._taken:
+        for log_offset, commit_ms, expire_ms, *_ in self._taken:
             if expire_ms != NO_TIME:
                 end = expire_ms
                 if end > now and late is None:
