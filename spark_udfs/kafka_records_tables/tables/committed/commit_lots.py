@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 import pyarrow as pa
@@ -20,26 +20,38 @@ if TYPE_CHECKING:
     from kafka_records_runtime.schema import RecordSchema
 
 
+_MOST_LOTS: Final = 4
+"""Rows are cut within a batch of the log when so many lots have gathered, since a source may have one constant as the
+base offset of all rows."""
+
+
 class Lots:
     """Joins batches, so that a few keys stand for many of their rows. The records of a batch of the log stay together,
-    as far as the source tells batches."""
+    as far as the source tells batches and they are no more than a few lots."""
 
     def __init__(self) -> None:
         self._waiting: list[pa.RecordBatch] = []
         self._count = self._size = 0
+        self._wanted = 1
+        """How many lots have to be there for the next try."""
 
     def take(self, batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
         """Add rows after those before; the rows that are enough by now."""
         self._waiting.append(batch)
         self._count += batch.num_rows
         self._size += batch.nbytes
-        if self._count >= LOT_ROWS or self._size >= LOT_BYTES:
-            rows = joined(self._waiting)
-            whole = _whole_batches(rows)
-            self._waiting = [rows.slice(whole)]
-            self._count, self._size = rows.num_rows - whole, 0
-            if whole:
-                yield rows.slice(0, whole)
+        if self._count < self._wanted * LOT_ROWS and self._size < self._wanted * LOT_BYTES:
+            return
+        rows = joined(self._waiting)
+        whole = _whole_batches(rows)
+        if not whole and self._wanted < _MOST_LOTS:
+            # Twice as many for the next try: each try joins all rows.
+            self._waiting, self._wanted = [rows], 2 * self._wanted
+            return
+        whole, self._wanted = whole or rows.num_rows, 1
+        left = rows.slice(whole)
+        self._waiting, self._count, self._size = [left], left.num_rows, left.nbytes
+        yield rows.slice(0, whole)
 
     def rest(self) -> Iterator[pa.RecordBatch]:
         """The rows that are left."""
