@@ -65,7 +65,8 @@ class WindowSums:
         return np.array([places.setdefault(name, len(places)) for name in names], np.int64)
 
     def add(self, places: INT64, time: INT64, **told: Any) -> None:
-        """Add vectors of SUMMED, none of which is negative, up to MOST, and look at those of GREATEST; each has an element for each place and time."""
+        """Add vectors of SUMMED, up to MOST, and look at those of GREATEST; each has an element for each place and
+        time. No element of SUMMED is negative."""
         if not len(places):
             return
         windows = pa.array(np.where(time < 0, NO_TIME, time - time % self._window_ms)).dictionary_encode()
