@@ -10,13 +10,15 @@ import numpy as np
 import pyarrow as pa
 
 from kafka_records_engine.columns.framing_in_columns import prefix_column
+from kafka_records_engine.findings import reason_of
 from kafka_records_engine.numpy_types import FLAGS, INT64
 from kafka_records_tables.tables.committed.commits import COMMITS
-from kafka_records_tables.tables.decoded.decoded_records import DecodedRecords, numbers_of
+from kafka_records_tables.tables.decoded.decoded_records import DecodedRecords, numbers_of, undecodable
 from kafka_records_tables.tables.decoded.latest import codes_of, joined
 from kafka_records_tables.tables.decoded.lots import LOT_BYTES, LOT_ROWS
 
 if TYPE_CHECKING:
+    from kafka_records_engine.sources import Context
     from kafka_records_runtime.schema import RecordSchema
 
 
@@ -145,6 +147,23 @@ class CommitLot:
         _, numbers = np.unique(of_key, return_inverse=True)
         found: INT64 = numbers[self.codes]
         return found
+
+    def report(self, context: Context, consequence: str) -> None:
+        """Report the rows whose keys cannot be decoded, and count what was let pass in the keys of the others: each row
+        by itself, although its key was decoded once."""
+        found, rows = self.keys.columns, self.rows
+        for row in np.flatnonzero(np.isin(self.codes, list(found.errors))).tolist() if found.errors else ():
+            code = int(self.codes[row])
+            error = found.errors[code]
+            if context.has_room("damage", reason_of(error)):
+                number = int(found.record_type[code]) if found.has_type[code] else None
+                context.add_finding(undecodable(rows, row, error, context, number, consequence))
+        times = np.bincount(self.codes, minlength=len(found.key_bytes_left))
+        context.counts.bytes_left += int((times * found.key_bytes_left).sum())
+        context.counts.with_bytes_left += int(times[found.key_bytes_left > 0].sum())
+        for code, names in found.leniencies.items():
+            for name in names:
+                context.counts.leniencies[name] += int(times[code])
 
     def batch_offsets(self) -> INT64:
         """The offset of the first record of each batch; the record's own where the source does not tell."""
