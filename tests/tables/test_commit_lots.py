@@ -7,6 +7,7 @@ import pytest
 
 from kafka_records_tables.tables.committed import commit_lots
 from kafka_records_tables.tables.committed.commit_lots import Lots
+from kafka_records_tables.tables.decoded.latest import joined
 
 LOT_ROWS = 40
 
@@ -17,12 +18,13 @@ def _batch(base_offsets: list[int], first: int) -> pa.RecordBatch:
 
 
 def _lots(base_offsets: list[int], at_once: int) -> list[pa.RecordBatch]:
-    lots, found = Lots(), []
+    lots = Lots()
+    found: list[pa.RecordBatch] = []
     for first in range(0, len(base_offsets), at_once):
         found += lots.take(_batch(base_offsets[first : first + at_once], first))
     found += lots.rest()
-    joined = [offset for lot in found for offset in lot.column("offset").to_pylist()]
-    assert joined == list(range(len(base_offsets)))
+    offsets = [offset for lot in found for offset in lot.column("offset").to_pylist()]
+    assert offsets == list(range(len(base_offsets)))
     return found
 
 
@@ -37,11 +39,10 @@ def test_records_of_a_batch_stay_together(at_once: int, monkeypatch: pytest.Monk
 def test_rows_of_one_base_offset_are_cut_after_a_few_tries(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(commit_lots, "LOT_ROWS", LOT_ROWS)
     joins: list[int] = []
-    join = commit_lots.joined
 
     def counted(parts: list[pa.RecordBatch]) -> pa.RecordBatch:
         joins.append(len(parts))
-        return join(parts)
+        return joined(parts)
 
     monkeypatch.setattr(commit_lots, "joined", counted)
     sizes = [lot.num_rows for lot in _lots([0] * 1000, 1)]
