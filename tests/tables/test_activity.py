@@ -192,6 +192,15 @@ def test_windows_commits_and_the_time_between_them() -> None:
     assert [row["longest_commit_interval_ms"] for row in rows] == [3_000, 57_000]
 
 
+def test_intervals_that_are_too_long_to_add_up_are_not_negative() -> None:
+    topic = Topic()
+    for number, time in enumerate([0, 2**63 - 2, 0, 2**63 - 2]):
+        topic.commit("g", number)
+        _at(topic, number, time)
+    intervals = read_table("activity", topic.table(), window="1min").table["commit_interval_ms"].to_pylist()
+    assert min(each for each in intervals if each is not None) >= 0
+
+
 @pytest.mark.parametrize("tells_markers", [True, False])
 def test_what_was_aborted_is_no_repeat(tells_markers: bool) -> None:
     """Nor does it stand between two commits; one that a later one overtook has changed nothing."""

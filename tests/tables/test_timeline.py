@@ -10,11 +10,13 @@ from functools import cache
 from random import Random
 from typing import Any
 
+import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
 from kafka_records.consumer_offsets import decode_record
 from kafka_records_tables import read_table
+from kafka_records_tables.tables.committed import commit_lots
 from kafka_records_tables.tables.words.timeline_words import MEANINGS
 from tests.conftest import DATA_DIR
 from tests.tables.histories import NAMES, history
@@ -382,3 +384,18 @@ def test_a_record_that_cannot_be_decoded_tells_nothing_and_is_found() -> None:
     (finding,) = result.findings
     assert finding.consequence == "what it tells of its group has no row"
     assert [(row["event"], row["epoch"]) for row in result.table.to_pylist()] == [("created", None)]
+
+
+@pytest.mark.parametrize("lot_rows", [1, 4, 1000])
+def test_damaged_keys_are_counted_per_record(lot_rows: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(commit_lots, "LOT_ROWS", lot_rows)
+    topic = Topic()
+    for change in (bytes, lambda key: key[:-2], lambda key: key + b"left"):
+        for _ in range(3):
+            at = topic.commit("g", 1)
+            topic.rows[at] = (*topic.rows[at][:5], change(topic.rows[at][5]), *topic.rows[at][6:])
+    table = pa.Table.from_batches(topic.table().to_batches(max_chunksize=2))
+    found, expected = (read_table(name, table) for name in ("timeline", "activity"))
+    assert [each.offset for each in found.findings] == [each.offset for each in expected.findings] == [3, 4, 5]
+    assert (found.counts.with_bytes_left, found.counts.bytes_left) == (3, 12)
+    assert found.counts == expected.counts

@@ -4,42 +4,56 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 import pyarrow as pa
 
 from kafka_records_engine.columns.framing_in_columns import prefix_column
+from kafka_records_engine.findings import reason_of
 from kafka_records_engine.numpy_types import FLAGS, INT64
 from kafka_records_tables.tables.committed.commits import COMMITS
-from kafka_records_tables.tables.decoded.decoded_records import DecodedRecords, numbers_of
+from kafka_records_tables.tables.decoded.decoded_records import DecodedRecords, numbers_of, undecodable
 from kafka_records_tables.tables.decoded.latest import codes_of, joined
 from kafka_records_tables.tables.decoded.lots import LOT_BYTES, LOT_ROWS
 
 if TYPE_CHECKING:
+    from kafka_records_engine.sources import Context
     from kafka_records_runtime.schema import RecordSchema
+
+
+_MOST_LOTS: Final = 4
+"""Rows are cut within a batch of the log when so many lots have gathered, since a source may have one constant as the
+base offset of all rows."""
 
 
 class Lots:
     """Joins batches, so that a few keys stand for many of their rows. The records of a batch of the log stay together,
-    as far as the source tells batches."""
+    as far as the source tells batches and they are no more than a few lots."""
 
     def __init__(self) -> None:
         self._waiting: list[pa.RecordBatch] = []
         self._count = self._size = 0
+        self._wanted = 1
+        """How many lots have to be there for the next try."""
 
     def take(self, batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
         """Add rows after those before; the rows that are enough by now."""
         self._waiting.append(batch)
         self._count += batch.num_rows
         self._size += batch.nbytes
-        if self._count >= LOT_ROWS or self._size >= LOT_BYTES:
-            rows = joined(self._waiting)
-            whole = _whole_batches(rows)
-            self._waiting = [rows.slice(whole)]
-            self._count, self._size = rows.num_rows - whole, 0
-            if whole:
-                yield rows.slice(0, whole)
+        if self._count < self._wanted * LOT_ROWS and self._size < self._wanted * LOT_BYTES:
+            return
+        rows = joined(self._waiting)
+        whole = _whole_batches(rows)
+        if not whole and self._wanted < _MOST_LOTS:
+            # Twice as many for the next try: each try joins all rows.
+            self._waiting, self._wanted = [rows], 2 * self._wanted
+            return
+        whole, self._wanted = whole or rows.num_rows, 1
+        left = rows.slice(whole)
+        self._waiting, self._count, self._size = [left], left.num_rows, left.nbytes
+        yield rows.slice(0, whole)
 
     def rest(self) -> Iterator[pa.RecordBatch]:
         """The rows that are left."""
@@ -133,6 +147,23 @@ class CommitLot:
         _, numbers = np.unique(of_key, return_inverse=True)
         found: INT64 = numbers[self.codes]
         return found
+
+    def report(self, context: Context, consequence: str) -> None:
+        """Report the rows whose keys cannot be decoded, and count what was let pass in the keys of the others: each row
+        by itself, although its key was decoded once."""
+        found, rows = self.keys.columns, self.rows
+        for row in np.flatnonzero(np.isin(self.codes, list(found.errors))).tolist() if found.errors else ():
+            code = int(self.codes[row])
+            error = found.errors[code]
+            if context.has_room("damage", reason_of(error)):
+                number = int(found.record_type[code]) if found.has_type[code] else None
+                context.add_finding(undecodable(rows, row, error, context, number, consequence))
+        times = np.bincount(self.codes, minlength=len(found.key_bytes_left))
+        context.counts.bytes_left += int((times * found.key_bytes_left).sum())
+        context.counts.with_bytes_left += int(times[found.key_bytes_left > 0].sum())
+        for code, names in found.leniencies.items():
+            for name in names:
+                context.counts.leniencies[name] += int(times[code])
 
     def batch_offsets(self) -> INT64:
         """The offset of the first record of each batch; the record's own where the source does not tell."""

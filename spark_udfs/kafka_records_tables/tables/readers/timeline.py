@@ -47,7 +47,7 @@ class Reader(RecordReader):
             events = self._log.take_lot(batch, lot)
             for event in events:
                 states.add(event)
-            lot.keys.report(context, lambda row: NOT_USED)
+            lot.report(context, NOT_USED)
             for columns in self._commits.columns(lot, events, states):
                 yield _batch(columns, context)
             if batch.num_rows:

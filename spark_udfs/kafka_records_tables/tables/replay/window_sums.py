@@ -42,6 +42,9 @@ _SCHEMA: Final = pa.schema(
 NO_TIME: Final = -1
 """Stands for no time; so does any time before 1970."""
 
+MOST: Final = 2**62 - 1
+"""The greatest sum, so that two of them stay in 64 bits: timestamps of records may be any numbers."""
+
 _FIRST_ROOM: Final = 256
 
 
@@ -62,7 +65,8 @@ class WindowSums:
         return np.array([places.setdefault(name, len(places)) for name in names], np.int64)
 
     def add(self, places: INT64, time: INT64, **told: Any) -> None:
-        """Add vectors of SUMMED, and look at those of GREATEST; each has an element for each place and time."""
+        """Add vectors of SUMMED, up to MOST, and look at those of GREATEST; each has an element for each place and
+        time. No element of SUMMED is negative."""
         if not len(places):
             return
         windows = pa.array(np.where(time < 0, NO_TIME, time - time % self._window_ms)).dictionary_encode()
@@ -79,7 +83,8 @@ class WindowSums:
                 np.maximum.at(self._values[name], at[of_pairs], values)
             else:
                 # No number is there twice, so that each element is added.
-                self._values[name][at] += _sums(of_pairs, values, len(at))
+                sums = self._values[name][at] + _sums(of_pairs, values, len(at))
+                self._values[name][at] = np.minimum(sums, MOST)
 
     def table(self) -> pa.Table:
         """All of BY with SUMMED and GREATEST, which are -1 where there is none."""
@@ -104,9 +109,12 @@ class WindowSums:
 
 
 def _sums(codes: INT64, values: INT64 | FLAGS, count: int) -> INT64:
-    """The sum of the values of each code; there are `count` codes."""
+    """The sum of the values of each code, at most MOST; there are `count` codes, and no value is negative."""
     if values.dtype == np.bool_:
         return np.bincount(codes[values], minlength=count)
     sums = np.zeros(count, np.int64)
     np.add.at(sums, codes, values)
-    return sums
+    # A sum that 64 bits do not hold wraps around. Floats are too coarse for sums, and exact enough to see that.
+    overflows = np.bincount(codes, weights=values, minlength=count) > 1.5 * MOST
+    sums[overflows] = MOST
+    return np.minimum(sums, MOST)

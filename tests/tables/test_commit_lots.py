@@ -1,0 +1,58 @@
+"""Lots of commits: which rows stay together, and how many wait at most."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+import pytest
+
+from kafka_records_tables.tables.committed import commit_lots
+from kafka_records_tables.tables.committed.commit_lots import Lots
+from kafka_records_tables.tables.decoded.latest import joined
+
+LOT_ROWS = 40
+
+
+def _batch(base_offsets: list[int], first: int) -> pa.RecordBatch:
+    offsets = range(first, first + len(base_offsets))
+    return pa.RecordBatch.from_pydict({"offset": pa.array(offsets), "base_offset": pa.array(base_offsets, pa.int64())})
+
+
+def _lots(base_offsets: list[int], at_once: int) -> list[pa.RecordBatch]:
+    lots = Lots()
+    found: list[pa.RecordBatch] = []
+    for first in range(0, len(base_offsets), at_once):
+        found += lots.take(_batch(base_offsets[first : first + at_once], first))
+    found += lots.rest()
+    offsets = [offset for lot in found for offset in lot.column("offset").to_pylist()]
+    assert offsets == list(range(len(base_offsets)))
+    return found
+
+
+@pytest.mark.parametrize("at_once", [1, 3, 7, 200])
+def test_records_of_a_batch_stay_together(at_once: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(commit_lots, "LOT_ROWS", LOT_ROWS)
+    found = [set(lot.column("base_offset").to_pylist()) for lot in _lots([at - at % 30 for at in range(600)], at_once)]
+    assert len(found) > 2
+    assert sum(map(len, found)) == len(set().union(*found))
+
+
+def test_rows_of_one_base_offset_are_cut_after_a_few_tries(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(commit_lots, "LOT_ROWS", LOT_ROWS)
+    joins: list[int] = []
+
+    def counted(parts: list[pa.RecordBatch]) -> pa.RecordBatch:
+        joins.append(len(parts))
+        return joined(parts)
+
+    monkeypatch.setattr(commit_lots, "joined", counted)
+    sizes = [lot.num_rows for lot in _lots([0] * 1000, 1)]
+    assert max(sizes) <= 4 * LOT_ROWS
+    assert len(joins) <= 3 * len(sizes)
+
+
+def test_bytes_that_are_carried_over_count(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(commit_lots, "LOT_BYTES", 16 * LOT_ROWS)
+    # The rest of the first batch is a lot by itself but for one row.
+    lots = Lots()
+    assert [lot.num_rows for lot in lots.take(_batch([0, *[1] * LOT_ROWS], 0))] == [1]
+    assert [lot.num_rows for lot in lots.take(_batch([2], LOT_ROWS + 1))] == [LOT_ROWS]
