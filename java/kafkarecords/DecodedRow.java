@@ -220,6 +220,16 @@ final class DecodedRow extends GenericInternalRow {
     }
   }
 
+  /** The columns as an array, which the inherited {@code toSeq} asks for: there is none to inherit. */
+  @Override
+  public Object[] values() {
+    Object[] values = new Object[fields];
+    for (int ordinal = 0; ordinal < fields; ordinal++) {
+      values[ordinal] = genericGet(ordinal);
+    }
+    return values;
+  }
+
   @Override
   public void setNullAt(int ordinal) {
     throw new UnsupportedOperationException("a decoded row cannot be changed");
@@ -232,9 +242,9 @@ final class DecodedRow extends GenericInternalRow {
 
   @Override
   public GenericInternalRow copy() {
-    Object[] values = new Object[fields];
+    Object[] values = values();
     for (int ordinal = 0; ordinal < fields; ordinal++) {
-      Object value = genericGet(ordinal);
+      Object value = values[ordinal];
       values[ordinal] = value instanceof byte[] ? ((byte[]) value).clone() : InternalRow.copyValue(value);
     }
     return new GenericInternalRow(values);

@@ -22,7 +22,7 @@ final class Reader {
 
   /** Reads a struct, or the body of a message, into a row that begins at the end of {@code out}. */
   static int struct(Layout layout, Cursor cursor, RowBuffer out) {
-    int row = out.row(layout.blank);
+    int row = out.append(layout.blank);
     int first = row + layout.bits;
     int[] steps = layout.steps;
     Value[] values = layout.values;

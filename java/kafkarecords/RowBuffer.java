@@ -30,8 +30,8 @@ final class RowBuffer {
     return zeros(fixed(fields));
   }
 
-  /** Begins a row that has these words before what has no fixed width; returns where it begins. */
-  int row(long[] words) {
+  /** Appends whole words, such as those that a row begins with; returns where they begin. */
+  int append(long[] words) {
     int start = size;
     reserve(8L * words.length);
     size = start + 8 * words.length;
@@ -140,11 +140,6 @@ final class RowBuffer {
     int start = space(length);
     System.arraycopy(data, from, bytes, start, length);
     return start;
-  }
-
-  /** Appends whole words; returns where they begin. */
-  int append(long[] words) {
-    return row(words);
   }
 
   /** Makes room for bytes, with zeros up to the next multiple of 8; returns where they begin. */

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -54,6 +55,20 @@ def test_cut_off_behind_the_prefix(keys: DataFrame) -> None:
 def test_records_of_some_types(keys: DataFrame, types: tuple[int, ...]) -> None:
     found = keys.where(has_record_type(types)).select("number").collect()
     assert sorted(number for (number,) in found) == [n for n, key in enumerate(KEYS) if prefix_of(key) in types]
+
+
+@pytest.mark.parametrize(
+    "types",
+    [(255,), (256,), (255, 256), range(250, 520), (-1, 0), (-2, -1), (-32768, 32767), (-32768, -32767), range(-260, 260), (-257, -256)],
+)
+def test_records_of_types_beside_a_change_of_the_first_byte(spark: SparkSession, types: Sequence[int]) -> None:
+    """A key of one byte is between the last type below a border and the first one above it."""
+    edges = sorted({0, 1, 254, 255, *(byte << 8 | low for byte in range(256) for low in (0, 1, 254, 255))})
+    keys = [b"", *(bytes([byte]) for byte in range(256)), *(edge.to_bytes(2, "big") for edge in edges)]
+    keys += [edge.to_bytes(2, "big") + b"\xff" for edge in edges]
+    rows: list[Any] = [(key, None) for key in keys]
+    found = spark.createDataFrame(rows, "key binary, control string").where(has_record_type(types)).collect()
+    assert sorted(bytes(row.key) for row in found) == sorted(key for key in keys if prefix_of(key) in types)
 
 
 def test_records_without_a_type(keys: DataFrame) -> None:

@@ -47,7 +47,8 @@ of that record, or the same function in Python. Both give the same rows, which i
 Queries read Parquet and write to Spark's `noop` sink on two cores, local[2]; rounds go over all of them in turn. The
 ratios are those of the rates by the clock and by processor time, best / median over the rounds.
 
---growth N,N,… times decode_records over that many rows (hard links to ten files of 100000) and prints the exponent with
+--growth N,N,… times decode_records over that many rows, multiples of 100000 (hard links to ten files of as many) in
+increasing order, and prints the exponent with
 which processor time grows between the smallest and the largest number.
 
 examples:
@@ -243,7 +244,17 @@ def tell(line: str) -> None:
 
 
 def _counts(text: str) -> list[int]:
-    return [int(each) for each in text.split(",")]
+    """Numbers of rows, in whole files. Raises ArgumentTypeError when no exponent can be told from them."""
+    try:
+        counts = [int(each) for each in text.split(",")]
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"not numbers of rows: {text!r}") from None
+    for count in counts:
+        if count < FILE_ROWS or count % FILE_ROWS:
+            raise argparse.ArgumentTypeError(f"not a positive multiple of {FILE_ROWS}, the rows of a file: {count}")
+    if len(counts) < 2 or sorted(set(counts)) != counts:
+        raise argparse.ArgumentTypeError(f"not two or more numbers that increase: {text!r}")
+    return counts
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -255,7 +266,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     )
     parser.add_argument("--rounds", type=positive(int), default=5, help="measurements of each (default: %(default)s)")
     parser.add_argument("--queries", metavar="TEXT", default="", help="only queries with this text in their name")
-    parser.add_argument("--growth", type=_counts, metavar="N[,N…]", help="time numbers of rows instead")
+    parser.add_argument("--growth", type=_counts, metavar="N,N[,N…]", help="time numbers of rows instead")
     parser.add_argument("--data", type=Path, metavar="DIR", help="where the rows are kept (default: the cache folder)")
     options = parser.parse_args(arguments)
     folder = options.data or cache_folder() / "benchmarks"

@@ -50,6 +50,7 @@ def has_record_type(types: Iterable[int]) -> Column:
 
     Control records are never among them: their keys start with another number that merely looks like one. The keys of
     adjacent types are one range of bytes: comparing bytes makes no array for each row, as cutting off the prefix does.
+    No range includes a change of the first byte: a key of that byte alone is less than all longer ones, and has no type.
     """
     return F.col("control").isNull() & reduce(or_, map(_is_between, _ranges(types)), F.lit(False))
 
@@ -58,7 +59,7 @@ def _ranges(types: Iterable[int]) -> list[tuple[int, int]]:
     """Prefixes as the unsigned numbers by which bytes compare: the first of each run, and the one after its last."""
     ranges: list[tuple[int, int]] = []
     for number in sorted({int.from_bytes(PREFIX.pack(number), "big") for number in types}):
-        if ranges and ranges[-1][1] == number:
+        if ranges and ranges[-1][1] == number and number % 256:
             ranges[-1] = ranges[-1][0], number + 1
         else:
             ranges.append((number, number + 1))
@@ -70,7 +71,7 @@ def _is_between(prefixes: tuple[int, int]) -> Column:
     key = F.col("key")
     is_found = key >= F.lit(first.to_bytes(PREFIX_BYTES, "big"))
     if after < 1 << 8 * PREFIX_BYTES:
-        is_found &= key < F.lit(after.to_bytes(PREFIX_BYTES, "big"))
+        is_found &= key < F.lit(after.to_bytes(PREFIX_BYTES, "big").rstrip(b"\0"))
     return is_found
 
 

@@ -40,6 +40,23 @@ VALUE = "0003000000000000002affffffff00000000000000000005"
 SHORT = VALUE[:-2]
 
 
+@pytest.fixture(scope="module")
+def catalog(spark: SparkSession, built: None) -> Any:
+    """The catalog, to call its functions without a query. One for all: Py4J finds methods by the names of classes."""
+    java: Any = spark._jvm
+    loader = java.java.net.URLClassLoader(
+        _array(java, java.java.net.URL, [java.java.io.File(str(JAR)).toURI().toURL()]),
+        spark._jsparkSession.getClass().getClassLoader(),
+    )
+    catalog = (
+        loader.loadClass("kafkarecords.Catalog")
+        .getDeclaredConstructor(_array(java, java.java.lang.Class, []))
+        .newInstance(_array(java, java.java.lang.Object, []))
+    )
+    catalog.initialize("kafka_records", java.org.apache.spark.sql.util.CaseInsensitiveStringMap.empty())
+    return catalog
+
+
 class TestSql:
     def test_a_function_per_message_record_and_topic(self, in_jvm: SparkSession) -> None:
         row = in_jvm.sql(f"""
@@ -213,31 +230,17 @@ class TestPlans:
         assert len(copies) == 1, text
         assert chosen.collect() == [("g", "t")]
 
-    def test_a_record_is_decoded_once_however_many_copies_of_a_function_ask(self, spark: SparkSession) -> None:
+    def test_a_record_is_decoded_once_however_many_copies_of_a_function_ask(
+        self, spark: SparkSession, catalog: Any
+    ) -> None:
         java: Any = spark._jvm
-        loader = java.java.net.URLClassLoader(
-            _array(java, java.java.net.URL, [java.java.io.File(str(JAR)).toURI().toURL()]),
-            spark._jsparkSession.getClass().getClassLoader(),
-        )
-        catalog = (
-            loader.loadClass("kafkarecords.Catalog")
-            .getDeclaredConstructor(_array(java, java.java.lang.Class, []))
-            .newInstance(_array(java, java.java.lang.Object, []))
-        )
-        catalog.initialize("kafka_records", java.org.apache.spark.sql.util.CaseInsensitiveStringMap.empty())
         key, value = bytes.fromhex(KEY), bytes.fromhex(VALUE)
         for name, arguments in (
             ("decode_consumer_offsets", (key, value)),
             ("from_offset_commit", (key, value)),
             ("from_offset_commit_value", (value,)),
         ):
-            types = java.org.apache.spark.sql.types.StructType()
-            for at, _ in enumerate(arguments):
-                types = types.add(f"c{at}", "binary")
-            identifier = java.org.apache.spark.sql.connector.catalog.Identifier.of(
-                _array(java, java.java.lang.String, []), name
-            )
-            function = catalog.loadFunction(identifier).bind(types)
+            function = _bound(spark, catalog, name, len(arguments))
             given = (
                 arguments,
                 arguments,
@@ -331,6 +334,59 @@ class TestPlans:
         }
         assert (folded.r.key_bytes_left, folded.r.offset_commit.value.offset) == (1, 42)
         assert bytes(folded.r.raw_key).hex() == key
+
+
+class TestRowsOfATask:
+    """decode_… gives one row object again and again, whose columns are fields."""
+
+    def test_their_columns_as_a_sequence(self, spark: SparkSession, catalog: Any) -> None:
+        """Not on the driver, which gets copies. Spark has no query for `toSeq`, but libraries beside it may ask."""
+        java: Any = spark._jvm
+        function = _bound(spark, catalog, "decode_consumer_offsets", 2)
+        context = getattr(getattr(java.org.apache.spark, "TaskContext$"), "MODULE$")
+        context.setTaskContext(context.empty())
+        try:
+            row = function.invoke(bytes.fromhex(KEY), bytes.fromhex(SHORT))
+        finally:
+            context.unset()
+        assert row.getClass().getSimpleName() == "DecodedRow"
+        columns = row.toSeq(function.resultType())
+        assert columns.size() == row.numFields() == len(row.values())
+        assert [columns.apply(at) for at in range(6)] == [1, 3, False, 0, 0, False]
+        assert columns.apply(7).getInt(4) == 14
+        assert bytes(columns.apply(9)).hex() == SHORT
+        assert row.copy().equals(row)
+
+    @pytest.mark.parametrize("codegen", ["CODEGEN_ONLY", "NO_CODEGEN"])
+    def test_expressions_that_take_whole_rows(self, in_jvm: SparkSession, codegen: str) -> None:
+        rows = [(bytes.fromhex(KEY), bytes.fromhex(value)) for value in (VALUE, SHORT)]
+        in_jvm.createDataFrame(rows, "key binary, value binary").createOrReplaceTempView("whole_records")
+        settings = {"spark.sql.codegen.factoryMode": codegen}
+        settings["spark.sql.codegen.wholeStage"] = str(codegen == "CODEGEN_ONLY").lower()
+        with configured(in_jvm, settings):
+            found = in_jvm.sql("""
+                WITH decoded AS (SELECT kafka_records.decode_consumer_offsets(key, value) AS r FROM whole_records)
+                SELECT r.*, hash(r) = hash(struct(r.*)) AS hashed, r = struct(r.*) AS equal, r IN (r, NULL) AS among,
+                       to_json(r) AS json, CAST(r AS STRING) AS text, array(r)[0].record_type AS nested
+                FROM decoded""").collect()
+        good, cut = sorted(found, key=lambda row: row.error is not None)
+        assert (good.offset_commit.value.offset, cut.error.byte_offset, bytes(cut.raw_value).hex()) == (42, 14, SHORT)
+        for row in found:
+            assert (row.hashed, row.equal, row.among, row.nested) == (True, True, True, 1)
+            assert row.json.startswith('{"record_type":1,"value_version":3,"is_tombstone":false,')
+            assert row.text.startswith("{1, 3, false, 0, 0, false, [], ")
+
+
+def _bound(spark: SparkSession, catalog: Any, name: str, arguments: int) -> Any:
+    """A function of the catalog that takes so many arguments, all of them bytes."""
+    java: Any = spark._jvm
+    types = java.org.apache.spark.sql.types.StructType()
+    for at in range(arguments):
+        types = types.add(f"c{at}", "binary")
+    identifier = java.org.apache.spark.sql.connector.catalog.Identifier.of(
+        _array(java, java.java.lang.String, []), name
+    )
+    return catalog.loadFunction(identifier).bind(types)
 
 
 def _array(java: Any, kind: Any, values: list[Any]) -> Any:
