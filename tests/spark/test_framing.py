@@ -59,7 +59,18 @@ def test_records_of_some_types(keys: DataFrame, types: tuple[int, ...]) -> None:
 
 @pytest.mark.parametrize(
     "types",
-    [(255,), (256,), (255, 256), range(250, 520), (-1, 0), (-2, -1), (-32768, 32767), (-32768, -32767), range(-260, 260), (-257, -256)],
+    [
+        (255,),
+        (256,),
+        (255, 256),
+        range(250, 520),
+        (-1, 0),
+        (-2, -1),
+        (-32768, 32767),
+        (-32768, -32767),
+        range(-260, 260),
+        (-257, -256),
+    ],
 )
 def test_records_of_types_beside_a_change_of_the_first_byte(spark: SparkSession, types: Sequence[int]) -> None:
     """A key of one byte is between the last type below a border and the first one above it."""

@@ -50,7 +50,8 @@ def has_record_type(types: Iterable[int]) -> Column:
 
     Control records are never among them: their keys start with another number that merely looks like one. The keys of
     adjacent types are one range of bytes: comparing bytes makes no array for each row, as cutting off the prefix does.
-    No range includes a change of the first byte: a key of that byte alone is less than all longer ones, and has no type.
+    No range includes a change of the first byte: a key of that byte alone comes before all longer ones, and has no
+    type.
     """
     return F.col("control").isNull() & reduce(or_, map(_is_between, _ranges(types)), F.lit(False))
 
