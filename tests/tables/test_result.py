@@ -18,6 +18,7 @@ from kafka_records_engine.log.reading import find_logs, read_partition
 from kafka_records_tables import TABLES, Result, read_table, stream_table
 from kafka_records_tables.near_names import UnknownColumn, UnknownTable
 from kafka_records_tables.query import _MOMENTS
+from tests.tables import willful_table
 
 
 @pytest.fixture(scope="module")
@@ -216,7 +217,16 @@ def test_a_table_that_other_processes_would_not_find(segments: Path) -> None:
         read_table(copied, segments)
     assert str(failure.value) == (
         "the table mine is not TABLE of the module kafka_records_tables.tables.groups: a table of your own is a module "
-        "that can be imported, with its declaration in TABLE and its function in rows"
+        "that can be imported, with its declaration in TABLE and its class Reader"
+    )
+
+
+def test_a_table_without_a_reader(segments: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delattr("tests.tables.willful_table.Reader")
+    with pytest.raises(ValueError) as failure:  # noqa: PT011 (the text is asserted whole)
+        read_table(willful_table.TABLE, segments)
+    assert str(failure.value) == (
+        "the table willful cannot be read: write the class Reader in tests.tables.willful_table"
     )
 
 

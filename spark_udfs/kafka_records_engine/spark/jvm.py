@@ -104,7 +104,9 @@ def add_functions(spark: SparkSession, package: str = "kafka_records") -> str:
     catalog = catalog_name(package)
     if not _is_set(spark, catalog):
         if not JAR.is_file():
-            raise NoJvmFunctions("this installation has no kafka-records.jar: make jar builds it, with a JDK")
+            raise NoJvmFunctions(
+                "this installation has no kafka-records.jar: make jar builds it, with a JDK; then install again"
+            )
         _set(spark, settings(package))
         _add_jar(spark)
         _answers.pop(spark, None)

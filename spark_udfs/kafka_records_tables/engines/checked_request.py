@@ -102,8 +102,11 @@ def _checked_module(table: Table) -> str:
     if found is not table:
         raise ValueError(
             f"the table {table.name} is not TABLE of the module {table.module}: a table of your own is a module that "
-            "can be imported, with its declaration in TABLE and its function in rows"
+            "can be imported, with its declaration in TABLE and its class Reader"
         )
+    wanted = "function joined" if table.inputs else "class Reader"
+    if not hasattr(table.code, wanted.split()[1]):
+        raise ValueError(f"the table {table.name} cannot be read: write the {wanted} in {table.code.__name__}")
     module: str = table.module
     return module
 
