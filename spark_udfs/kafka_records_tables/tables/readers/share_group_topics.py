@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -10,8 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from kafka_records_tables.tables.column_types import record_batch
-from kafka_records_tables.tables.decoded.last_records import LastOfKey
-from kafka_records_tables.tables.reader import TableReader
+from kafka_records_tables.tables.decoded.last_records import LastOfKeyReader, LastRecords
 from kafka_records_tables.tables.share_group_topics import _RECORDS, TABLE
 
 if TYPE_CHECKING:
@@ -27,10 +26,9 @@ _LISTS: Final = {
 """What each list of the record says of the topics in it."""
 
 
-class Reader(TableReader):
+class Reader(LastOfKeyReader):
     def __init__(self, context: Context) -> None:
-        self._context = context
-        self._last = LastOfKey(
+        super().__init__(
             context,
             "consumer_offsets",
             _RECORDS,
@@ -39,17 +37,10 @@ class Reader(TableReader):
             left_out="its group has no rows: older lists would be wrong",
         )
 
-    def take(self, batch: pa.RecordBatch) -> Iterable[pa.RecordBatch]:
-        self._last.take(batch)
-        return ()
-
-    def finish(self) -> Iterator[pa.RecordBatch]:
-        last = self._last.found()
-        if last is None:
-            return
+    def rows_of(self, last: LastRecords) -> Iterator[pa.RecordBatch]:
         found, types, usable = last
         for initialization, field in _LISTS.items():
-            yield from _in_list(found, types, np.flatnonzero(usable), initialization, field, self._context)
+            yield from _in_list(found, types, np.flatnonzero(usable), initialization, field, self.context)
 
 
 def _in_list(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -13,8 +13,7 @@ from kafka_records.enums import TransactionState
 from kafka_records_engine.findings import UNKNOWN_STATE, Finding
 from kafka_records_tables.tables.column_types import instants, record_batch
 from kafka_records_tables.tables.decoded.decoded_records import nulled, place_of
-from kafka_records_tables.tables.decoded.last_records import LastOfKey
-from kafka_records_tables.tables.reader import TableReader
+from kafka_records_tables.tables.decoded.last_records import LastOfKeyReader, LastRecords
 from kafka_records_tables.tables.transactions import _RECORDS, TABLE
 
 if TYPE_CHECKING:
@@ -26,10 +25,9 @@ if TYPE_CHECKING:
 _NO_TIMESTAMP: Final = -1
 
 
-class Reader(TableReader):
+class Reader(LastOfKeyReader):
     def __init__(self, context: Context) -> None:
-        self._context = context
-        self._last = LastOfKey(
+        super().__init__(
             context,
             "transaction_state",
             _RECORDS,
@@ -38,18 +36,11 @@ class Reader(TableReader):
             left_out="its row is left out: an older state would be wrong",
         )
 
-    def take(self, batch: pa.RecordBatch) -> Iterable[pa.RecordBatch]:
-        self._last.take(batch)
-        return ()
-
-    def finish(self) -> Iterator[pa.RecordBatch]:
-        last = self._last.found()
-        if last is None:
-            return
+    def rows_of(self, last: LastRecords) -> Iterator[pa.RecordBatch]:
         found, types, usable = last
-        usable = usable & _in_known_state(found, types, usable, self._context)
+        usable = usable & _in_known_state(found, types, usable, self.context)
         if usable.any():
-            columns = _columns(found, types, self._context)
+            columns = _columns(found, types, self.context)
             yield record_batch(TABLE.schema, columns, found.rows.num_rows).filter(pa.array(usable))
 
 
