@@ -73,7 +73,8 @@ class FakeBroker:
         self.port: int = self._server.getsockname()[1]
         self._open: list[socket.socket] = []
         self._is_closed = False
-        threading.Thread(target=self._serve, daemon=True).start()
+        self._accepting = threading.Thread(target=self._serve, daemon=True)
+        self._accepting.start()
 
     @property
     def address(self) -> str:
@@ -81,9 +82,11 @@ class FakeBroker:
 
     def close(self) -> None:
         self._is_closed = True
+        _shut_down(self._server)
+        # A connection that was accepted a moment ago is in the list only once this thread has ended.
+        self._accepting.join()
         for each in (self._server, *self._open):
-            with suppress(OSError):
-                each.shutdown(socket.SHUT_RDWR)
+            _shut_down(each)
             each.close()
 
     def _serve(self) -> None:
@@ -253,6 +256,11 @@ def within(seconds: float) -> Iterator[None]:
 
 def silent(asked: dict[str, Any]) -> None:
     """Nothing is answered."""
+
+
+def _shut_down(opened: socket.socket) -> None:
+    with suppress(OSError):
+        opened.shutdown(socket.SHUT_RDWR)
 
 
 def _exactly(connection: socket.socket, size: int) -> bytes:
