@@ -10,7 +10,7 @@ import pytest
 
 from kafka_records.schemas.consumer_offsets import RECORDS
 from kafka_records_engine.sources import Context
-from kafka_records_tables.tables.replay.group_events import GroupEvent, GroupLog
+from kafka_records_tables.tables.replay.group_events import GroupLog, Transition
 from kafka_records_tables.tables.replay.group_replay import ROLES
 from kafka_records_tables.tables.replay.group_states import GroupState, GroupStates
 from kafka_records_tables.tables.replay.records_of_groups import GROUP_RECORDS, PARTS
@@ -21,7 +21,7 @@ from tests.tables.topic import Topic
 SOME = NAMES[::12]
 
 
-def _events(rows: pa.Table, at_once: int | None = None) -> list[GroupEvent]:
+def _events(rows: pa.Table, at_once: int | None = None) -> list[Transition]:
     """What happened; replayed as soon as `at_once` rows have come, or all together."""
     context = Context(topic="__consumer_offsets")
     log = GroupLog(RECORDS, context)
@@ -36,11 +36,11 @@ def _events(rows: pa.Table, at_once: int | None = None) -> list[GroupEvent]:
 
 
 @cache
-def _of_history(name: str) -> list[GroupEvent]:
+def _of_history(name: str) -> list[Transition]:
     return _events(history(name).rows)
 
 
-def _groups(found: list[GroupEvent], last: int) -> dict[str, GroupState]:
+def _groups(found: list[Transition], last: int) -> dict[str, GroupState]:
     """The groups that are there behind the record at the offset `last`."""
     groups = {each.group_id: each.after for each in found if each.event.offset <= last}
     return {name: state for name, state in groups.items() if state is not None}
@@ -76,7 +76,7 @@ def test_every_record_of_a_group_is_an_event_and_of_commits_those_that_make_one(
         assert records[each.event.offset]["timestamp_ms"] == each.event.timestamp_ms
         if each.event.record not in ROLES:
             assert each.before is None
-            assert each.after == GroupState("simple", "Empty", None, 0, frozenset())
+            assert each.after == GroupState("simple", "Empty", None, 0, frozenset(), is_settled=False)
 
 
 @pytest.mark.parametrize("name", SOME)

@@ -58,7 +58,7 @@ TABLE: Final = Table(
     module=__name__,
     is_history=True,
     needs_all_groups=True,
-    form_of_kept=5,
+    form_of_kept=6,
     essential=("record", "group_id", "topic", "partition", "cause", "confidence"),
     details=(
         "record_type",

@@ -18,6 +18,7 @@ from kafka_records_tables.tables.replay.group_replay import (
     CONSUMER,
     CURRENT,
     MEMBER,
+    ROLES,
     SHARE,
     STREAMS,
     TARGET_OF_MEMBER,
@@ -36,37 +37,24 @@ from kafka_records_tables.tables.words.check_words import (
 if TYPE_CHECKING:
     from kafka_records_tables.tables.decoded.fold import Event, Picked
 
+_LISTS: Final[Picked] = {
+    "ConsumerGroupCurrentMemberAssignment": ("assigned_partitions", "partitions_pending_revocation"),
+    "ConsumerGroupTargetAssignmentMember": ("topic_partitions",),
+    "ShareGroupCurrentMemberAssignment": ("assigned_partitions",),
+    "ShareGroupTargetAssignmentMember": ("topic_partitions",),
+    "StreamsGroupCurrentMemberAssignment": ("active_tasks", "active_tasks_pending_revocation"),
+    "StreamsGroupTargetAssignmentMember": ("active_tasks",),
+}
+"""By record the lists of what is assigned."""
+
 PICKED: Final[Picked] = picked_with(
-    {
-        **named_topics.PICKED,
-        **assignment_gaps.PICKED,
-        "GroupMetadata": ("members.group_instance_id", "members.member_id", "members.subscription"),
-        "ConsumerGroupCurrentMemberAssignment": (
-            "previous_member_epoch",
-            "assigned_partitions",
-            "partitions_pending_revocation",
-        ),
-        "ConsumerGroupTargetAssignmentMember": ("topic_partitions",),
-        "ShareGroupCurrentMemberAssignment": (
-            "previous_member_epoch",
-            "assigned_partitions",
-        ),
-        "ShareGroupTargetAssignmentMember": ("topic_partitions",),
-        "StreamsGroupCurrentMemberAssignment": (
-            "previous_member_epoch",
-            "active_tasks",
-            "active_tasks_pending_revocation",
-        ),
-        "StreamsGroupTargetAssignmentMember": ("active_tasks",),
-    }
+    named_topics.PICKED,
+    assignment_gaps.PICKED,
+    {"GroupMetadata": ("members.group_instance_id", "members.member_id", "members.subscription")},
+    {name: ("previous_member_epoch",) for name in _LISTS if ROLES[name] == CURRENT},
+    _LISTS,
 )
 """What the replays and the checks want of each record."""
-
-KEPT: Final = (*named_topics.KEPT, *assignment_gaps.KEPT, CURRENT, TARGET_OF_MEMBER)
-"""The roles of the records that the checks look at."""
-
-_BEFORE: Final = 3
-"""Members of a current assignment before its lists: epoch, state and the epoch before."""
 
 _MOST_SHOWN: Final = 10
 
@@ -85,11 +73,11 @@ def assignment_problems(group_id: str, group: Group, topics: Topics) -> Iterator
     if group.kind not in (CONSUMER, SHARE, STREAMS):
         return
     for role in (TARGET_OF_MEMBER, CURRENT):
-        events = {member: event for (of, member), event in group.last.items() if of == role}
+        events = group.of_role(role)
         for member_id, event in events.items():
-            if (MEMBER, member_id) not in group.last:
+            if (MEMBER, member_id) not in group.records:
                 yield _unknown_member(group_id, group, member_id, role, event)
-        shares = {member: _parts(role, event) for member, event in events.items()}
+        shares = {member: _parts(event) for member, event in events.items()}
         if group.kind != SHARE:
             yield from _twice(group_id, group, role, shares, events, topics)
         if role == TARGET_OF_MEMBER and group.members:
@@ -97,16 +85,16 @@ def assignment_problems(group_id: str, group: Group, topics: Topics) -> Iterator
             yield from _unassigned(group_id, group, shares, events, topics)
 
 
-def _parts(role: str, event: Event) -> set[_Part]:
+def _parts(event: Event) -> set[_Part]:
     found: set[_Part] = set()
-    for topics in _lists(role, event):
+    for topics in _lists(event):
         last = {topic.get("topic_id", topic.get("subtopology_id")): topic["partitions"] for topic in topics}
         found.update(_Part(of, number) for of, numbers in last.items() for number in numbers)
     return found
 
 
 def _unknown_member(group_id: str, group: Group, member_id: str, role: str, event: Event) -> CheckRow:
-    count = sum(len(topic["partitions"]) for topics in _lists(role, event) for topic in topics)
+    count = sum(len(topic["partitions"]) for topics in _lists(event) for topic in topics)
     what = "tasks" if group.kind == STREAMS else "partitions"
     detail = (
         f"the {_SAYS[role]} assignment of {member_id!r} has {count} {what}, and no record makes it a member: nobody "
@@ -115,8 +103,8 @@ def _unknown_member(group_id: str, group: Group, member_id: str, role: str, even
     return CheckRow(UNKNOWN_MEMBER, BROKEN, detail, event.offset, event.timestamp_ms, group_id, member_id=member_id)
 
 
-def _lists(role: str, event: Event) -> Iterable[Any]:
-    return (event.value or ())[_BEFORE if role == CURRENT else 0 :]
+def _lists(event: Event) -> Iterable[Any]:
+    return (getattr(event.value, name) for name in _LISTS[event.record]) if event.value else ()
 
 
 def _twice(

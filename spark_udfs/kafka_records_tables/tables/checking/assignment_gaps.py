@@ -41,10 +41,7 @@ PICKED: Final = {
         "subtopologies.repartition_source_topics.partitions",
     ),
 }
-"""What this wants of each record, behind what the replay wants; and `named_topics.PICKED`."""
-
-KEPT: Final = (CURRENT, MEMBER, REGEX, TOPOLOGY, SHARE_STATE, SHARE_TARGET)
-"""The roles of the records that this looks at; and `named_topics.KEPT`."""
+"""What this wants of each record beside what the replay wants; and `named_topics.PICKED`."""
 
 UNDER_WAY: Final = ("Assigning", "NotReady")
 """States in which the target assignment is about to be made anew."""
@@ -56,9 +53,6 @@ _NOT_READY: Final = "of a group in which nobody has a task: topics may have been
 _BEING_MADE: Final = "while the target assignment is being made"
 _STATE_SINCE: Final = "and their share state came later: the next heartbeat of a member starts an assignment with them"
 _NO_STATE: Final = "for they have no share state yet: the next heartbeat of a member asks for it"
-
-_PREVIOUS: Final = 2
-"""Where a current assignment has the member's epoch before: behind its epoch and state."""
 
 Ranges = list[tuple[int, int]]
 """Numbers of partitions, first and last."""
@@ -144,9 +138,12 @@ def _may_be_brought_along(group: Group) -> bool:
     """
     if group.kind != CONSUMER:
         return False
-    of_role = {role: [event.value for (of, _), event in group.last.items() if of == role] for role in (MEMBER, CURRENT)}
-    is_reached = any(0 < value[_PREVIOUS] < value[0] == group.target_epoch for value in of_role[CURRENT] if value)
-    return not is_reached and any(session_timeout_ms for *_, session_timeout_ms in filter(None, of_role[MEMBER]))
+    for event in group.of_role(CURRENT).values():
+        value = event.value
+        if value and 0 < value.previous_member_epoch < value.member_epoch == group.target_epoch:
+            return False
+    members = (event.value for event in group.of_role(MEMBER).values() if event.value)
+    return any(value.classic_member_metadata_session_timeout_ms for value in members)
 
 
 def _gaps(numbers: Collection[int], end: int) -> Iterator[tuple[int, int]]:
@@ -170,20 +167,21 @@ def _of_topics(group: Group, assigned: Mapping[str, set[int]], topics: Topics) -
 def _remembered(group: Group) -> dict[str, int]:
     """How many partitions topics have, by their ids, as a group of a broker before 4.1 remembers them."""
     found: dict[str, int] = {}
-    for (role, _), event in group.last.items():
-        if role == TOPICS and event.value:
-            found |= {topic["topic_id"]: topic["num_partitions"] for topic in event.value[-1]}
+    event = group.record(TOPICS)
+    if event is not None and event.value:
+        found |= {topic["topic_id"]: topic["num_partitions"] for topic in event.value.topics}
     return found
 
 
 def _subscribed(group: Group) -> set[str]:
     """The topics that members subscribe to by name, or by an expression that has been resolved."""
     found: set[str] = set()
-    resolved = {key: event.value[0] for (role, key), event in group.last.items() if role == REGEX and event.value}
-    for (role, _), event in group.last.items():
-        if role == MEMBER and event.value:
-            names, *more = event.value
-            found.update(names, *(resolved.get(regex, ()) for regex in more[:1]))
+    resolved = {regex: event.value.topics for regex, event in group.of_role(REGEX).items() if event.value}
+    for event in group.of_role(MEMBER).values():
+        if event.value:
+            found.update(event.value.subscribed_topic_names)
+            if group.kind == CONSUMER:
+                found.update(resolved.get(event.value.subscribed_topic_regex, ()))
     return found
 
 
@@ -200,11 +198,13 @@ def _of_subtopologies(group: Group, topics: Topics) -> _Expected:
 def _topology(group: Group) -> list[tuple[Any, ...]] | None:
     """Of each subtopology its id, the topics it reads, and of those of repartitioning the names and how many partitions
     the topology wants, 0 for as many as follow from others."""
-    for (role, _), event in group.last.items():
-        if role == TOPOLOGY and event.value:
-            ids, sources, repartitions, partitions = event.value[-4:]
-            return list(zip(ids, sources, repartitions, ([0, *each] for each in partitions), strict=True))
-    return None
+    event = group.record(TOPOLOGY)
+    if event is None or not event.value:
+        return None
+    value = event.value
+    partitions = ([0, *each] for each in value.subtopologies_repartition_source_topics_partitions)
+    sources, repartitions = value.subtopologies_source_topics, value.subtopologies_repartition_source_topics_name
+    return list(zip(value.subtopologies_subtopology_id, sources, repartitions, partitions, strict=True))
 
 
 # -- share groups: what is initialized is given out --------------------------------------------------------------------
@@ -212,28 +212,26 @@ def _topology(group: Group) -> list[tuple[Any, ...]] | None:
 
 def _of_share_group(group: Group, assigned: Mapping[str, set[int]], topics: Topics) -> Iterator[LeftOut]:
     """The assignor gets the partitions that have state and gives each to one member or more (`SimpleAssignor`)."""
-    state = next((event for (role, _), event in group.last.items() if role == SHARE_STATE), None)
-    target = next((event for (role, _), event in group.last.items() if role == SHARE_TARGET), None)
+    state, target = group.record(SHARE_STATE), group.record(SHARE_TARGET)
     if state is None or not state.value:
         return
-    initializing, initialized, deleting = state.value[-3:]
-    subscribed = _subscribed(group)
-    listed: dict[str, set[int]] = {topic["topic_id"]: set(topic["partitions"]) for topic in initializing}
-    for topic in initialized:
+    lists, subscribed = state.value, _subscribed(group)
+    listed: dict[str, set[int]] = {topic["topic_id"]: set(topic["partitions"]) for topic in lists.initializing_topics}
+    for topic in lists.initialized_topics:
         of, numbers = topic["topic_id"], set(topic["partitions"])
         listed[of] = listed.get(of, set()) | numbers
         missing = numbers - assigned.get(of, set())
         is_gone = bool(topics.now) and of not in topics.now
         if not missing or is_gone or topic["topic_name"] not in subscribed:
             continue
-        if target is None or not target.value or target.value[-1] != group.epoch:
+        if target is None or not target.value or target.value.assignment_epoch != group.epoch:
             yield LeftOut(of, _ranges(missing), TRANSIENT, _BEING_MADE)
         elif state.offset > target.offset:
             yield LeftOut(of, _ranges(missing), TRANSIENT, _STATE_SINCE)
         else:
             unless = "" if assigned.get(of) else ", unless the topic was deleted"
             yield LeftOut(of, _ranges(missing), BROKEN, f"{_WITH_MEMBERS}{unless}")
-    gone = {topic["topic_id"] for topic in deleting}
+    gone = {topic["topic_id"] for topic in lists.deleting_topics}
     for of, name in sorted(topics.now.items()):
         if name in subscribed and of not in gone:
             stateless = list(_gaps(listed.get(of, set()) | assigned.get(of, set()), topics.counts.get(name, 0)))

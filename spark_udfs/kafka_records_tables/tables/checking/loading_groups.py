@@ -8,7 +8,6 @@ The rules are those of `GroupMetadataManager.replay` of Kafka 4.3.1, `getOrMaybe
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
 from struct import Struct
 from typing import TYPE_CHECKING, Any, Final
 
@@ -20,47 +19,31 @@ from kafka_records_tables.tables.replay.group_replay import (
     GROUP,
     LEFT,
     MEMBER,
+    NO_TARGET,
     SHARE_TARGET,
-    SIMPLE,
     STREAMS,
     TARGET,
     TARGET_OF_MEMBER,
+    Group,
+    Groups,
     role_of,
 )
 from kafka_records_tables.tables.replay.subscriptions import CONSUMER_PROTOCOL
 
 if TYPE_CHECKING:
     from kafka_records_tables.tables.decoded.fold import Event
+    from kafka_records_tables.tables.replay.group_replay import Member
 
 _UTF16_UNIT: Final = Struct(">H")
 
 PASSED_OVER: Final = "Kafka 4.4 passes over it"
 """Since then `ConsumerProtocol` makes every error a SchemaException, which a coordinator bears."""
 
-_NO_TARGET: Final = -1
-_FIRST_EPOCH: Final = 1
-
 _Partition = tuple[str, int]
 
 
 class _RefusedError(Exception):
     """The coordinator stops at this record; the text says why."""
-
-
-@dataclass(slots=True)
-class _Member:
-    epoch: int = 0
-    partitions: tuple[_Partition, ...] = ()
-
-
-@dataclass(slots=True)
-class _Group:
-    kind: str
-    target_epoch: int = _FIRST_EPOCH
-    members: dict[str, _Member] = field(default_factory=dict)
-    targets: set[str] = field(default_factory=set)
-    owned: dict[_Partition, int] = field(default_factory=dict)
-    """The epoch at which somebody has a partition."""
 
 
 def _read_subscriptions(subscriptions: Mapping[str, bytes]) -> None:
@@ -92,161 +75,150 @@ def _as_java_maps_them(keys: Sequence[str]) -> list[str]:
 
 
 class LoadingGroups:
-    """The groups after some records, taken in their order, as far as it takes to tell what is refused."""
+    """Replays groups, and tells what a coordinator refuses to load."""
 
     def __init__(self) -> None:
-        self._groups: dict[str, _Group] = {}
+        self.groups = Groups(tombstones_make_groups=True)
+        """The groups after the records so far."""
         self._left_out: set[str] = set()
-
-    def commit(self, group_id: str) -> None:
-        """Replay the value of a commit: where there is no group it makes a simple one."""
-        if group_id not in self._groups and group_id not in self._left_out:
-            self._groups[group_id] = _Group(SIMPLE)
+        self._owned: dict[str, dict[_Partition, int]] = {}
+        """By group the epoch at which somebody has a partition."""
 
     def take(self, event: Event) -> str | None:
         """Replay a record of a group. Returns why a coordinator stops there, or None.
 
         Of a group nothing more is told behind such a record, or behind one that cannot be decoded.
         """
-        group_id = event.key[0]
-        if group_id in self._left_out:
-            return None
-        if event.is_broken:
-            self._leave_out(group_id)
-            return None
-        try:
-            self._replay(group_id, event)
-        except _RefusedError as refused:
-            self._leave_out(group_id)
-            return str(refused)
-        return None
+        why = None
+        if event.group_id not in self._left_out:
+            try:
+                if not event.is_broken:
+                    self._check(event)
+            except _RefusedError as refused:
+                why = str(refused)
+            if event.is_broken or why is not None:
+                self._left_out.add(event.group_id)
+                self._owned.pop(event.group_id, None)
+        self.groups.replay(event)
+        return why
 
     def is_sound(self, group_id: str) -> bool:
         """Whether every record of the group could be replayed."""
         return group_id not in self._left_out
 
-    def _leave_out(self, group_id: str) -> None:
-        self._groups.pop(group_id, None)
-        self._left_out.add(group_id)
-
-    def _replay(self, group_id: str, event: Event) -> None:
+    def _check(self, event: Event) -> None:
         kind, role = role_of(event.record)
         if kind == CLASSIC:
-            self._classic(group_id, event.value)
+            self._owned.pop(event.group_id, None)
+            if event.value is not None:
+                _check_classic(event.value)
             return
-        group = self._of_kind(group_id, kind, event.value is not None)
+        group = self._of_kind(event, kind)
         if group is None:
             return
-        if role == GROUP:
-            if event.value is None:
-                _check_gone(group)
-                del self._groups[group_id]
-        elif role in (TARGET, SHARE_TARGET):
-            _target(group, event.value)
-        elif role == TARGET_OF_MEMBER:
-            (group.targets.discard if event.value is None else group.targets.add)(event.key[1])
+        if role == GROUP and event.is_tombstone:
+            _check_gone(group)
+            self._owned.pop(group.group_id, None)
+        elif role in (TARGET, SHARE_TARGET) and event.is_tombstone:
+            _check_target_gone(group)
         elif role == MEMBER:
-            _member(group, event.key[1], event.value)
+            self._member(group, event)
         elif role == CURRENT:
-            _current(group, event.key[1], event.value)
+            self._current(group, event)
 
-    def _classic(self, group_id: str, value: tuple[Any, ...] | None) -> None:
-        """A value replaces whatever there was, and a tombstone ends it."""
-        if value is None:
-            self._groups.pop(group_id, None)
-            return
-        _, protocol_type, protocol, count, instances, member_ids, subscriptions = value
-        named = [instance for instance in instances or () if instance is not None]
-        if len(named) > len(set(named)):
-            twice = next(each for each in named if named.count(each) > 1)
-            raise _RefusedError(f"two members of the group have the group.instance.id {twice!r}")
-        if protocol_type == CONSUMER_PROTOCOL and protocol is not None:
-            _read_subscriptions(dict(zip(member_ids or (), subscriptions or (), strict=True)))
-        self._groups[group_id] = _Group(CLASSIC if protocol_type or count else SIMPLE)
-
-    def _of_kind(self, group_id: str, kind: str, has_value: bool) -> _Group | None:
-        group = self._groups.get(group_id)
+    def _of_kind(self, event: Event, kind: str) -> Group | None:
+        """The group before the record, or an empty one where the record makes it."""
+        group = self.groups.get(event.group_id)
         if group is None:
-            if not has_value:
-                return None
-            group = self._groups[group_id] = _Group(kind)
-        elif group.kind == SIMPLE and kind in (CONSUMER, STREAMS):
-            group = self._groups[group_id] = _Group(kind)
-        elif group.kind != kind:
-            known = "simple (it has commits)" if group.kind == SIMPLE else group.kind
+            return None if event.is_tombstone else Group(event.group_id, kind, event.offset)
+        if group.makes_way_for(kind):
+            return Group(event.group_id, kind, event.offset)
+        if group.kind != kind:
+            known = "simple (it has commits)" if group.is_simple and not group.classic_members else group.kind
             raise _RefusedError(f"the record is of a {kind} group, and the group is {known} at this place of the log")
         return group
 
+    def _member(self, group: Group, event: Event) -> None:
+        known = group.members.get(event.member_id)
+        if known is None:
+            return
+        if event.is_tombstone:
+            if known.epoch != LEFT:
+                raise _RefusedError("the member is deleted before its current assignment is")
+            if (TARGET_OF_MEMBER, event.member_id) in group.records:
+                raise _RefusedError("the member is deleted before its target assignment is")
+            return
+        held = _held(group, known)
+        self._release(group, held, known.epoch)
+        self._own(group, held, known.epoch)
 
-def _check_gone(group: _Group) -> None:
+    def _current(self, group: Group, event: Event) -> None:
+        known = group.members.get(event.member_id)
+        if known is not None:
+            self._release(group, _held(group, known), known.epoch)
+        if not event.is_tombstone and group.kind == CONSUMER:
+            self._own(group, _partitions(event.value), event.value.member_epoch)
+
+    def _own(self, group: Group, places: Iterable[_Partition], epoch: int) -> None:
+        owned = self._owned.setdefault(group.group_id, {})
+        for place in places:
+            since = owned.get(place)
+            if since is not None and since >= epoch:
+                raise _RefusedError(
+                    f"the member gets partition {place[1]} of the topic with id {place[0]} at epoch {epoch}, and "
+                    f"somebody has it at epoch {since}"
+                )
+            owned[place] = epoch
+
+    def _release(self, group: Group, places: Iterable[_Partition], epoch: int) -> None:
+        owned = self._owned.get(group.group_id, {})
+        for place in places:
+            if owned.get(place) == epoch:
+                del owned[place]
+
+
+def _check_classic(value: Any) -> None:
+    """A value replaces whatever there was."""
+    named = [instance for instance in value.members_group_instance_id or () if instance is not None]
+    if len(named) > len(set(named)):
+        twice = next(each for each in named if named.count(each) > 1)
+        raise _RefusedError(f"two members of the group have the group.instance.id {twice!r}")
+    if value.protocol_type == CONSUMER_PROTOCOL and value.protocol is not None:
+        subscriptions = value.members_subscription or ()
+        _read_subscriptions(dict(zip(value.members_member_id or (), subscriptions, strict=True)))
+
+
+def _check_gone(group: Group) -> None:
     if group.members:
         raise _RefusedError(f"the group is deleted while {_are(len(group.members), 'member')} left in it")
-    if group.targets and group.kind != STREAMS:
-        raise _RefusedError(f"the group is deleted while {_are(len(group.targets), 'target assignment')} left in it")
-    if group.target_epoch != _NO_TARGET:
+    targets = group.of_role(TARGET_OF_MEMBER)
+    if targets and group.kind != STREAMS:
+        raise _RefusedError(f"the group is deleted while {_are(len(targets), 'target assignment')} left in it")
+    if group.target_epoch != NO_TARGET:
         raise _RefusedError("the group is deleted before its target assignment is (no tombstone of its epoch)")
+
+
+def _check_target_gone(group: Group) -> None:
+    targets = group.of_role(TARGET_OF_MEMBER)
+    if targets:
+        left = _are(len(targets), "member's target", "members' targets")
+        raise _RefusedError(f"the epoch of the target assignment is deleted while {left} left")
 
 
 def _are(count: int, one: str, more: str | None = None) -> str:
     return f"{count} {one} is" if count == 1 else f"{count} {more or one + 's'} are"
 
 
-def _target(group: _Group, value: tuple[Any, ...] | None) -> None:
-    if value is None and group.targets:
-        left = _are(len(group.targets), "member's target", "members' targets")
-        raise _RefusedError(f"the epoch of the target assignment is deleted while {left} left")
-    group.target_epoch = _NO_TARGET if value is None else value[0] if value else group.target_epoch
+def _held(group: Group, member: Member) -> tuple[_Partition, ...]:
+    """What a member of a consumer group has, or is to give up."""
+    has_none = group.kind != CONSUMER or member.current is None or member.epoch == LEFT
+    return () if has_none or member.current is None else _partitions(member.current.value)
 
 
-def _member(group: _Group, member_id: str, value: tuple[Any, ...] | None) -> None:
-    known = group.members.get(member_id)
-    if value is not None:
-        _set(group, member_id, _Member() if known is None else known)
-        return
-    if known is None:
-        return
-    if known.epoch != LEFT:
-        raise _RefusedError("the member is deleted before its current assignment is")
-    if member_id in group.targets:
-        raise _RefusedError("the member is deleted before its target assignment is")
-    _release(group, known)
-    del group.members[member_id]
-
-
-def _current(group: _Group, member_id: str, value: tuple[Any, ...] | None) -> None:
-    if value is not None:
-        epoch, _, _, *lists = value
-        held = _partitions(lists) if group.kind == CONSUMER else ()
-        _set(group, member_id, _Member(epoch, held))
-    elif member_id in group.members:
-        _set(group, member_id, _Member(LEFT))
-
-
-def _set(group: _Group, member_id: str, member: _Member) -> None:
-    known = group.members.get(member_id)
-    if known is not None:
-        _release(group, known)
-    group.members[member_id] = member
-    for place in member.partitions:
-        epoch = group.owned.get(place)
-        if epoch is not None and epoch >= member.epoch:
-            raise _RefusedError(
-                f"the member gets partition {place[1]} of the topic with id {place[0]} at epoch {member.epoch}, and "
-                f"somebody has it at epoch {epoch}"
-            )
-        group.owned[place] = member.epoch
-
-
-def _release(group: _Group, member: _Member) -> None:
-    for place in member.partitions:
-        if group.owned.get(place) == member.epoch:
-            del group.owned[place]
-
-
-def _partitions(lists: Iterable[Iterable[Mapping[str, Any]]]) -> tuple[_Partition, ...]:
+def _partitions(value: Any) -> tuple[_Partition, ...]:
     """Of a topic that a list names twice, what stands last; a partition in two lists stands twice."""
     found: list[_Partition] = []
-    for topics in lists:
+    for topics in (value.assigned_partitions, value.partitions_pending_revocation):
         last = {topic["topic_id"]: dict.fromkeys(topic["partitions"]) for topic in topics}
         found += [(topic_id, number) for topic_id, numbers in last.items() for number in numbers]
     return tuple(found)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections import namedtuple
 from collections.abc import Iterable, Iterator, Mapping
+from functools import lru_cache, partial
 from itertools import repeat
 from operator import itemgetter
 from typing import Any, Final, NamedTuple
@@ -34,14 +36,53 @@ class Event(NamedTuple):
     record: str
     key: tuple[Any, ...]
     """The fields of the key, in their order."""
-    value: tuple[Any, ...] | None
-    """The members of the value that were picked; None for a tombstone, and where `is_broken` or `is_past`."""
+    value: Any
+    """The members of the value that were picked, a named tuple (`attribute` has the names); None for a tombstone, and
+    where `is_broken` or `is_past`."""
     is_broken: bool
     """Whether the value is there and could not be decoded."""
     is_past: bool
     """Whether this is a value of which only the offset is known, because a later tombstone of the key deleted it."""
     timestamp_ms: int | None
     """When it was written; None where rows came without timestamps, and where `is_past`."""
+
+    @property
+    def group_id(self) -> str:
+        """The first field of the key, which is the group in every record of `__consumer_offsets`."""
+        group_id: str = self.key[0]
+        return group_id
+
+    @property
+    def member_id(self) -> str:
+        """The last field of the key: the member, where the record is about one, or the regular expression; the group
+        where it is about the group."""
+        member_id: str = self.key[-1]
+        return member_id
+
+    @property
+    def is_tombstone(self) -> bool:
+        """Whether the record deletes its key."""
+        return self.value is None and not self.is_broken and not self.is_past
+
+
+def attribute(member: str) -> str:
+    """The name under which a picked member is in `Event.value`: `members.client_id` as `members_client_id`, the number
+    of `members` as `members_count`."""
+    return member.replace(INSIDE, "_").replace(SIZE, "_count")
+
+
+def value_of(record: str, members: tuple[str, ...], parts: Iterable[Any]) -> Any:
+    """The value of a record, of which these `members` were picked (`Event.value`)."""
+    return _kind_of(record, members)(*parts)
+
+
+@lru_cache
+def _kind_of(record: str, members: tuple[str, ...]) -> Any:
+    """The class of the values of a record. Each says of itself how to make it again, for a class that is made here has
+    no name by which to find it."""
+    fields = namedtuple(f"{record}Value", map(attribute, members))  # type: ignore[misc]
+    again = {"__slots__": (), "__reduce__": lambda value: (value_of, (record, members, tuple(value)))}
+    return type(f"{record}Value", (fields,), again)
 
 
 def events(found: DecodedRecords, picked: Picked) -> Iterator[Event]:
@@ -81,7 +122,9 @@ def _events_of(
     record, chosen = found.record_name(number), pa.array(rows)
     keys = zip(*_members(column, "key", found.key_names(number), chosen), strict=True)
     members = _members(column, "value", picked[record], chosen)
-    values = zip(*members, strict=True) if members else repeat((), len(rows))
+    # Without a call of Python's own for each: there are many.
+    make = partial(tuple.__new__, _kind_of(record, picked[record]))
+    values = map(make, zip(*members, strict=True)) if members else repeat(make(()), len(rows))
     times = repeat(None, len(rows)) if found.timestamps is None else map(found.timestamps.__getitem__, rows.tolist())
     flags = found.is_tombstone[rows].tolist(), found.has_error[rows].tolist()
     for offset, key, value, is_tombstone, is_broken, time in zip(

@@ -21,17 +21,16 @@ from kafka_records_tables.tables.committed.commits import COMMITS
 from kafka_records_tables.tables.decoded.decoded_records import filter_record_types, nulled, numbers_of, schemas
 from kafka_records_tables.tables.reader import TableReader
 from kafka_records_tables.tables.replay.activity_sums import ActivitySums
-from kafka_records_tables.tables.replay.group_events import GroupLog
 from kafka_records_tables.tables.replay.group_lives import GroupLives
 from kafka_records_tables.tables.replay.group_records import NOT_USED
 from kafka_records_tables.tables.replay.group_replay import CLASSIC, SIMPLE
 from kafka_records_tables.tables.tombstones.explained_tombstones import Explaining
-from kafka_records_tables.tables.tombstones.groups_known import MORE
 from kafka_records_tables.tables.words.causes import HIGH, LOW
 from kafka_records_tables.tables.words.timeline_words import REBALANCE_COMPLETED
 
 if TYPE_CHECKING:
     from kafka_records_engine.sources import Context
+    from kafka_records_tables.tables.replay.group_events import Transition
     from kafka_records_tables.tables.replay.group_lives import Moment
     from kafka_records_tables.tables.words.causes import Explained
 
@@ -53,14 +52,16 @@ class Reader(TableReader):
         self._types = numbers_of(known, TABLE.records)
         self._clock, self._whole, self._lots = Clock(), _Whole(context), Lots()
         self._sums = ActivitySums(known, context, asked["window"])
-        self._log = GroupLog(
-            known, context, more=MORE, consequence="it is counted, and nothing that its value would tell"
-        )
-        self._lives = GroupLives(self._log.picked, {}, of_epochs_alone=True)
+        self._lives = GroupLives({}, of_epochs_alone=True)
         # What cannot be decoded is found once, where it is counted.
         self._quiet = replace(context, findings=[], finding_counts={}, counts=Counts())
+        self._transitions: list[Transition] = []
         self._explaining = Explaining(
-            known, self._quiet, retention_ms=asked["retention"], session_ms=_SESSION_MS, log=self._log
+            known,
+            self._quiet,
+            retention_ms=asked["retention"],
+            session_ms=_SESSION_MS,
+            transitions=self._transitions,
         )
 
     def take(self, batch: pa.RecordBatch) -> Iterable[pa.RecordBatch]:
@@ -73,20 +74,24 @@ class Reader(TableReader):
 
     def finish(self) -> Iterator[pa.RecordBatch]:
         self._add(self._lots.rest())
-        _rebalances(self._sums, self._lives.rest())
         _tombstones(self._sums, self._explaining.rest())
+        self._follow_rebalances()
+        _rebalances(self._sums, self._lives.rest())
         for finding in self._quiet.findings:
             if finding.reason == OTHER_RETENTION:
                 self._context.report(finding)
         return _batches(self._sums.sums(), self._whole.since_ms(), self._context)
 
+    def _follow_rebalances(self) -> None:
+        _rebalances(self._sums, self._lives.moments(self._transitions))
+        self._transitions.clear()
+
     def _add(self, batches: Iterable[pa.RecordBatch]) -> None:
         for batch in batches:
             self._sums.commits(batch)
-            events = [*self._log.take(batch), *self._log.rest()]
-            self._sums.records_of_groups(batch, events)
-            _rebalances(self._sums, self._lives.moments(events))
-            _tombstones(self._sums, self._explaining.take(batch, events))
+            self._sums.records_of_groups(batch)
+            _tombstones(self._sums, self._explaining.take(batch))
+            self._follow_rebalances()
 
 
 def _rebalances(sums: ActivitySums, moments: Iterable[Moment]) -> None:

@@ -11,7 +11,7 @@ import pyarrow as pa
 from kafka_records_tables.tables.assigned_partitions import TABLE
 from kafka_records_tables.tables.column_types import record_batch
 from kafka_records_tables.tables.decoded.record_reader import RecordReader
-from kafka_records_tables.tables.replay.assignment_rows import CONSUMED_KEPT, CONSUMED_PICKED, consumed_partitions
+from kafka_records_tables.tables.replay.assignment_rows import CONSUMED_PICKED, consumed_partitions
 from kafka_records_tables.tables.replay.group_records import NOT_USED, GroupRecords
 from kafka_records_tables.tables.replay.named_topics import names_in_groups
 from kafka_records_tables.tables.replay.records_of_groups import PARTS
@@ -35,9 +35,8 @@ class Reader(RecordReader):
     def finish(self) -> Iterator[pa.RecordBatch]:
         """Each partition of a group once; `lag` says what they are for."""
         context = self.context
-        groups = self._records.replayed(
-            context, "what it assigns is not looked for", picked=CONSUMED_PICKED, kept=CONSUMED_KEPT
-        ).replay.groups
+        told = self._records.replayed(context, "what it assigns is not looked for", picked=CONSUMED_PICKED)
+        groups = told.groups.by_id
         names = {**context.topic_names, **names_in_groups(groups.values())}
         found = consumed_partitions(groups, names)
         while some := list(islice(found, _ROWS)):

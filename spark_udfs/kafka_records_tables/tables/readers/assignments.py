@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from kafka_records_tables.tables.assignments import _NAMES, TABLE
 from kafka_records_tables.tables.decoded.record_reader import RecordReader
-from kafka_records_tables.tables.replay.assignment_rows import KEPT, PICKED, assignment_rows
+from kafka_records_tables.tables.replay.assignment_rows import PICKED, assignment_rows
 from kafka_records_tables.tables.replay.group_records import NOT_USED, GroupRecords
 from kafka_records_tables.tables.replay.named_topics import NamedTopics
 from kafka_records_tables.tables.replay.records_of_groups import PARTS
@@ -34,6 +34,6 @@ class Reader(RecordReader):
 
     def finish(self) -> Iterator[pa.RecordBatch]:
         context = self.context
-        replay = self._records.replayed(context, "what it assigns has no rows", picked=PICKED, kept=KEPT).replay
-        names = self._topics.names(context, replay.groups.values())
-        return assignment_rows(replay.groups, names, context.partition, TABLE.schema)
+        groups = self._records.replayed(context, "what it assigns has no rows", picked=PICKED).groups.by_id
+        names = self._topics.names(context, groups.values())
+        return assignment_rows(groups, names, context.partition, TABLE.schema)

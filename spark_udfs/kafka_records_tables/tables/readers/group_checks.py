@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from kafka_records_engine.columns.framing_in_columns import prefix_column
 from kafka_records_engine.findings import INCOMPLETE_HISTORY, Finding
-from kafka_records_tables.tables.checking.assignment_checks import KEPT, PICKED, assignment_problems
+from kafka_records_tables.tables.checking.assignment_checks import PICKED, assignment_problems
 from kafka_records_tables.tables.checking.assignment_gaps import Topics
 from kafka_records_tables.tables.checking.check_rows import CheckReader, CheckRow
 from kafka_records_tables.tables.checking.loading_groups import LoadingGroups
@@ -20,7 +20,7 @@ from kafka_records_tables.tables.committed.commits import COMMITS
 from kafka_records_tables.tables.decoded.decoded_records import numbers_of, schemas
 from kafka_records_tables.tables.decoded.fold import events
 from kafka_records_tables.tables.group_checks import TABLE
-from kafka_records_tables.tables.replay.group_replay import SHARE, SHARE_STATE, Replay
+from kafka_records_tables.tables.replay.group_replay import SHARE, SHARE_STATE
 from kafka_records_tables.tables.replay.named_topics import names_in_commits, names_in_groups
 from kafka_records_tables.tables.words.check_words import (
     BROKEN,
@@ -34,14 +34,18 @@ from kafka_records_tables.tables.words.check_words import (
 )
 
 if TYPE_CHECKING:
-
     from kafka_records_engine.sources import Context
     from kafka_records_tables.tables.decoded.decoded_records import DecodedRecords
     from kafka_records_tables.tables.decoded.fold import Event
+    from kafka_records_tables.tables.replay.group_replay import Groups
 
 
-_LISTS: Final = (INITIALIZING, INITIALIZED, DELETING)
-"""The lists of a record of type 15, in their order."""
+_LISTS: Final = {
+    INITIALIZING: "initializing_topics",
+    INITIALIZED: "initialized_topics",
+    DELETING: "deleting_topics",
+}
+"""By fact the list of a record of type 15 that shows it."""
 
 
 class Reader(CheckReader):
@@ -51,7 +55,7 @@ class Reader(CheckReader):
         self._context = context
         self._commit_types = numbers_of(known, COMMITS)
         self._records = RecordChecks(context, known, owner="group_id", stops=STOPS)
-        self._loading, self._replay, self._names = LoadingGroups(), Replay(KEPT), dict(context.topic_names)
+        self._loading, self._names = LoadingGroups(), dict(context.topic_names)
         self._conflicts: list[CheckRow] = []
         self._lots = Lots()
 
@@ -67,8 +71,8 @@ class Reader(CheckReader):
             yield CheckRow(fact=UNCHECKED)
             return
         yield from self._conflicts
-        yield from _of_assignments(self._replay, self._loading, self._names, self._context)
-        yield from _of_share_groups(self._replay, self._loading)
+        yield from _of_assignments(self._loading, self._names, self._context)
+        yield from _of_share_groups(self._loading)
 
     def _of_lot(self, batch: pa.RecordBatch) -> Iterator[CheckRow]:
         types = self._commit_types
@@ -79,11 +83,10 @@ class Reader(CheckReader):
         if commits is not None:
             self._names |= names_in_commits(commits, types[1:])
         of_groups = [] if others is None else list(events(others, PICKED))
-        for event in _with_commits(commits, types, of_groups, self._loading):
+        for event in _with_commits(commits, types, of_groups, self._loading.groups):
             why = self._loading.take(event)
             if why is not None:
                 self._conflicts.append(_conflict(event, why))
-            self._replay.take(event)
 
 
 def _commits_and_others(batch: pa.RecordBatch, types: tuple[int, ...]) -> tuple[pa.RecordBatch, pa.RecordBatch]:
@@ -95,7 +98,7 @@ def _commits_and_others(batch: pa.RecordBatch, types: tuple[int, ...]) -> tuple[
 
 
 def _with_commits(
-    found: DecodedRecords | None, types: tuple[int, ...], of_groups: list[Event], loading: LoadingGroups
+    found: DecodedRecords | None, types: tuple[int, ...], of_groups: list[Event], known: Groups
 ) -> Iterator[Event]:
     """The events, and before each the commits that stand before it, as far as they may make a simple group: of each
     group the first one, and the first one behind each of its events."""
@@ -107,7 +110,7 @@ def _with_commits(
     encoded = groups.take(rows).dictionary_encode()
     names = encoded.dictionary.to_pylist()
     numbers = {name: number for number, name in enumerate(names)}
-    about = [(numbers[event.key[0]], event.offset) for event in of_groups if event.key[0] in numbers]
+    about = [(numbers[event.group_id], event.offset) for event in of_groups if event.group_id in numbers]
     of_events, at_events = np.array(about, np.int64).reshape(-1, 2).T
     group = np.concatenate([encoded.indices.to_numpy(), of_events])
     at = np.concatenate([found.offsets[rows], at_events])
@@ -120,18 +123,18 @@ def _with_commits(
     commit = next(commits, None)
     for event in of_groups:
         while commit is not None and commit[0] < event.offset:
-            loading.commit(names[commit[1]])
+            known.commit(names[commit[1]], commit[0])
             commit = next(commits, None)
         yield event
     while commit is not None:
-        loading.commit(names[commit[1]])
+        known.commit(names[commit[1]], commit[0])
         commit = next(commits, None)
 
 
 def _conflict(event: Event, why: str) -> CheckRow:
-    member_id = event.key[1] if len(event.key) > 1 else None
+    member_id = event.member_id if len(event.key) > 1 else None
     detail = f"{'tombstone' if event.value is None else 'value'} of {event.record}: {why}; {STOPS}"
-    return CheckRow(CONFLICT, BROKEN, detail, event.offset, event.timestamp_ms, event.key[0], member_id=member_id)
+    return CheckRow(CONFLICT, BROKEN, detail, event.offset, event.timestamp_ms, event.group_id, member_id=member_id)
 
 
 def _may_lack_records(context: Context) -> bool:
@@ -144,26 +147,26 @@ def _may_lack_records(context: Context) -> bool:
     return True
 
 
-def _of_assignments(
-    replay: Replay, loading: LoadingGroups, names: dict[str, str], context: Context
-) -> Iterator[CheckRow]:
-    known = names | names_in_groups(replay.groups.values())
+def _of_assignments(loading: LoadingGroups, names: dict[str, str], context: Context) -> Iterator[CheckRow]:
+    groups = loading.groups.by_id
+    known = names | names_in_groups(groups.values())
     topics = Topics(known, context.topic_names, context.partition_counts)
-    for group_id, group in replay.groups.items():
+    for group_id, group in groups.items():
         if loading.is_sound(group_id):
             yield from assignment_problems(group_id, group, topics)
 
 
-def _of_share_groups(replay: Replay, loading: LoadingGroups) -> Iterator[CheckRow]:
+def _of_share_groups(loading: LoadingGroups) -> Iterator[CheckRow]:
     """Facts: the share groups, and what their records of type 15 list."""
-    for group_id, group in replay.groups.items():
+    for group_id, group in loading.groups.by_id.items():
         if group.kind != SHARE:
             continue
         fact = SHARE_GROUP if loading.is_sound(group_id) else UNREADABLE
         yield CheckRow(fact=fact, group_id=group_id)
-        event = group.last.get((SHARE_STATE, group_id))
-        for listed, topics in zip(_LISTS, (event and event.value) or (), strict=False):
-            for topic in topics:
+        event = group.record(SHARE_STATE)
+        value = event and event.value
+        for listed, name in _LISTS.items():
+            for topic in getattr(value, name) if value else ():
                 for partition in topic.get("partitions", (None,)):
                     yield CheckRow(
                         log_offset=event.offset if event else None,

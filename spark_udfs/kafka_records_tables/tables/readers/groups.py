@@ -28,7 +28,7 @@ class Reader(RecordReader):
         return ()
 
     def finish(self) -> Iterator[pa.RecordBatch]:
-        listed = self._records.replayed(self.context).replay.rows()
+        listed = self._records.replayed(self.context).groups.rows()
         if listed:
             columns = dict(zip(_OF_A_GROUP, map(list, zip(*listed, strict=True)), strict=True))
             columns["log_partition"] = [self.context.partition] * len(listed)

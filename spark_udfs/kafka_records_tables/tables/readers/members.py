@@ -10,7 +10,6 @@ import pyarrow as pa
 from kafka_records_tables.tables.decoded.record_reader import RecordReader
 from kafka_records_tables.tables.members import TABLE
 from kafka_records_tables.tables.replay.group_records import NOT_USED, GroupRecords
-from kafka_records_tables.tables.replay.group_replay import CURRENT, GROUP, MEMBER, REGEX
 from kafka_records_tables.tables.replay.member_rows import PICKED, member_rows
 
 if TYPE_CHECKING:
@@ -29,6 +28,5 @@ class Reader(RecordReader):
 
     def finish(self) -> Iterator[pa.RecordBatch]:
         null = "what it would tell is null in the rows of members; the members of a classic group have no rows"
-        kept = (GROUP, MEMBER, CURRENT, REGEX)
-        replay = self._records.replayed(self.context, null, picked=PICKED, kept=kept).replay
-        return member_rows(replay.groups, self.context.partition, TABLE.schema)
+        groups = self._records.replayed(self.context, null, picked=PICKED).groups
+        return member_rows(groups.by_id, self.context.partition, TABLE.schema)

@@ -20,7 +20,6 @@ from kafka_records_tables.tables.timeline import TABLE
 from kafka_records_tables.tables.words.timeline_words import MEANINGS
 
 if TYPE_CHECKING:
-
     from kafka_records_engine.sources import Context
     from kafka_records_tables.tables.replay.group_lives import Moment
 
@@ -29,8 +28,8 @@ class Reader(RecordReader):
     def __init__(self, context: Context) -> None:
         super().__init__(context, "consumer_offsets", TABLE.records, NOT_USED)
         self._lots = Lots()
-        self._log = GroupLog(self.schemas, context, more=MORE, consequence="what it tells of its group has no row")
-        self._lives = GroupLives(self._log.picked, context.topic_names)
+        self._log = GroupLog(self.schemas, context, more=[MORE], consequence="what it tells of its group has no row")
+        self._lives = GroupLives(context.topic_names)
         self._states, self._commits = GroupStates(), CommitMoments(self.schemas)
 
     def add(self, rows: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
@@ -44,7 +43,8 @@ class Reader(RecordReader):
         context, states = self.context, self._states
         for batch in lots:
             lot = CommitLot(batch, self.schemas)
-            events = self._log.take_lot(batch, lot)
+            self._log.add(batch, lot)
+            events = self._log.up_to(None)
             for event in events:
                 states.add(event)
             lot.report(context, NOT_USED)

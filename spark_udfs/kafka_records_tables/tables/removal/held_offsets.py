@@ -24,7 +24,8 @@ from kafka_records_tables.tables.decoded.latest import Latest
 from kafka_records_tables.tables.decoded.transactions_settled import OPEN, UNKNOWN, Settled, Settling
 from kafka_records_tables.tables.made_once import MadeOnce
 from kafka_records_tables.tables.replay.group_records import NOT_USED, GroupRecords, Replayed
-from kafka_records_tables.tables.replay.subscriptions import REGEX_RECORD, HeldGroup, held_groups
+from kafka_records_tables.tables.replay.group_replay import picked_with
+from kafka_records_tables.tables.replay.subscriptions import PICKED, REGEX_RECORD, HeldGroup, held_groups
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -121,6 +122,9 @@ class HeldCollector:
         return found.held._replace(offsets=found.held.offsets._replace(told=told))
 
 
+_PICKED: Final = picked_with(PICKED)
+
+
 class _Found(NamedTuple):
     held: Held
     commits: Deciding | None
@@ -155,12 +159,12 @@ class _Maker:
     def made(self) -> _Found:
         self._add(self._settling.rest())
         last = self._commits.deciding(self._context)
-        replayed = self._groups.replayed(self._context, reports_commits=False)
+        replayed = self._groups.replayed(self._context, picked=_PICKED, reports_commits=False)
         still_open = _still_open(self._pending, self._tombstones, self._known)
         offsets = None
         if last is not None and last.is_there.any():
             offsets = _offsets(last, still_open)
-        found = held_groups(replayed)
+        found = held_groups(replayed.groups.by_id)
         return _Found(Held(found, offsets, still_open, _seen(replayed, found, self._types)), last)
 
 

@@ -18,13 +18,13 @@ from kafka_records_tables.tables.committed.repeated_commits import COMMITS as TO
 from kafka_records_tables.tables.committed.repeated_commits import RepeatedCommits
 from kafka_records_tables.tables.decoded.decoded_records import DecodedRecords, numbers_of
 from kafka_records_tables.tables.decoded.lots import LOT_ROWS
+from kafka_records_tables.tables.replay.group_records import NOT_USED
 from kafka_records_tables.tables.replay.group_replay import ROLES
 from kafka_records_tables.tables.replay.window_sums import NO_TIME, WindowSums
 
 if TYPE_CHECKING:
     from kafka_records_engine.sources import Context
     from kafka_records_runtime.schema import RecordSchema
-    from kafka_records_tables.tables.replay.group_events import GroupEvent
 
 NOT_THERE: Final = -2
 """In place of the time of a commit, where there is none; NO_TIME where it has no time."""
@@ -52,6 +52,7 @@ class ActivitySums:
         self._schemas = schemas
         self._context = context
         self._types = numbers_of(schemas, COMMITS)
+        self._of_groups = numbers_of(schemas, ROLES)
         self._sums = WindowSums(window_ms)
         self._keys = KeyNumbers()
         self._kept = 0
@@ -106,20 +107,25 @@ class ActivitySums:
         if len(self._keys) > max(LOT_ROWS, 2 * self._kept):
             self._forget()
 
-    def records_of_groups(self, rows: pa.RecordBatch, events: Iterable[GroupEvent]) -> None:
-        """Add records of groups: `events` are those among `rows`."""
-        offsets = rows.column("offset").to_numpy()
-        told = [(each.event.key[0], each.event.offset) for each in events if each.event.record in ROLES]
-        if not told:
+    def records_of_groups(self, batch: pa.RecordBatch) -> None:
+        """Add raw rows behind those before; only the records of groups count."""
+        numbers, _ = prefix_column(batch.column("key"))
+        is_chosen = batch.column("control").is_null().to_numpy(zero_copy_only=False) & np.isin(numbers, self._of_groups)
+        if not is_chosen.any():
             return
-        at = np.searchsorted(offsets, np.array([offset for _, offset in told], np.int64))
-        chosen = rows.select(["timestamp_ms", "key", "value"]).take(pa.array(at))
+        found = DecodedRecords(_filtered(batch, _DECODED, is_chosen), self._schemas)
+        found.report(self._context, lambda row: _LOST if found.has_key[row] else NOT_USED)
+        groups = pa.nulls(len(found.offsets), pa.string())
+        for number, column in found.columns.records.items():
+            groups = pc.coalesce(groups, pc.struct_field(column, ["key", found.key_names(number)[0]]))
+        is_read = groups.is_valid()
+        rows = found.rows.filter(is_read)
         self._sums.add(
-            self._sums.places((group, None) for group, _ in told),
-            chosen.column("timestamp_ms").fill_null(NO_TIME).to_numpy(),
-            records=np.ones(len(told), np.int64),
-            key_bytes=_bytes(chosen.column("key")),
-            value_bytes=_bytes(chosen.column("value")),
+            self._sums.places((group, None) for group in groups.filter(is_read).to_pylist()),
+            rows.column("timestamp_ms").fill_null(NO_TIME).to_numpy(),
+            records=np.ones(rows.num_rows, np.int64),
+            key_bytes=_bytes(rows.column("key")),
+            value_bytes=_bytes(rows.column("value")),
         )
 
     def happened(self, what: str, places: list[tuple[str, str | None, int | None]]) -> None:

@@ -37,41 +37,37 @@ IS_TO_HAVE: Final = "target"
 _TASKS: Final = ("active", "standby", "warmup")
 _OF_TASKS: Final = tuple(f"{kind}_tasks" for kind in _TASKS)
 
-_IN_CURRENT: Final[Mapping[str, tuple[str, ...]]] = {
+_LISTS: Final[Picked] = {
+    "ConsumerGroupTargetAssignmentMember": ("topic_partitions",),
+    "ShareGroupTargetAssignmentMember": ("topic_partitions",),
+    "StreamsGroupTargetAssignmentMember": _OF_TASKS,
     "ConsumerGroupCurrentMemberAssignment": ("assigned_partitions", "partitions_pending_revocation"),
     "ShareGroupCurrentMemberAssignment": ("assigned_partitions",),
     "StreamsGroupCurrentMemberAssignment": (*_OF_TASKS, *(f"{tasks}_pending_revocation" for tasks in _OF_TASKS)),
 }
+"""By record the lists of what is assigned."""
 
 PICKED: Final[Picked] = picked_with(
+    named_topics.PICKED,
+    _LISTS,
     {
-        **named_topics.PICKED,
-        **_IN_CURRENT,
         "GroupMetadata": ("members",),
         "ShareGroupTargetAssignmentMetadata": ("assignment_epoch",),
-        "ConsumerGroupTargetAssignmentMember": ("topic_partitions",),
-        "ShareGroupTargetAssignmentMember": ("topic_partitions",),
-        "StreamsGroupTargetAssignmentMember": _OF_TASKS,
         "StreamsGroupTopology": ("subtopologies",),
-    }
+    },
 )
 """What the replay and the rows of assignments want of each record."""
 
-KEPT: Final = (*named_topics.KEPT, GROUP, CURRENT, TARGET, SHARE_TARGET, TARGET_OF_MEMBER, TOPOLOGY)
-"""The roles of the records that rows are made of."""
+_SUBSCRIBED: Final = {MEMBER: "subscribed_topic_names", REGEX: "topics"}
 
-CONSUMED_PICKED: Final[Picked] = {
-    **PICKED,
-    "ConsumerGroupMemberMetadata": ("subscribed_topic_names",),
-    "ConsumerGroupRegularExpression": ("topics",),
-}
+CONSUMED_PICKED: Final[Picked] = picked_with(
+    PICKED,
+    {
+        "ConsumerGroupMemberMetadata": (_SUBSCRIBED[MEMBER],),
+        "ConsumerGroupRegularExpression": (_SUBSCRIBED[REGEX],),
+    },
+)
 """What `consumed_partitions` wants of each record."""
-
-CONSUMED_KEPT: Final = (*KEPT, MEMBER, REGEX)
-"""The roles of these records."""
-
-_BEFORE: Final = 2
-"""Members of a current assignment that the replay itself wants: epoch and state."""
 
 _ROWS: Final = 65_536
 
@@ -101,7 +97,7 @@ def assignment_rows(
     """The assignments in some groups of a log partition. `names` are those of topics by their ids."""
     rows: list[_Row] = []
     for group_id, group in groups.items():
-        for share in _shares(group_id, group, names):
+        for share in _shares(group, names):
             rows.append((group_id, group.shown_kind, share))
             if len(rows) >= _ROWS:
                 yield _batch(rows, partition, schema)
@@ -123,7 +119,7 @@ def consumed_partitions(groups: Mapping[str, Group], names: Mapping[str, str]) -
         if group.kind == SHARE:
             continue
         found: dict[tuple[str, int | None], None] = {}
-        for share in _shares(group_id, group, names):
+        for share in _shares(group, names):
             if share.role == IS_TO_HAVE or share.task_type not in (None, _TASKS[0]):
                 continue
             topics = [share.topic] if share.topic is not None else share.source_topics or ()
@@ -136,9 +132,9 @@ def consumed_partitions(groups: Mapping[str, Group], names: Mapping[str, str]) -
 
 def _subscribed(group: Group) -> Iterator[str]:
     """The topics that members of a consumer group name, and those that their regular expressions stood for."""
-    for (role, _), event in group.last.items():
-        if role in (MEMBER, REGEX) and event.value is not None:
-            yield from event.value[-1]
+    for (role, _), event in group.records.items():
+        if role in _SUBSCRIBED and event.value is not None:
+            yield from getattr(event.value, _SUBSCRIBED[role], ())
 
 
 def _batch(rows: list[_Row], partition: int, schema: pa.Schema) -> pa.RecordBatch:
@@ -151,26 +147,26 @@ def _batch(rows: list[_Row], partition: int, schema: pa.Schema) -> pa.RecordBatc
     return record_batch(schema, columns, len(rows))
 
 
-def _shares(group_id: str, group: Group, names: Mapping[str, str]) -> Iterator[_Share]:
+def _shares(group: Group, names: Mapping[str, str]) -> Iterator[_Share]:
     if group.kind == CLASSIC:
-        yield from _of_classic_group(group_id, group)
+        yield from _of_classic_group(group)
         return
-    sources = _source_topics(group_id, group)
-    for (role, member_id), event in group.last.items():
+    sources = _source_topics(group)
+    for (role, member_id), event in group.records.items():
         if event.value is None or role not in (CURRENT, TARGET_OF_MEMBER):
             continue
-        lists = event.value[_BEFORE:] if role == CURRENT else event.value
+        lists = [getattr(event.value, name) for name in _LISTS[event.record]]
         if group.kind == STREAMS:
-            yield from _tasks(member_id, role, lists, _epoch(group_id, group, role, event), event, sources)
+            yield from _tasks(member_id, role, lists, _epoch(group, role, event), event, sources)
         else:
-            yield from _partitions(member_id, role, lists, _epoch(group_id, group, role, event), event, names)
+            yield from _partitions(member_id, role, lists, _epoch(group, role, event), event, names)
 
 
-def _of_classic_group(group_id: str, group: Group) -> Iterator[_Share]:
-    event = group.last.get((GROUP, group_id))
+def _of_classic_group(group: Group) -> Iterator[_Share]:
+    event = group.record(GROUP)
     if event is None or event.value is None or group.protocol_type != CONSUMER:
         return
-    members = {member["member_id"]: member["assignment"] for member in event.value[-1]}
+    members = {member["member_id"]: member["assignment"] for member in event.value.members}
     place = (group.epoch, event.timestamp_ms, event.offset)
     for member_id, data in members.items():
         opened = assignment(CONSUMER, data)
@@ -180,12 +176,12 @@ def _of_classic_group(group_id: str, group: Group) -> Iterator[_Share]:
             yield _Share(member_id, HAS, topic, None, None, None, None, partition, *place)
 
 
-def _epoch(group_id: str, group: Group, role: str, event: Event) -> int | None:
+def _epoch(group: Group, role: str, event: Event) -> int | None:
     """The epoch of what has none of its own."""
     if role == CURRENT:
-        return max(event.value[0], 0) if event.value is not None else None
-    target = group.last.get((SHARE_TARGET if group.kind == SHARE else TARGET, group_id))
-    return None if target is None or target.value is None else target.value[0]
+        return max(event.value.member_epoch, 0) if event.value is not None else None
+    target = group.record(SHARE_TARGET if group.kind == SHARE else TARGET)
+    return None if target is None or target.value is None else target.value.assignment_epoch
 
 
 def _partitions(
@@ -202,7 +198,7 @@ def _partitions(
 def _tasks(
     member_id: str,
     role: str,
-    lists: tuple[Any, ...],
+    lists: Iterable[Any],
     epoch: int | None,
     event: Event,
     sources: Mapping[str, list[str]],
@@ -229,9 +225,9 @@ def _with_epochs(part: Mapping[str, Any], epoch: int | None) -> dict[int, int | 
     return dict(zip(partitions, epochs, strict=True))
 
 
-def _source_topics(group_id: str, group: Group) -> dict[str, list[str]]:
+def _source_topics(group: Group) -> dict[str, list[str]]:
     """By subtopology what its tasks read: source topics, and topics of a repartition."""
-    event = group.last.get((TOPOLOGY, group_id))
+    event = group.record(TOPOLOGY)
     if event is None or event.value is None:
         return {}
     return {
@@ -239,5 +235,5 @@ def _source_topics(group_id: str, group: Group) -> dict[str, list[str]]:
             *each["source_topics"],
             *(topic["name"] for topic in each["repartition_source_topics"]),
         ]
-        for each in event.value[-1]
+        for each in event.value.subtopologies
     }

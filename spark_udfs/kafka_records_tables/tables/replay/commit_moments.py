@@ -21,7 +21,7 @@ from kafka_records_tables.tables.words import timeline_words as words
 
 if TYPE_CHECKING:
     from kafka_records_runtime.schema import RecordSchema
-    from kafka_records_tables.tables.replay.group_events import GroupEvent
+    from kafka_records_tables.tables.replay.group_events import Transition
     from kafka_records_tables.tables.replay.group_states import GroupState, GroupStates
 
 
@@ -32,7 +32,7 @@ class CommitMoments:
         self._schemas = schemas
         self._known: dict[str, set[str]] = {}
 
-    def columns(self, lot: CommitLot, events: list[GroupEvent], states: GroupStates) -> Iterator[dict[str, Any]]:
+    def columns(self, lot: CommitLot, events: list[Transition], states: GroupStates) -> Iterator[dict[str, Any]]:
         """Columns of `timeline`, some of them, for what the lot tells. `events` are those among its rows, `states` know
         them too."""
         if not lot.rows.num_rows:
@@ -46,7 +46,7 @@ class CommitMoments:
     # -- the first commit for a topic ----------------------------------------------------------------------------------
 
     def _first(
-        self, lot: CommitLot, pairs: INT64, events: list[GroupEvent], states: GroupStates
+        self, lot: CommitLot, pairs: INT64, events: list[Transition], states: GroupStates
     ) -> Iterator[dict[str, Any]]:
         ends = _ends(events)
         rows = self._candidates(lot, np.where(lot.is_tombstone, -1, pairs), ends)
@@ -104,7 +104,7 @@ def _takes_resets(state: GroupState | None) -> bool:
     return state is not None and state.is_empty and state.kind != SIMPLE
 
 
-def _ends(events: list[GroupEvent]) -> list[tuple[int, str]]:
+def _ends(events: list[Transition]) -> list[tuple[int, str]]:
     """Offsets at which groups end, and which. One that is converted in the same batch keeps its offsets."""
     ends: dict[int, str] = {}
     last: dict[tuple[str, int], tuple[int, str]] = {}

@@ -6,7 +6,8 @@ happened. Of commits only those become events that make a simple group: of all o
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections import deque
+from collections.abc import Iterable, Mapping
 from operator import attrgetter
 from typing import TYPE_CHECKING, Final, NamedTuple
 
@@ -23,16 +24,15 @@ from kafka_records_tables.tables.decoded.fold import Event, Picked, events
 from kafka_records_tables.tables.decoded.latest import joined
 from kafka_records_tables.tables.decoded.lots import LOT_ROWS
 from kafka_records_tables.tables.replay.group_records import NOT_USED
-from kafka_records_tables.tables.replay.group_replay import GROUP, ROLES, Replay, picked_with
+from kafka_records_tables.tables.replay.group_replay import GROUP, OF_MEMBERS, ROLES, Groups, picked_with
 from kafka_records_tables.tables.replay.group_states import GroupState, state_of
 from kafka_records_tables.tables.replay.records_of_groups import GROUP_RECORDS, PARTS
-from kafka_records_tables.tables.replay.subscriptions import KEPT_ROLES
 from kafka_records_tables.tables.replay.subscriptions import PICKED as SUBSCRIPTIONS
 
 if TYPE_CHECKING:
     from kafka_records_engine.sources import Context
     from kafka_records_runtime.schema import RecordSchema
-    from kafka_records_tables.tables.replay.group_replay import Group
+    from kafka_records_tables.tables.replay.group_replay import Group, Member
 
 READS: Final = ("offset", "timestamp_ms", "base_offset", "key", "value", "control")
 """The columns of raw rows that are needed."""
@@ -50,7 +50,7 @@ _MOST_RECORDS: Final = 16_384
 _OFFSET: Final = attrgetter("offset")
 
 
-class GroupEvent(NamedTuple):
+class Transition(NamedTuple):
     """One record about a group, and what it did to the group."""
 
     event: Event
@@ -62,12 +62,16 @@ class GroupEvent(NamedTuple):
     """None where there was no such group."""
     after: GroupState | None
     """None where there is no such group any more."""
+    member_before: Member | None
+    member_after: Member | None
+    """The member that the record is about, if it is about one of a consumer, share or streams group."""
+    replaced: Group | None
+    """The group that the record ended or replaced."""
 
     @property
     def group_id(self) -> str:
         """The group."""
-        group_id: str = self.event.key[0]
-        return group_id
+        return self.event.group_id
 
 
 class GroupLog:
@@ -78,19 +82,18 @@ class GroupLog:
         schemas: Mapping[int, RecordSchema],
         context: Context,
         *,
-        more: Picked | None = None,
-        kept: Collection[str] = (),
+        more: Iterable[Picked] = (),
         consequence: str = "nothing is told of it",
     ) -> None:
-        """`more` are members of values that events have behind those of the replay (`picked` names all), `kept` are
-        roles of records that groups keep (`Group.last`). Records that cannot be decoded are reported, with the
-        `consequence`."""
-        self.picked = picked_with({name: (*SUBSCRIPTIONS.get(name, ()), *(more or {}).get(name, ())) for name in ROLES})
-        """By record, the names of the members of the values of events, in their order."""
+        """`more` are members of values that events have beside those of the replay. Records that cannot be decoded are
+        reported, with the `consequence`."""
+        self._picked = picked_with(SUBSCRIPTIONS, *more)
         self._schemas = schemas
         self._context = context
         self._consequence = consequence
-        self._replay = Replay({*KEPT_ROLES, *kept})
+        self._groups = Groups()
+        self._waiting: deque[Event] = deque()
+        self._batches: dict[int, int] = {}
         self._commit_types = numbers_of(schemas, COMMITS)
         self._group_types = np.array(numbers_of(schemas, (*GROUP_RECORDS, *PARTS)), np.int16)
         self._states: dict[str, GroupState] = {}
@@ -98,7 +101,7 @@ class GroupLog:
         self._records: list[pa.RecordBatch] = []
         self._commit_count = self._record_count = 0
 
-    def take(self, batch: pa.RecordBatch) -> list[GroupEvent]:
+    def take(self, batch: pa.RecordBatch) -> list[Transition]:
         """Add raw rows behind those before, with READS; what happened as far as it was replayed, which is done for many
         rows at once. Rows of other types, and control rows, are passed over."""
         types, _ = prefix_column(batch.column("key"))
@@ -113,17 +116,37 @@ class GroupLog:
             return self.rest()
         return []
 
-    def take_lot(self, batch: pa.RecordBatch, lot: CommitLot) -> list[GroupEvent]:
-        """Add raw rows as `take` does, whose commits and tombstones are already a `lot`. All that happened is replayed,
-        as `rest` does it."""
+    def rest(self) -> list[Transition]:
+        """What happened that `take` has not yet told of; at the end of the log all of it."""
+        self._decode(CommitLot(joined(self._commits), self._schemas) if self._commits else None)
+        self._commits, self._commit_count = [], 0
+        return self.up_to(None)
+
+    def add(self, batch: pa.RecordBatch, lot: CommitLot) -> None:
+        """Add raw rows as `take` does, whose commits and tombstones are already a `lot`. They wait for `up_to`."""
         types, _ = prefix_column(batch.column("key"))
         self._add_records(batch, types, batch.column("control").is_null().to_numpy(zero_copy_only=False))
-        return self._replayed_with(lot)
+        self._decode(lot)
 
-    def rest(self) -> list[GroupEvent]:
-        """What happened that `take` has not yet told of; at the end of the log all of it."""
-        lot = CommitLot(joined(self._commits), self._schemas) if self._commits else None
-        return self._replayed_with(lot)
+    def up_to(self, offset: int | None) -> list[Transition]:
+        """Replay what waits below an `offset`, or all of it. What happened."""
+        waiting, found = self._waiting, []
+        while waiting and (offset is None or waiting[0].offset < offset):
+            transition = self._replay(waiting.popleft())
+            if transition.before is None or transition.event.record in ROLES:
+                found.append(transition)
+        if not waiting:
+            self._groups.forget_ends()
+            self._batches.clear()
+        return found
+
+    def group(self, group_id: str) -> Group | None:
+        """The group after the records that were replayed; None where there is none."""
+        return self._groups.get(group_id)
+
+    def state(self, group_id: str) -> GroupState | None:
+        """Its state."""
+        return self._states.get(group_id)
 
     def _add_records(self, batch: pa.RecordBatch, types: INT16, is_record: FLAGS) -> None:
         """Keep the records of groups."""
@@ -132,21 +155,14 @@ class GroupLog:
             self._records.append(_chosen(batch, (*READS, "file", "position"), of_groups))
             self._record_count += int(of_groups.sum())
 
-    def _replayed_with(self, lot: CommitLot | None) -> list[GroupEvent]:
-        """What the records that were kept and the commits of a lot did."""
+    def _decode(self, lot: CommitLot | None) -> None:
+        """Let the records that were kept, and the commits of a lot, wait to be replayed."""
         told, places = self._decoded()
-        ends = [(e.key[0], e.offset) for e in told if e.record in _ENDS and e.value is None and not e.is_broken]
+        self._records, self._record_count = [], 0
+        ends = [(each.group_id, each.offset) for each in told if each.record in _ENDS and each.is_tombstone]
         makers, places_of_commits = ([], {}) if lot is None else self._makers(lot, ends)
-        self._commits, self._records = [], []
-        self._commit_count = self._record_count = 0
-        places |= places_of_commits
-        replayed = [self._replayed(event, places) for event in sorted([*told, *makers], key=_OFFSET)]
-        self._replay.forget_ends()
-        return [each for each in replayed if each.before is None or each.event.record in ROLES]
-
-    def group(self, group_id: str) -> Group | None:
-        """The group as the last event has left it; None where there is none."""
-        return self._replay.groups.get(group_id)
+        self._batches |= places | places_of_commits
+        self._waiting += sorted([*told, *makers], key=_OFFSET)
 
     def _decoded(self) -> tuple[list[Event], dict[int, int]]:
         """The records of groups, and their batches by their offsets."""
@@ -154,13 +170,13 @@ class GroupLog:
             return [], {}
         found = DecodedRecords(joined(self._records), self._schemas)
         found.report(self._context, lambda row: self._consequence if found.has_key[row] else NOT_USED)
-        return list(events(found, self.picked)), _batches(found.rows)
+        return list(events(found, self._picked)), _batches(found.rows)
 
     def _makers(self, lot: CommitLot, ends: list[tuple[str, int]]) -> tuple[list[Event], dict[int, int]]:
         """The commit values that may make a simple group, and their batches by their offsets: the first of each group
         that was not there, and the first behind each of the `ends` of a group."""
         ended = {name for name, _ in ends}
-        is_open = np.array([name in ended or name not in self._replay.groups for name in lot.groups], np.bool_)
+        is_open = np.array([name in ended or name not in self._groups.by_id for name in lot.groups], np.bool_)
         group = np.where(lot.is_tombstone, -1, lot.group)
         first = first_of_each(group)
         first = first[group[first] >= 0]
@@ -176,19 +192,25 @@ class GroupLog:
             Event(offset, name, key, (), False, False, time) for offset, name, key, time in zip(*parts, strict=True)
         ], _batches(rows)
 
-    def _replayed(self, event: Event, places: Mapping[int, int]) -> GroupEvent:
-        group_id = event.key[0]
-        before = self._states.get(group_id)
+    def _replay(self, event: Event) -> Transition:
+        group_id, groups = event.group_id, self._groups
+        before, group = self._states.get(group_id), groups.get(group_id)
+        is_of_member = ROLES.get(event.record) in OF_MEMBERS
+        member = group.members.get(event.member_id) if is_of_member and group is not None else None
+        replaced = None
         if event.record in ROLES:
-            self._replay.take(event)
+            replaced = groups.replay(event)
         else:
-            self._replay.commit(group_id, event.offset)
-        after = state_of(self._replay.groups.get(group_id), before, event)
+            groups.commit(group_id, event.offset, event.timestamp_ms)
+        group = groups.get(group_id)
+        after = state_of(group, before, event)
         if after is None:
             self._states.pop(group_id, None)
         elif after is not before:
             self._states[group_id] = after
-        return GroupEvent(event, places.get(event.offset, event.offset), before, after)
+        member_after = group.members.get(event.member_id) if is_of_member and group is not None else None
+        batch = self._batches.get(event.offset, event.offset)
+        return Transition(event, batch, before, after, member, member_after, replaced)
 
 
 def _chosen(batch: pa.RecordBatch, names: Iterable[str], which: FLAGS) -> pa.RecordBatch:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from operator import attrgetter
@@ -13,19 +12,17 @@ from kafka_records_tables.tables.replay.group_replay import (
     CLASSIC,
     CURRENT,
     GROUP,
-    MEMBER,
     ROLES,
-    SHARE,
     SIMPLE,
     STABLE,
-    TARGET_OF_MEMBER,
 )
 from kafka_records_tables.tables.replay.member_shares import Given, changed, given
 from kafka_records_tables.tables.words import timeline_words as words
 
 if TYPE_CHECKING:
     from kafka_records_tables.tables.decoded.fold import Event, Picked
-    from kafka_records_tables.tables.replay.group_events import GroupEvent
+    from kafka_records_tables.tables.replay.group_events import Transition
+    from kafka_records_tables.tables.replay.group_replay import Member
     from kafka_records_tables.tables.replay.group_states import GroupState
 
 MORE: Final[Picked] = {
@@ -71,7 +68,7 @@ class Moment(NamedTuple):
 _LOG_OFFSET: Final = attrgetter("log_offset")
 
 
-class _Member(NamedTuple):
+class _Seen(NamedTuple):
     """A member as far as moments need it."""
 
     offset: int
@@ -89,61 +86,63 @@ class _Member(NamedTuple):
 
 @dataclass(slots=True)
 class _Life:
-    """A group between two batches, and what the records of the next one have done to it so far."""
+    """A group between two batches, and what the records of the next one have done to its members so far."""
 
-    members: dict[str, _Member] = field(default_factory=dict)
-    epochs: Counter[int] = field(default_factory=Counter)
-    """How many members have reached an epoch."""
-    touched: dict[str, _Member | None] = field(default_factory=dict)
-    """By member id what was there before the batch."""
+    before: dict[str, _Seen | None] = field(default_factory=dict)
+    """By member id what was there before the batch, of those that the batch is about."""
+    after: dict[str, _Seen | None] = field(default_factory=dict)
+    """What is there now of them."""
     gone: dict[str, int] = field(default_factory=dict)
     """Where the tombstone of a member stands."""
+    classic: dict[str, _Seen] = field(default_factory=dict)
+    """The members of a classic group, which are all in one record."""
     is_unreadable: bool = False
     """Whether the record that names the members could not be decoded."""
     rebalance_since: int | None = None
     is_rebalancing: bool = False
 
-    def set(self, member_id: str, member: _Member) -> None:
-        before = self.members.get(member_id)
-        self.touched.setdefault(member_id, before)
-        if before is not None:
-            self.epochs[before.epoch] -= 1
-        self.members[member_id] = member
-        self.epochs[member.epoch] += 1
-
-    def drop(self, member_id: str, offset: int) -> None:
-        before = self.members.pop(member_id, None)
-        if before is not None:
-            self.touched.setdefault(member_id, before)
-            self.epochs[before.epoch] -= 1
+    def note(self, member_id: str, before: _Seen | None, after: _Seen | None, offset: int) -> None:
+        """A record has changed a member."""
+        self.before.setdefault(member_id, before)
+        self.after[member_id] = after
+        if before is not None and after is None:
             self.gone[member_id] = offset
 
-    def clear(self, offset: int) -> None:
-        for member_id in list(self.members):
-            self.drop(member_id, offset)
+    def note_classic(self, members: dict[str, _Seen], offset: int) -> None:
+        """A record has all members of a classic group."""
+        for member_id, member in self.classic.items():
+            if member_id not in members:
+                self.note(member_id, member, None, offset)
+        for member_id, member in members.items():
+            self.note(member_id, self.classic.get(member_id), member, offset)
+        self.classic = members
+
+    def forget_batch(self) -> None:
+        """What is noted was told."""
+        if self.before:
+            self.before, self.after, self.gone = {}, {}, {}
 
 
 class GroupLives:
-    """Makes moments of what `GroupLog` gives, in its order. Memory follows the groups that there are and their
-    members."""
+    """Makes moments of what `GroupLog` gives, in its order. Memory follows the groups that there are and the members of
+    classic ones."""
 
-    def __init__(self, picked: Picked, topic_names: Mapping[str, str], *, of_epochs_alone: bool = False) -> None:
-        """`picked` are the names of the values of events, MORE among them; `topic_names` those of topics by ids.
-        `of_epochs_alone`: only the moments of epochs and rebalances are asked for, and MORE is not needed."""
-        self._picked = picked
+    def __init__(self, topic_names: Mapping[str, str], *, of_epochs_alone: bool = False) -> None:
+        """`topic_names` are those of topics by ids. `of_epochs_alone`: only the moments of epochs and rebalances are
+        asked for, and MORE is not needed."""
         self._names = topic_names
         self._of_epochs_alone = of_epochs_alone
         self._lives: dict[str, _Life] = {}
-        self._batch: dict[str, list[GroupEvent]] = {}
+        self._batch: dict[str, list[Transition]] = {}
         self._batch_offset = -1
 
-    def moments(self, events: Iterable[GroupEvent]) -> Iterator[Moment]:
+    def moments(self, events: Iterable[Transition]) -> Iterator[Moment]:
         """What is complete behind these events: batches before the last."""
         for event in events:
             if event.batch_offset != self._batch_offset:
                 yield from self.rest()
                 self._batch_offset = event.batch_offset
-            self._batch.setdefault(event.event.key[0], []).append(event)
+            self._batch.setdefault(event.group_id, []).append(event)
 
     def rest(self) -> Iterator[Moment]:
         """The last batch, at the end of the log."""
@@ -157,20 +156,19 @@ class GroupLives:
 
     # -- one batch of a group ------------------------------------------------------------------------------------------
 
-    def _unit(self, unit: list[GroupEvent]) -> list[Moment]:
+    def _unit(self, unit: list[Transition]) -> list[Moment]:
         group_id, before, after = unit[0].group_id, unit[0].before, unit[-1].after
         life = self._lives.get(group_id)
         if life is None:
             life = self._lives[group_id] = _Life()
         for each in unit:
-            self._replay(life, each)
+            self._note(life, each)
         told = _Telling(group_id, unit)
         if not self._of_epochs_alone:
             self._beginning(told)
             if not life.is_unreadable:
                 self._of_members(life, told)
-        if life.touched or life.gone:
-            life.touched, life.gone = {}, {}
+            life.forget_batch()
         if after is not None:
             _of_epochs(life, told)
             return told.found
@@ -195,19 +193,16 @@ class GroupLives:
             told.tell(words.CONVERTED, made.event.offset, detail={"from": before.kind, "to": after.kind})
 
     def _of_members(self, life: _Life, told: _Telling) -> None:
-        if life.touched:
-            self._of_those_who_move(life, told)
+        self._of_those_who_move(life, told)
         if told.before is not None and told.before.member_count and told.after and told.after.member_count == 0:
             told.tell(words.EMPTIED, told.last)
-        if life.touched:
-            self._of_those_who_stay(life, told)
+        self._of_those_who_stay(life, told)
 
     def _of_those_who_move(self, life: _Life, told: _Telling) -> None:
-        joined = [name for name, was in life.touched.items() if was is None and name in life.members]
-        left = {name: was for name, was in life.touched.items() if was is not None and name not in life.members}
+        joined = {name: now for name, now in life.after.items() if now is not None and life.before[name] is None}
+        left = {name: was for name, was in life.before.items() if was is not None and life.after[name] is None}
         by_instance = {was.instance_id: name for name, was in left.items() if was.instance_id is not None}
-        for name in joined:
-            member = life.members[name]
+        for name, member in joined.items():
             former = None if member.instance_id is None else by_instance.get(member.instance_id)
             if former is None:
                 client_id, client_host = member.client
@@ -222,8 +217,8 @@ class GroupLives:
             told.tell(words.MEMBER_LEFT, life.gone.get(name, told.last), name, detail=detail)
 
     def _of_those_who_stay(self, life: _Life, told: _Telling) -> None:
-        for name, was in life.touched.items():
-            now = life.members.get(name)
+        for name, was in life.before.items():
+            now = life.after[name]
             if now is None:
                 continue
             if was is not None and (was.epoch == _AWAY) != (now.epoch == _AWAY):
@@ -233,68 +228,66 @@ class GroupLives:
             if moved is not None:
                 told.tell(words.ASSIGNMENT_CHANGED, now.given_at, name, detail=moved)
 
-    def _replay(self, life: _Life, each: GroupEvent) -> None:
-        event, role = each.event, ROLES.get(each.event.record)
+    def _note(self, life: _Life, each: Transition) -> None:
+        event = each.event
         is_other = each.after is None or (each.before is not None and each.before.kind != each.after.kind)
         if each.before is not None and is_other:
-            life.clear(event.offset)
             life.is_rebalancing = False
-        if each.after is None or role not in (GROUP, MEMBER, CURRENT, TARGET_OF_MEMBER):
+        if self._of_epochs_alone:
+            return
+        if each.before is not None and is_other:
+            life.note_classic({}, event.offset)
+            for member_id, member in each.replaced.members.items() if each.replaced is not None else ():
+                life.note(member_id, _seen(member), None, event.offset)
+        if each.after is None:
             return
         if event.record == "GroupMetadata":
-            if not self._of_epochs_alone:
-                self._classic(life, each)
-        elif role != GROUP and event.key[0] == each.group_id and not event.is_broken:
-            self._member(life, event, str(role))
+            self._classic(life, event)
+        elif each.member_before is not each.member_after:
+            life.note(event.member_id, _seen(each.member_before), _seen(each.member_after), event.offset)
 
-    def _member(self, life: _Life, event: Event, role: str) -> None:
-        member_id = event.key[1]
-        known = life.members.get(member_id)
-        if event.value is None:
-            if role == MEMBER:
-                life.drop(member_id, event.offset)
-            elif known is not None and role == TARGET_OF_MEMBER:
-                life.set(member_id, known._replace(given=None, given_at=event.offset))
-            return
-        if role == TARGET_OF_MEMBER and (known is None or self._of_epochs_alone):
-            return
-        told = dict(zip(self._picked[event.record], event.value, strict=True))
-        member = known or _Member(event.offset)
-        if role == MEMBER and not self._of_epochs_alone:
-            client = told["client_id"], told["client_host"]
-            member = member._replace(instance_id=told.get("instance_id"), client=client)
-        elif role == CURRENT:
-            member = member._replace(epoch=told["member_epoch"], epoch_at=event.offset)
-        elif role == TARGET_OF_MEMBER:
-            member = member._replace(given=given(event.record, told), given_at=event.offset)
-        life.set(member_id, member)
-
-    def _classic(self, life: _Life, each: GroupEvent) -> None:
-        event = each.event
+    def _classic(self, life: _Life, event: Event) -> None:
         life.is_unreadable, was_unreadable = event.value is None, life.is_unreadable
         if event.value is None:
             return
-        told = dict(zip(self._picked[event.record], event.value, strict=True))
-        names = [name.partition(".")[2] for name in MORE["GroupMetadata"]]
-        columns = (told[f"members.{name}"] for name in names)
-        found = {}
-        for member_id, instance_id, client_id, client_host, data in zip(*columns, strict=True):
-            share = (told["protocol_type"], data)
+        value, found = event.value, {}
+        for member_id, instance_id, client_id, client_host, data in zip(
+            value.members_member_id,
+            value.members_group_instance_id,
+            value.members_client_id,
+            value.members_client_host,
+            value.members_assignment,
+            strict=True,
+        ):
+            given = (value.protocol_type, data)
             client = client_id, client_host
-            found[member_id] = _Member(event.offset, instance_id, client, given=share, given_at=event.offset)
-        for member_id in life.members.keys() - found.keys():
-            life.drop(member_id, event.offset)
-        for member_id, member in found.items():
-            life.set(member_id, member)
+            found[member_id] = _Seen(event.offset, instance_id, client, given=given, given_at=event.offset)
+        life.note_classic(found, event.offset)
         if was_unreadable:
             # Who joined and left since the last record that can be read is told by no record.
-            life.touched, life.gone = {}, {}
+            life.forget_batch()
+
+
+def _seen(member: Member | None) -> _Seen | None:
+    if member is None or not member.is_known:
+        return None
+    epoch, epoch_at = 0, -1
+    if member.current is not None:
+        epoch, epoch_at = member.current.value.member_epoch, member.current.offset
+    instance_id, client = None, (None, None)
+    if member.metadata is not None:
+        value = member.metadata.value
+        # Members of share groups have no instance ids.
+        instance_id, client = getattr(value, "instance_id", None), (value.client_id, value.client_host)
+    target = member.target
+    told = (None, -1) if target is None else (None if target.value is None else given(target), target.offset)
+    return _Seen(member.made_at, instance_id, client, epoch, epoch_at, *told)
 
 
 class _Telling:
     """What one batch says of one group, for moments of it."""
 
-    def __init__(self, group_id: str, unit: list[GroupEvent]) -> None:
+    def __init__(self, group_id: str, unit: list[Transition]) -> None:
         self.group_id = group_id
         self.unit = unit
         self.found: list[Moment] = []
@@ -347,19 +340,12 @@ def _of_epochs(life: _Life, told: _Telling) -> None:
         told.tell(words.REBALANCE_STARTED, offset)
     if after.is_empty:
         life.is_rebalancing = False
-    elif life.is_rebalancing and _is_settled(life, after):
+    elif life.is_rebalancing and after.is_settled:
         life.is_rebalancing = False
         duration = None
         if told.at_ms is not None and life.rebalance_since is not None:
             duration = told.at_ms - life.rebalance_since
         told.tell(words.REBALANCE_COMPLETED, told.last, duration_ms=duration)
-
-
-def _is_settled(life: _Life, state: GroupState) -> bool:
-    """Whether every member has what it is to have. The state of a share group does not tell."""
-    if state.kind != SHARE:
-        return state.state == "Stable"
-    return state.epoch is not None and life.epochs[state.epoch] == len(life.members)
 
 
 def _has_to_follow(told: _Telling, state: GroupState) -> bool:
@@ -369,7 +355,7 @@ def _has_to_follow(told: _Telling, state: GroupState) -> bool:
         return True
     is_converted = told.before is not None and told.before.kind != state.kind
     current = (each.event.value for each in told.unit if ROLES.get(each.event.record) == CURRENT)
-    is_behind = is_converted or any(value[1] != STABLE.get(state.kind) for value in current if value)
+    is_behind = is_converted or any(value.state != STABLE.get(state.kind) for value in current if value)
     return state.state == "Reconciling" and is_behind
 
 
@@ -381,20 +367,20 @@ def _is_first_generation(before: GroupState, after: GroupState) -> bool:
 def _since_joined(event: Event) -> int | None:
     """How long the members waited for their assignments: the record tells since when (`ClassicGroup`, since Kafka
     2.1)."""
-    since = event.value[4] if event.value is not None else None
+    since = event.value.current_state_timestamp if event.value is not None else None
     if since in (None, _NO_TIMESTAMP) or event.timestamp_ms is None:
         return None
     return int(event.timestamp_ms - since)
 
 
 def _is_end(event: Event) -> bool:
-    return ROLES.get(event.record) == GROUP and event.value is None and not event.is_broken
+    return ROLES.get(event.record) == GROUP and event.is_tombstone
 
 
-def _lives_apart(events: list[GroupEvent]) -> Iterator[list[GroupEvent]]:
+def _lives_apart(events: list[Transition]) -> Iterator[list[Transition]]:
     """The events of one batch, cut where a group ends and one of the same kind is made again, which two writes in one
     batch may do. One of another kind is the same group, converted."""
-    unit: list[GroupEvent] = []
+    unit: list[Transition] = []
     ended: GroupState | None = None
     for each in events:
         if each.before is None and each.after is not None and ended is not None and ended.kind == each.after.kind:

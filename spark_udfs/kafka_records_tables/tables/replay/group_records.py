@@ -15,7 +15,7 @@ from kafka_records_tables.tables.committed.commits import COMMITS
 from kafka_records_tables.tables.decoded.decoded_records import DecodedRecords, numbers_of
 from kafka_records_tables.tables.decoded.fold import Picked, events
 from kafka_records_tables.tables.decoded.latest import LAST_VALUE, Latest
-from kafka_records_tables.tables.replay.group_replay import PICKED, Replay
+from kafka_records_tables.tables.replay.group_replay import PICKED, Groups
 from kafka_records_tables.tables.replay.records_of_groups import PARTS
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ NOT_USED: Final = "not used: nobody can tell which group it is about"
 class Replayed(NamedTuple):
     """Groups, and the records that they are made of."""
 
-    replay: Replay
+    groups: Groups
     told: DecodedRecords
     """Records whose values count."""
     seen: DecodedRecords
@@ -67,23 +67,22 @@ class GroupRecords:
         consequence: str = "its group keeps a row, with null for what this record would tell",
         *,
         picked: Picked = PICKED,
-        kept: Collection[str] = (),
         reports_commits: bool = True,
     ) -> Replayed:
         """What a coordinator makes of them. Reports the records that cannot be decoded, with the `consequence` of a
-        value that cannot. `picked` is what to read of values, `kept` are the roles of records that groups keep
-        (`group_replay`). With `reports_commits` also commits whose keys cannot be read."""
+        value that cannot, and with `reports_commits` also commits whose keys cannot be read. `picked` is what to read
+        of values."""
         told, seen = self._decoded(self._whole), self._decoded(self._alone)
         told.report(context, lambda row: consequence if told.has_key[row] else NOT_USED)
         is_reported = None if reports_commits else ~np.isin(seen.columns.record_type, self._commit_types)
         seen.report(context, lambda row: NOT_USED, is_reported)
-        replay = Replay(kept)
+        groups = Groups()
         parts = events(seen, dict.fromkeys(self._parts, ()))
         for event in merge(events(told, picked), parts, key=attrgetter("offset")):
-            replay.take(event)
+            groups.replay(event)
         for name, offset in self._commits(seen):
-            replay.commit(name, offset)
-        return Replayed(replay, told, seen)
+            groups.commit(name, offset)
+        return Replayed(groups, told, seen)
 
     def _decoded(self, latest: Latest) -> DecodedRecords:
         nothing = pa.RecordBatch.from_pylist(

@@ -7,7 +7,7 @@ The rules are those of `GroupMetadataManager.replay` and of each kind's own clas
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
@@ -71,7 +71,10 @@ _ROLES: Final = {
 }
 
 PICKED: Final[Picked] = {name: role.picked for name, role in _ROLES.items()}
-"""What the replay wants of each record. A table may want more, behind it (`picked_with`)."""
+"""What the replay wants of each record. A table may want more (`picked_with`)."""
+
+OF_MEMBERS: Final = (MEMBER, CURRENT, TARGET_OF_MEMBER)
+"""The roles of records about one member."""
 
 ROLES: Final[Mapping[str, str]] = {name: role.role for name, role in _ROLES.items()}
 """By record, what it says of its group: one of the words above."""
@@ -81,6 +84,11 @@ STABLE: Final = {CONSUMER: MemberState.STABLE, STREAMS: StreamsMemberState.STABL
 
 _FIRST_EPOCH: Final = 1
 """The epoch of a group, and of its target assignment, before any record names one."""
+
+NO_TARGET: Final = -1
+"""The epoch of a target assignment that was deleted."""
+
+_NO_TIMESTAMP: Final = -1
 
 LEFT: Final = -1
 """The epoch of a member whose current assignment was deleted."""
@@ -95,15 +103,38 @@ def role_of(record: str) -> tuple[str, str]:
     return role.kind, role.role
 
 
-def picked_with(more: Picked) -> Picked:
-    """What the replay wants of each record, and behind it what a table wants `more`."""
-    return {name: (*own, *more.get(name, ())) for name, own in PICKED.items()}
+def picked_with(*more: Picked) -> Picked:
+    """What the replay wants of each record, and what others want `more`."""
+    return {
+        name: tuple(dict.fromkeys((*own, *(member for each in more for member in each.get(name, ())))))
+        for name, own in PICKED.items()
+    }
+
+
+class Member(NamedTuple):
+    """A member of a consumer, share or streams group after some records."""
+
+    epoch: int = 0
+    state: int = 0
+    made_at: int = -1
+    """Offset of the first record of the member that can be decoded; -1 where none can."""
+    metadata: Event | None = None
+    current: Event | None = None
+    """The last records that tell who it is and what epoch it has reached, of those that can be decoded."""
+    target: Event | None = None
+    """The last record that tells what it is given, a tombstone too; None before the first."""
+
+    @property
+    def is_known(self) -> bool:
+        """Whether a record about it could be decoded."""
+        return self.made_at >= 0
 
 
 @dataclass(slots=True)
 class Group:
     """A group after some records."""
 
+    group_id: str
     kind: str
     made_at: int
     """Offset of the record that makes the group."""
@@ -115,19 +146,26 @@ class Group:
     protocol_type: str | None = None
     protocol: str | None = None
     classic_members: int | None = 0
-    members: dict[str, tuple[int, int]] = field(default_factory=dict)
-    """Epoch and state by member id; only `set_member` and `drop_member` change it."""
+    members: dict[str, Member] = field(default_factory=dict)
+    """By their ids; only `set_member` and `drop_member` change it. Those of a classic group are in its record."""
     reached: Counter[tuple[int, int]] = field(default_factory=Counter)
     """How many members have an epoch and a state, so that the state of a large group costs no look at each."""
     broken: set[tuple[str, str]] = field(default_factory=set)
     """Role and member id of the records whose last value cannot be decoded."""
-    last: dict[tuple[str, str], Event] = field(default_factory=dict)
-    """By role and the last field of the key, the records in force of those roles that the replay keeps."""
+    records: dict[tuple[str, str], Event] = field(default_factory=dict)
+    """The records in force, by role and the last field of the key."""
+    told_ms: int | None = None
+    told_at: int = -1
+    """When and where the last record about the group was written."""
 
     @property
     def is_simple(self) -> bool:
         """Whether this is a classic group without a protocol type."""
         return self.kind == CLASSIC and self.protocol_type == ""
+
+    def makes_way_for(self, kind: str) -> bool:
+        """Whether this is a simple group which a record of a group of that kind replaces while a coordinator loads."""
+        return self.is_simple and not self.classic_members and kind in (CONSUMER, STREAMS)
 
     @property
     def shown_kind(self) -> str:
@@ -156,67 +194,105 @@ class Group:
         are_there = self.reached[self.target_epoch, int(STABLE[self.kind])] == len(self.members)
         return "Stable" if are_there else "Reconciling"
 
-    def set_member(self, member_id: str, epoch: int, state: int) -> None:
-        """Note the epoch and the state of a member."""
-        self.drop_member(member_id)
-        self.members[member_id] = epoch, state
-        self.reached[epoch, state] += 1
+    @property
+    def is_settled(self) -> bool:
+        """Whether every member has what it is to have. The state of a share group does not tell."""
+        if self.kind != SHARE:
+            return self.state == "Stable"
+        unknown = {of for role, of in self.broken if of in self.members and not self.members[of].is_known}
+        return self.epoch is not None and self.reached[self.epoch, 0] == len(self.members) - len(unknown)
+
+    @property
+    def state_since_ms(self) -> int | None:
+        """Since when a classic group is in its state; None for other kinds, and where the record does not tell, as
+        values older than version 2. The record has to be read with `current_state_timestamp`."""
+        record = self.record(GROUP)
+        if self.kind != CLASSIC or record is None or record.value is None:
+            return None
+        since: int = record.value.current_state_timestamp
+        return None if since == _NO_TIMESTAMP else since
+
+    def record(self, role: str) -> Event | None:
+        """The record in force of a role that a group has one of."""
+        return self.records.get((role, self.group_id))
+
+    def of_role(self, *roles: str) -> dict[str, Event]:
+        """The records in force of some roles, by the last field of their keys."""
+        return {of: event for (role, of), event in self.records.items() if role in roles}
+
+    def set_member(self, member_id: str, member: Member) -> None:
+        """Note a member as it is now."""
+        self._leave(self.members.get(member_id))
+        self.members[member_id] = member
+        self.reached[self._place(member)] += 1
 
     def drop_member(self, member_id: str) -> None:
         """Forget a member, if there is one of that id."""
-        at = self.members.pop(member_id, None)
-        if at is not None:
-            self.reached[at] -= 1
-            if not self.reached[at]:
-                del self.reached[at]
+        self._leave(self.members.pop(member_id, None))
+
+    def _leave(self, member: Member | None) -> None:
+        if member is not None:
+            place = self._place(member)
+            self.reached[place] -= 1
+            if not self.reached[place]:
+                del self.reached[place]
+
+    def _place(self, member: Member) -> tuple[int, int]:
+        # The state of a member of a share group tells nothing about the group.
+        return member.epoch, 0 if self.kind == SHARE else member.state
 
 
-class Replay:
-    """The groups after some records, taken in their order."""
+class Groups:
+    """The groups after some records, taken in the order of the log.
 
-    def __init__(self, kept: Collection[str] = ()) -> None:
-        """`kept` are the roles of the records that the groups keep (`Group.last`)."""
-        self._kept = frozenset(kept)
+    A log that a cleaner has been at lacks records, and any log may be damaged. So this goes on where a coordinator
+    refuses to load (`loading_groups` tells where).
+    """
+
+    def __init__(self, *, tombstones_make_groups: bool = False) -> None:
+        """`tombstones_make_groups`: a tombstone over a simple group makes an empty group of its kind, as where a
+        coordinator loads (`GroupMetadataManager.getOrMaybeCreatePersistedConsumerGroup`)."""
+        self._tombstones_make_groups = tombstones_make_groups
         self._groups: dict[str, Group] = {}
         self._ended: dict[str, int] = {}
 
-    def take(self, event: Event) -> None:
-        """Replay one record."""
+    def replay(self, event: Event) -> Group | None:
+        """Replay the record of a group. Returns the group that it ends or replaces."""
+        group_id = event.group_id
+        before = self._groups.get(group_id)
         role = _ROLES[event.record]
-        group_id = event.key[0]
-        if event.value is None and not event.is_broken and not event.is_past:
-            self._tombstone(role, group_id, event)
-            return
-        if role.kind == CLASSIC:
+        if event.is_tombstone:
+            self._tombstone(role, event)
+        elif role.kind == CLASSIC:
             if not event.is_past:
-                self._classic(group_id, event)
-            return
-        group = self._made(role.kind, group_id, event.offset)
-        if event.is_past:
-            return
-        if role.role in self._kept:
-            group.last[role.role, event.key[-1]] = event
-        if event.is_broken:
-            group.broken.add((role.role, event.key[-1]))
-            self._noted(group, role.role, event)
-            return
-        group.broken.discard((role.role, event.key[-1]))
-        self._noted(group, role.role, event)
-        self._value(group, role.role, event)
+                self._groups[group_id] = _classic(event)
+        else:
+            _replay(self._made(role.kind, event), role.role, event)
+        group = self._groups.get(group_id)
+        if group is not None:
+            group.told_ms, group.told_at = event.timestamp_ms, event.offset
+        return before if before is not group else None
 
-    def commit(self, group_id: str, offset: int) -> None:
-        """The last commit value of a group, whatever became of it."""
+    def commit(self, group_id: str, offset: int, timestamp_ms: int | None = None) -> None:
+        """The value of a commit, whatever became of it: where there is no group it makes a simple one
+        (`GroupMetadataManager.replay` of OffsetCommit)."""
         if group_id not in self._groups and offset > self._ended.get(group_id, -1):
-            self._groups[group_id] = Group(CLASSIC, offset, protocol_type="")
+            self._groups[group_id] = Group(
+                group_id, CLASSIC, offset, protocol_type="", told_ms=timestamp_ms, told_at=offset
+            )
+
+    def get(self, group_id: str) -> Group | None:
+        """The group of that name, if there is one."""
+        return self._groups.get(group_id)
 
     @property
-    def groups(self) -> Mapping[str, Group]:
+    def by_id(self) -> Mapping[str, Group]:
         """The groups that exist, by their ids."""
         return self._groups
 
     def rows(self) -> list[GroupRow]:
         """The groups that exist, without their partition in the log."""
-        return [_row(group_id, group) for group_id, group in self._groups.items()]
+        return list(map(_row, self._groups.values()))
 
     def forget_ends(self) -> None:
         """Give up where groups ended: every record from here on stands behind those that were replayed."""
@@ -226,71 +302,108 @@ class Replay:
         """The offset of the last tombstone that ended a group of that name; -1 where none was seen."""
         return self._ended.get(group_id, -1)
 
-    def _tombstone(self, role: _Role, group_id: str, event: Event) -> None:
+    def _tombstone(self, role: _Role, event: Event) -> None:
+        group_id = event.group_id
         group = self._groups.get(group_id)
+        if group is not None and group.makes_way_for(role.kind) and self._tombstones_make_groups:
+            group = self._made(role.kind, event)
         if role.role == GROUP:
             self._ended[group_id] = max(event.offset, self._ended.get(group_id, -1))
             # The tombstone of a classic group ends any kind, those of the others end a simple group beside their own.
             if group is not None and (role.kind in (CLASSIC, group.kind) or group.is_simple):
                 del self._groups[group_id]
-            return
-        if group is None or group.kind != role.kind:
-            return
-        group.broken.discard((role.role, event.key[-1]))
-        group.last.pop((role.role, event.key[-1]), None)
-        if role.role == MEMBER:
-            group.drop_member(event.key[1])
-        elif role.role == CURRENT and event.key[1] in group.members:
-            group.set_member(event.key[1], LEFT, group.members[event.key[1]][1])
-        elif role.role == TARGET:
-            group.target_epoch = -1
-        elif role.role == TOPOLOGY:
-            group.topology_epoch = None
+        elif group is not None and group.kind == role.kind:
+            _delete(group, role.role, event)
 
-    def _classic(self, group_id: str, event: Event) -> None:
-        group = self._groups[group_id] = Group(CLASSIC, event.offset, has_record=True)
-        if GROUP in self._kept:
-            group.last[GROUP, group_id] = event
-        if event.value is None:
-            group.broken.add((GROUP, group_id))
-            group.classic_members = None
-            return
-        group.epoch, protocol_type, group.protocol, group.classic_members = event.value[:4]
-        group.protocol_type = protocol_type or ""
-
-    def _made(self, kind: str, group_id: str, offset: int) -> Group:
+    def _made(self, kind: str, event: Event) -> Group:
         """The group of this kind. It is made if there is no group of that name, or one of another kind. A simple group
         gives way to it; any other group had a tombstone before this record, which a cleaner has taken (otherwise no
         coordinator could load this log)."""
-        group = self._groups.get(group_id)
+        group = self._groups.get(event.group_id)
         if group is None or group.kind != kind:
-            group = self._groups[group_id] = Group(kind, offset, protocol_type=kind)
+            group = self._groups[event.group_id] = Group(event.group_id, kind, event.offset, protocol_type=kind)
         return group
 
-    def _noted(self, group: Group, role: str, event: Event) -> None:
-        if role == GROUP:
-            group.made_at, group.has_record = event.offset, True
-        elif role in (MEMBER, CURRENT) and event.key[1] not in group.members:
-            group.set_member(event.key[1], 0, int(STABLE.get(group.kind, 0)))
-        if not group.has_record:
-            group.made_at = max(group.made_at, event.offset)
 
-    def _value(self, group: Group, role: str, event: Event) -> None:
-        value = event.value or ()
-        if role == GROUP:
-            group.epoch = value[0]
-            if group.kind == STREAMS:
-                group.validated_topology = value[1]
-        elif role == TARGET:
-            group.target_epoch = value[0]
-        elif role == TOPOLOGY:
-            group.topology_epoch = value[0]
-        elif role == CURRENT:
-            group.set_member(event.key[1], value[0], value[1])
+def _classic(event: Event) -> Group:
+    """A group as its record of the classic protocol has it, which tells all of it."""
+    group = Group(event.group_id, CLASSIC, event.offset, has_record=True)
+    group.records[GROUP, event.group_id] = event
+    if event.value is None:
+        group.broken.add((GROUP, event.group_id))
+        group.classic_members = None
+        return group
+    group.epoch, group.protocol_type = event.value.generation, event.value.protocol_type or ""
+    group.protocol, group.classic_members = event.value.protocol, event.value.members_count
+    return group
 
 
-def _row(group_id: str, group: Group) -> GroupRow:
+def _replay(group: Group, role: str, event: Event) -> None:
+    """A value of any other kind of group."""
+    if event.is_past:
+        return
+    of = event.member_id
+    group.records[role, of] = event
+    if role == GROUP:
+        group.made_at, group.has_record = event.offset, True
+    elif role in (MEMBER, CURRENT) and of not in group.members:
+        group.set_member(of, Member(state=int(STABLE.get(group.kind, 0))))
+    if not group.has_record:
+        group.made_at = max(group.made_at, event.offset)
+    if event.is_broken:
+        group.broken.add((role, of))
+        return
+    group.broken.discard((role, of))
+    value = event.value
+    if role == GROUP:
+        group.epoch = value.epoch
+        if group.kind == STREAMS:
+            group.validated_topology = value.validated_topology_epoch
+    elif role == TARGET:
+        group.target_epoch = value.assignment_epoch
+    elif role == SHARE_TARGET:
+        # Which number it is, the state of the group does not depend on.
+        group.target_epoch = _FIRST_EPOCH
+    elif role == TOPOLOGY:
+        group.topology_epoch = value.epoch
+    elif role in OF_MEMBERS:
+        _replay_member(group, role, event)
+
+
+def _replay_member(group: Group, role: str, event: Event) -> None:
+    member = group.members.get(event.member_id)
+    if member is None or (role == TARGET_OF_MEMBER and not member.is_known):
+        return
+    if role == TARGET_OF_MEMBER:
+        member = member._replace(target=event)
+    else:
+        made_at = member.made_at if member.is_known else event.offset
+        if role == MEMBER:
+            member = member._replace(made_at=made_at, metadata=event)
+        else:
+            epoch, state = event.value.member_epoch, event.value.state
+            member = member._replace(epoch=epoch, state=state, made_at=made_at, current=event)
+    group.set_member(event.member_id, member)
+
+
+def _delete(group: Group, role: str, event: Event) -> None:
+    """A tombstone of a record that is not the group's own."""
+    of = event.member_id
+    group.broken.discard((role, of))
+    group.records.pop((role, of), None)
+    if role == MEMBER:
+        group.drop_member(of)
+    elif role in (CURRENT, TARGET_OF_MEMBER) and of in group.members:
+        member = group.members[of]
+        group.set_member(of, member._replace(epoch=LEFT) if role == CURRENT else member._replace(target=event))
+    elif role in (TARGET, SHARE_TARGET):
+        group.target_epoch = NO_TARGET
+    elif role == TOPOLOGY:
+        group.topology_epoch = None
+
+
+def _row(group: Group) -> GroupRow:
     told = (group.epoch, group.protocol_type, group.protocol or None) if group.kind == CLASSIC else None
     epoch, protocol_type, protocol = told or (group.epoch, group.kind, None)
     place = group.member_count, group.made_at
-    return group_id, group.shown_kind, group.state, epoch, protocol_type, protocol, *place
+    return group.group_id, group.shown_kind, group.state, epoch, protocol_type, protocol, *place

@@ -17,7 +17,7 @@ from kafka_records_tables.tables.replay.subscriptions import topics_of
 
 if TYPE_CHECKING:
     from kafka_records_tables.tables.decoded.fold import Event
-    from kafka_records_tables.tables.replay.group_events import GroupEvent
+    from kafka_records_tables.tables.replay.group_events import Transition
     from kafka_records_tables.tables.replay.group_replay import Group
 
 
@@ -34,6 +34,8 @@ class GroupState(NamedTuple):
     """None where the record of a classic group cannot be decoded."""
     topics: frozenset[str] | None
     """What it subscribes to; None where a coordinator cannot tell (`subscriptions.HeldGroup.topics`)."""
+    is_settled: bool
+    """Whether every member has what it is to have (`Group.is_settled`)."""
 
     @property
     def is_empty(self) -> bool:
@@ -52,7 +54,7 @@ def state_of(group: Group | None, before: GroupState | None, event: Event) -> Gr
         topics = topics_of(group)
     else:
         topics = before.topics
-    after = GroupState(kind, state, group.epoch, group.member_count, topics)
+    after = GroupState(kind, state, group.epoch, group.member_count, topics, group.is_settled)
     return before if before is not None and after == before else after
 
 
@@ -60,7 +62,7 @@ class GroupStates:
     """Changes of state of groups, to ask for the state at places of the log. Memory follows the groups, and what has
     happened since `forget`."""
 
-    def __init__(self, events: Iterable[GroupEvent] = ()) -> None:
+    def __init__(self, events: Iterable[Transition] = ()) -> None:
         self._last: dict[str, _Change] = {}
         self._changes: list[_Change] = []
         self._lot: _Lot | None = None
@@ -69,13 +71,13 @@ class GroupStates:
         for event in events:
             self.add(event)
 
-    def add(self, event: GroupEvent) -> None:
+    def add(self, event: Transition) -> None:
         """Add what `GroupLog` gives, in its order."""
-        told, _, was, now = event
-        group_id, record = told.key[0], told.record
+        told, was, now = event.event, event.before, event.after
+        group_id, record = told.group_id, told.record
         # The tombstone of a classic group ends it. Those of members do not, and of who is not there they say nothing.
         is_changed = now is not was
-        is_told = (record in _MEMBERS and (is_changed or not _is_tombstone(told))) or (
+        is_told = (record in _MEMBERS and (is_changed or not told.is_tombstone)) or (
             record == "GroupMetadata" and now is not None
         )
         if not is_changed and not is_told:
@@ -135,10 +137,6 @@ class GroupStates:
 _NOWHERE: Final = -1
 
 _MEMBERS: Final = frozenset(name for name, role in ROLES.items() if role == MEMBER)
-
-
-def _is_tombstone(event: Event) -> bool:
-    return event.value is None and not event.is_broken and not event.is_past
 
 
 class _Change(NamedTuple):

@@ -91,7 +91,7 @@ def member_rows(groups: Mapping[str, Group], partition: int, schema: pa.Schema) 
     rows: list[_Row] = []
     for group_id, group in groups.items():
         of_group = {"group_id": group_id, "group_kind": group.shown_kind, "log_partition": partition}
-        members = _classic_members(group_id, group) if group.kind == CLASSIC else _members(group)
+        members = _classic_members(group) if group.kind == CLASSIC else _members(group)
         rows += [of_group | member for member in members]
         if len(rows) >= _ROWS:
             yield _batch(rows, schema)
@@ -114,12 +114,12 @@ def _batch(rows: list[_Row], schema: pa.Schema) -> pa.RecordBatch:
 # -- classic groups ----------------------------------------------------------------------------------------------------
 
 
-def _classic_members(group_id: str, group: Group) -> Iterator[_Row]:
-    event = group.last.get((GROUP, group_id))
+def _classic_members(group: Group) -> Iterator[_Row]:
+    event = group.record(GROUP)
     if event is None or event.value is None:
         return
     # A coordinator has one member of an id, the one that stands last.
-    members = {member["member_id"]: member for member in event.value[-1]}
+    members = {member["member_id"]: member for member in event.value.members}
     for member in members.values():
         data, is_consumer = member["subscription"], group.protocol_type == CONSUMER
         told = subscription(group.protocol_type, group.protocol, data)
@@ -163,7 +163,7 @@ def _text(message: Opened | None) -> str | None:
 def _members(group: Group) -> Iterator[_Row]:
     of_kind = _OF_KIND[group.kind]
     for member_id in group.members:
-        metadata, current = group.last.get((MEMBER, member_id)), group.last.get((CURRENT, member_id))
+        metadata, current = group.records.get((MEMBER, member_id)), group.records.get((CURRENT, member_id))
         # Whoever is a member has one of the two, or had an assignment that a tombstone took and a record before it.
         place = metadata or current
         row: _Row = {
@@ -174,34 +174,37 @@ def _members(group: Group) -> Iterator[_Row]:
         }
         row |= _reached(group, member_id, current)
         if metadata is not None and metadata.value is not None:
-            row |= of_kind(dict(zip(_METADATA[group.kind], metadata.value, strict=True)), group)
+            row |= of_kind({name: getattr(metadata.value, name) for name in _METADATA[group.kind]}, group)
         yield row
 
 
 def _reached(group: Group, member_id: str, current: Event | None) -> _Row:
     if current is not None and current.value is None:
         return {}
-    epoch, state = group.members[member_id]
-    previous = LEFT if epoch == LEFT else _NO_PREVIOUS_EPOCH[group.kind]
+    member = group.members[member_id]
+    if current is not None and current.value is not None:
+        previous = current.value.previous_member_epoch
+    else:
+        previous = LEFT if member.epoch == LEFT else _NO_PREVIOUS_EPOCH[group.kind]
     states = StreamsMemberState if group.kind == STREAMS else MemberState
     return {
-        "member_epoch": epoch,
-        "previous_member_epoch": previous if current is None or current.value is None else current.value[-1],
-        "state": states(state).label,
+        "member_epoch": member.epoch,
+        "previous_member_epoch": previous,
+        "state": states(member.state).label,
         "epoch_timestamp_ms": current and current.timestamp_ms,
     }
 
 
 def _of_consumer_group(metadata: _Row, group: Group) -> _Row:
     regex = metadata["subscribed_topic_regex"] or None
-    resolved = group.last.get((REGEX, regex)) if regex else None
+    resolved = group.records.get((REGEX, regex)) if regex else None
     classic = metadata["classic_member_metadata"]
     row = {name: metadata[name] for name in ("instance_id", "rack_id", *_CLIENT, "server_assignor")}
     row |= {
         "rebalance_timeout_ms": metadata["rebalance_timeout_ms"],
         "subscribed_topics": metadata["subscribed_topic_names"],
         "subscribed_regex": regex,
-        "regex_topics": resolved.value[0] if resolved and resolved.value else None,
+        "regex_topics": resolved.value.topics if resolved and resolved.value else None,
     }
     if classic is not None:
         row |= {

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import lru_cache
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from kafka_records_tables.tables.replay.embedded import assignment
 from kafka_records_tables.tables.replay.group_replay import CONSUMER
+
+if TYPE_CHECKING:
+    from kafka_records_tables.tables.decoded.fold import Event
 
 _KEPT: Final = 1024
 _SHORT: Final = 1024
@@ -19,11 +22,11 @@ Given = tuple[Any, ...] | None
 _TASKS = {"active_tasks": "active", "standby_tasks": "standby", "warmup_tasks": "warmup"}
 
 
-def given(record: str, told: Mapping[str, Any]) -> Given:
-    """What a target assignment gives to its member; `told` are the members of its value by name."""
-    if "topic_partitions" in told:
-        return (None, told["topic_partitions"])
-    return tuple((kind, told[name]) for name, kind in _TASKS.items())
+def given(target: Event) -> Given:
+    """What a target assignment gives to its member."""
+    if target.record.startswith("Streams"):
+        return tuple((kind, getattr(target.value, name)) for name, kind in _TASKS.items())
+    return (None, target.value.topic_partitions)
 
 
 def changed(before: Given, after: Given, names: Mapping[str, str]) -> dict[str, Any] | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 import pyarrow as pa
@@ -16,17 +16,15 @@ from kafka_records_tables.tables.replay.group_replay import SHARE_STATE, TOPICS,
 if TYPE_CHECKING:
     from kafka_records_engine.sources import Context
     from kafka_records_runtime.schema import RecordSchema
+    from kafka_records_tables.tables.decoded.fold import Picked
 
 _LOST: Final = "not used: a topic may stand without its name"
 
-PICKED: Final = {
+PICKED: Final[Picked] = {
     "ConsumerGroupPartitionMetadata": ("topics",),
     "ShareGroupStatePartitionMetadata": ("initializing_topics", "initialized_topics", "deleting_topics"),
 }
 """The records of groups that name topics with their ids, and where."""
-
-KEPT: Final = (SHARE_STATE, TOPICS)
-"""The roles of these records."""
 
 
 class NamedTopics:
@@ -61,18 +59,14 @@ class NamedTopics:
 
 
 def names_in_groups(groups: Iterable[Group]) -> dict[str, str]:
-    """The names by ids in the records of KEPT that groups keep, of whose values PICKED is read."""
+    """The names by ids in the records of groups of which PICKED was read."""
     names: dict[str, str] = {}
     for group in groups:
-        for (role, _), event in group.last.items():
-            if role in KEPT and event.value is not None:
-                names |= _named(event.value)
+        for event in map(group.record, (SHARE_STATE, TOPICS)):
+            if event is not None and event.value is not None:
+                lists = (getattr(event.value, name) for name in PICKED[event.record])
+                names |= {topic["topic_id"]: topic["topic_name"] for topics in lists for topic in topics}
     return names
-
-
-def _named(lists: Iterable[Any]) -> dict[str, str]:
-    """Of a value the lists of topics, behind what the replay itself wants of it."""
-    return {topic["topic_id"]: topic["topic_name"] for topics in lists for topic in topics}
 
 
 def names_in_commits(found: DecodedRecords, types: tuple[int, ...]) -> dict[str, str]:

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
-from kafka_records_tables.tables.decoded.fold import Event, Picked, events
 from kafka_records_tables.tables.replay.embedded import subscribed_topics
 from kafka_records_tables.tables.replay.group_replay import (
     CLASSIC,
@@ -12,28 +11,19 @@ from kafka_records_tables.tables.replay.group_replay import (
     GROUP,
     MEMBER,
     REGEX,
-    SIMPLE,
     STREAMS,
     TOPOLOGY,
 )
-from kafka_records_tables.tables.replay.group_replay import PICKED as REPLAYED
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Mapping
 
-    from kafka_records_tables.tables.replay.group_records import Replayed
+    from kafka_records_tables.tables.decoded.fold import Picked
     from kafka_records_tables.tables.replay.group_replay import Group
 
 REGEX_RECORD: Final = "ConsumerGroupRegularExpression"
 """The record of the topics that a regular expression stands for. They count whether or not a member still has it
 (`ConsumerGroup.updateResolvedRegularExpression`)."""
-
-_KINDS: Final = {
-    "GroupMetadata": (CLASSIC, SIMPLE),
-    "ConsumerGroupMemberMetadata": (CONSUMER,),
-    REGEX_RECORD: (CONSUMER,),
-    "StreamsGroupTopology": (STREAMS,),
-}
 
 PICKED: Final[Picked] = {
     "GroupMetadata": ("current_state_timestamp", "members.subscription"),
@@ -42,12 +32,8 @@ PICKED: Final[Picked] = {
     "StreamsGroupTopology": ("subtopologies.source_topics", "subtopologies.repartition_source_topics.name"),
 }
 
-KEPT_ROLES: Final = (GROUP, MEMBER, REGEX, TOPOLOGY)
-"""The roles of these records."""
-
 CONSUMER_PROTOCOL: Final = "consumer"
 """The protocol type of groups of consumers."""
-_NO_TIMESTAMP: Final = -1
 
 
 class HeldGroup(NamedTuple):
@@ -79,64 +65,46 @@ class HeldGroup(NamedTuple):
         return self.kind == CLASSIC and self.protocol_type == CONSUMER_PROTOCOL
 
 
-def held_groups(replayed: Replayed) -> dict[str, HeldGroup]:
-    """The groups by their ids. REGEX_RECORD has to be among the records whose values were read."""
-    rows = {row[0]: row for row in replayed.replay.rows()}
-    parts: dict[str, list[Event]] = {}
-    for event in events(replayed.told, PICKED):
-        group_id: str = event.key[0]
-        row = rows.get(group_id)
-        is_in_force = event.value is not None and event.offset > replayed.replay.ended_at(group_id)
-        if row is not None and is_in_force and row[1] in _KINDS[event.record]:
-            parts.setdefault(group_id, []).append(event)
-    return {
-        group_id: _held(kind, state, protocol_type or "", protocol, parts.get(group_id, ()), made_at)
-        for group_id, kind, state, _, protocol_type, protocol, _, made_at in rows.values()
-    }
+def held_groups(groups: Mapping[str, Group]) -> dict[str, HeldGroup]:
+    """The groups by their ids. Of their records PICKED has to be read."""
+    return {group_id: _held(group) for group_id, group in groups.items()}
 
 
-def _held(
-    kind: str, state: str | None, protocol_type: str, protocol: str | None, parts: Any, made_at: int
-) -> HeldGroup:
-    since: int | None = None
-    if kind in (CLASSIC, SIMPLE):
-        for part in parts:
-            since = None if part.value[0] == _NO_TIMESTAMP else part.value[0]
-    topics = _topics(kind, state, protocol_type, protocol, [part.value for part in parts])
-    regexes = tuple(sorted(part.key[1] for part in parts if part.record == REGEX_RECORD))
-    return HeldGroup(kind, state, protocol_type, since, topics, regexes, made_at)
+def _held(group: Group) -> HeldGroup:
+    protocol_type = group.protocol_type if group.kind == CLASSIC else group.kind
+    regexes = tuple(sorted(regex for regex, event in group.of_role(REGEX).items() if event.value is not None))
+    return HeldGroup(
+        group.shown_kind,
+        group.state,
+        protocol_type or "",
+        group.state_since_ms,
+        topics_of(group),
+        regexes,
+        group.made_at,
+    )
 
 
 def topics_of(group: Group) -> frozenset[str] | None:
-    """The topics that a group subscribes to after the records replayed so far, as `HeldGroup.topics` has them. The
-    replay has to keep KEPT_ROLES, with PICKED behind its own members of values (`group_replay.picked_with`)."""
-    values = []
-    for event in group.last.values():
-        if event.record in PICKED and event.value is not None:
-            first = len(REPLAYED[event.record])
-            values.append(event.value[first : first + len(PICKED[event.record])])
-    return _topics(group.shown_kind, group.state, group.protocol_type or "", group.protocol, values)
-
-
-def _topics(
-    kind: str, state: str | None, protocol_type: str, protocol: str | None, values: Sequence[Any]
-) -> frozenset[str] | None:
-    """The topics of all `values`, each what PICKED names of a record in force."""
-    if kind in (CLASSIC, SIMPLE):
-        subscriptions = [subscription for value in values for subscription in value[1] or ()]
+    """The topics that a group subscribes to, as `HeldGroup.topics` has them. Of its records PICKED has to be read."""
+    if group.kind == CLASSIC:
+        record = group.record(GROUP)
+        subscriptions = None if record is None or record.value is None else record.value.members_subscription
         if not subscriptions:
             return frozenset()
-        return topics_of_members(subscriptions) if protocol_type == CONSUMER_PROTOCOL and protocol else None
-    if kind == STREAMS and state != "Empty":
-        return frozenset(topic for value in values for lists in value for topic in _flat(lists))
-    if kind == CONSUMER:
-        return frozenset(topic for value in values for topic in value[0])
+        is_readable = group.protocol_type == CONSUMER_PROTOCOL and group.protocol
+        return topics_of_members(subscriptions) if is_readable else None
+    if group.kind == STREAMS and group.state != "Empty":
+        record = group.record(TOPOLOGY)
+        if record is None or record.value is None:
+            return frozenset()
+        value = record.value
+        lists = (*value.subtopologies_source_topics, *value.subtopologies_repartition_source_topics_name)
+        return frozenset(topic for each in lists for topic in each)
+    if group.kind == CONSUMER:
+        members = (event.value.subscribed_topic_names for event in group.of_role(MEMBER).values() if event.value)
+        regexes = (event.value.topics for event in group.of_role(REGEX).values() if event.value)
+        return frozenset(topic for each in (*members, *regexes) for topic in each)
     return frozenset()
-
-
-def _flat(lists: list[list[str]]) -> Iterator[str]:
-    for each in lists:
-        yield from each
 
 
 def topics_of_members(subscriptions: list[bytes]) -> frozenset[str] | None:

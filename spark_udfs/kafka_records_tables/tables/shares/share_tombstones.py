@@ -179,9 +179,9 @@ def _after(before: State | None, event: Event, is_unknown: bool) -> State:
     """The state after a record."""
     if is_unknown or event.value is None:
         return State(None, None, event.offset)
-    start_offset = None if event.value[0] == UNDECIDED else event.value[0]
+    start_offset = None if event.value.start_offset == UNDECIDED else event.value.start_offset
     if event.record == SNAPSHOT:
-        return State(event.value[1], start_offset, event.offset)
+        return State(event.value.state_epoch, start_offset, event.offset)
     if before is None:
         return State(None, start_offset, event.offset)
     return State(before.state_epoch, before.start_offset if start_offset is None else start_offset, event.offset)

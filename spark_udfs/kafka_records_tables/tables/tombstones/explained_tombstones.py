@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections import deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
@@ -24,8 +24,7 @@ from kafka_records_tables.tables.decoded.transactions_settled import COMMITTED, 
 from kafka_records_tables.tables.replay.group_events import READS as READS_OF_GROUPS
 from kafka_records_tables.tables.replay.group_events import GroupLog
 from kafka_records_tables.tables.replay.group_replay import GROUP, MEMBER, ROLES
-from kafka_records_tables.tables.tombstones.groups_known import MORE, GroupsKnown
-from kafka_records_tables.tables.tombstones.member_causes import Said, of_member, said
+from kafka_records_tables.tables.tombstones.member_causes import MORE, Said, of_member, said
 from kafka_records_tables.tables.tombstones.sweeps import Sweep
 from kafka_records_tables.tables.tombstones.tombstone_writes import Boundaries, Write, writes
 from kafka_records_tables.tables.words import causes
@@ -36,7 +35,7 @@ if TYPE_CHECKING:
 
     from kafka_records_engine.sources import Context
     from kafka_records_runtime.schema import RecordSchema
-    from kafka_records_tables.tables.replay.group_events import GroupEvent
+    from kafka_records_tables.tables.replay.group_events import Transition
 
 READS: Final = tuple(dict.fromkeys((*READS_OF_GROUPS, "leader_epoch", "producer_id", "transaction")))
 """The columns of raw rows that are needed; without `timestamp_ms` and `base_offset` less can be said."""
@@ -114,19 +113,19 @@ class Explaining:
         *,
         retention_ms: int,
         session_ms: int,
-        log: GroupLog | None = None,
+        transitions: list[Transition] | None = None,
     ) -> None:
         """`retention_ms` is `offsets.retention.minutes`, `session_ms` the session timeout of members that do not tell
-        their own. Neither decides where the confidence is high. `log`, which somebody else reads, makes the events that
-        `take` is given, with `groups_known.MORE`. Reports the records that cannot be decoded."""
+        their own. Neither decides where the confidence is high. What happened to groups is added to `transitions`.
+        Reports the records that cannot be decoded."""
         self._schemas = schemas
         self._context = context
         self._retention_ms = retention_ms
         self._session_ms = session_ms
         self._types = numbers_of(schemas, COMMITS)
         self._live = LiveOffsets()
-        self._are_events_given = log is not None
-        self._groups = GroupsKnown(log or GroupLog(schemas, context, more=MORE, consequence=_UNREAD))
+        self._groups = GroupLog(schemas, context, more=[MORE], consequence=_UNREAD)
+        self._transitions = transitions
         self._boundaries = Boundaries()
         self._came: list[pa.RecordBatch] = []
         self._count = 0
@@ -141,10 +140,9 @@ class Explaining:
         """The longest retention with which all that expired for sure was due."""
         self._cases: deque[_Case] = deque()
 
-    def take(self, batch: pa.RecordBatch, events: Iterable[GroupEvent] = ()) -> Iterator[Explained]:
-        """Add raw rows behind those before, with READS, and all `events` of them where a log was given. Gives what is
-        explained by now: a tombstone waits for what follows within a minute."""
-        self._groups.add(events)
+    def take(self, batch: pa.RecordBatch) -> Iterator[Explained]:
+        """Add raw rows behind those before, with READS. Gives what is explained by now: a tombstone waits for what
+        follows within a minute."""
         rows = filter_record_types(batch, list(self._schemas), self._context, _NAMELESS)
         if rows.num_rows:
             self._came.append(rows.select([name for name in (*READS, "file", "position") if name in rows.schema.names]))
@@ -173,8 +171,7 @@ class Explaining:
         self._note_gaps(rows)
         self._note_broker(rows)
         commits = CommitLot(_commits(rows, self._types), self._schemas)
-        if not self._are_events_given:
-            self._groups.read(rows, commits)
+        self._groups.add(rows, commits)
         doings = _Doings(rows, commits, self._live, self._schemas, self._context)
         offsets, passed = rows.column("offset").to_numpy(), self._passed(rows)
         found = writes(rows, starts, is_whole, self._schemas, self._context, _NAMELESS)
@@ -185,14 +182,20 @@ class Explaining:
         for write, begin, by_then in zip(found, begins, passed_ms, strict=True):
             if cases and by_then - cases[0].passed_ms > _SWEEP_MS:
                 yield from self._finished(by_then)
-            self._groups.up_to(begin)
+            self._follow_groups(begin)
             doings.up_to(begin)
             self._open(write, by_then, is_last=is_end and begin >= last)
         behind = int(offsets[-1]) + 1
-        self._groups.up_to(behind)
+        self._follow_groups(behind)
         doings.up_to(behind)
         yield from self._finished(self._passed_ms)
         self._live.forget()
+
+    def _follow_groups(self, offset: int) -> None:
+        """Replay the records of groups below an offset."""
+        found = self._groups.up_to(offset)
+        if self._transitions is not None:
+            self._transitions += found
 
     def _note_gaps(self, rows: pa.RecordBatch) -> None:
         """Note up to where nothing is missing."""
@@ -257,7 +260,7 @@ class Explaining:
                 deleted.append(event.key)
                 swept.append(event)
                 continue
-            group_id = event.key[0]
+            group_id = event.group_id
             found = replaced.get(group_id)
             if found is None and group_id not in ended:
                 found = of_member(event, write, self._groups, self._session_ms) or _ALONE
@@ -294,17 +297,17 @@ def _if_more_follows(found: Said, event: Event) -> Said:
 
 def _ended(write: Write) -> dict[str, Event]:
     """By group the last tombstone that ends it."""
-    return {event.key[0]: event for event in write.tombstones if event.record in _ENDS}
+    return {event.group_id: event for event in write.tombstones if event.record in _ENDS}
 
 
 def _how_replaced(write: Write, last: Event) -> Said | None:
     """How a group gave way to one of another kind in the write that ends it; None where it did not."""
-    group_id = last.key[0]
-    made = [event for event in write.records if event.value is not None and event.key[0] == group_id]
+    group_id = last.group_id
+    made = [event for event in write.records if event.value is not None and event.group_id == group_id]
     if not any(event.offset > last.offset for event in made):
         return None
-    members = {event.key[1] for event in made if event.record == "ConsumerGroupMemberMetadata"}
-    left = [event for event in write.tombstones if event.key[0] == group_id and ROLES.get(event.record) == MEMBER]
+    members = {event.member_id for event in made if event.record == "ConsumerGroupMemberMetadata"}
+    left = [event for event in write.tombstones if event.group_id == group_id and ROLES.get(event.record) == MEMBER]
     shown = (Shown("other_kind", next(event.offset for event in made if event.offset > last.offset)),)
     if not write.is_whole:
         return said((causes.CONVERSION, causes.REPLACED_EMPTY_GROUP), causes.LOW, shown)

@@ -15,6 +15,8 @@ from typing import Any, Final
 import numpy as np
 import pyarrow as pa
 
+from kafka_records_tables.tables.decoded.fold import value_of
+
 _PACKAGE: Final = "kafka_records_tables.tables."
 
 
@@ -84,4 +86,4 @@ def _array(kind: str, content: bytes, shape: tuple[int, ...]) -> Any:
     return np.frombuffer(content, np.dtype(kind)).reshape(shape).copy()
 
 
-_MAKERS: Final = {(maker.__module__, maker.__name__): maker for maker in (Counter, deque, _array, _rows)}
+_MAKERS: Final = {(maker.__module__, maker.__name__): maker for maker in (Counter, deque, value_of, _array, _rows)}

@@ -2,19 +2,36 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, NamedTuple
+from operator import attrgetter
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from kafka_records_tables.tables.replay.group_replay import CURRENT, MEMBER, REGEX, ROLES, TARGET_OF_MEMBER, TOPICS
+from kafka_records.enums import MemberState, StreamsMemberState
+from kafka_records_tables.tables.decoded.fold import attribute
+from kafka_records_tables.tables.replay.group_replay import MEMBER, OF_MEMBERS, REGEX, ROLES, TOPICS
 from kafka_records_tables.tables.words import causes
 from kafka_records_tables.tables.words.causes import Shown
 
 if TYPE_CHECKING:
-    from kafka_records_tables.tables.decoded.fold import Event
-    from kafka_records_tables.tables.tombstones.groups_known import GroupsKnown, KnownMember
+    from kafka_records_tables.tables.decoded.fold import Event, Picked
+    from kafka_records_tables.tables.replay.group_events import GroupLog
+    from kafka_records_tables.tables.replay.group_replay import Member
     from kafka_records_tables.tables.tombstones.tombstone_writes import Write
 
+_SESSION: Final = "classic_member_metadata.session_timeout_ms"
+MORE: Final[Picked] = {
+    "GroupMetadata": ("current_state_timestamp",),
+    "ConsumerGroupMemberMetadata": ("instance_id", "rebalance_timeout_ms", _SESSION),
+    "StreamsGroupMemberMetadata": ("instance_id", "rebalance_timeout_ms"),
+}
+"""What is wanted of values beside what the replay wants."""
+
+_GIVING_UP: Final = {
+    "ConsumerGroupCurrentMemberAssignment": MemberState.UNREVOKED_PARTITIONS,
+    "StreamsGroupCurrentMemberAssignment": StreamsMemberState.UNREVOKED_TASKS,
+}
+"""By record, the state in which a member has its rebalance timeout to give up what it is to lose."""
+
 _SHARE: Final = "ShareGroup"
-_OF_MEMBERS: Final = (MEMBER, CURRENT, TARGET_OF_MEMBER)
 
 _UNUSED: Final = {
     REGEX: ((causes.REGEX_UNUSED,), causes.HIGH),
@@ -41,7 +58,7 @@ def said(
     return Said(causes.in_order(cause), causes.in_order({*cause, *possible}), confidence, evidence)
 
 
-def of_member(event: Event, write: Write, groups: GroupsKnown, session_ms: int) -> Said | None:
+def of_member(event: Event, write: Write, groups: GroupLog, session_ms: int) -> Said | None:
     """Why a record went that is about a member, or a regular expression, of a group that stays; None for other
     records. `session_ms` is the session timeout of members that do not tell their own."""
     role = ROLES[event.record]
@@ -49,9 +66,10 @@ def of_member(event: Event, write: Write, groups: GroupsKnown, session_ms: int) 
         return said(*_UNUSED[role])
     if role in _UNUSED:
         return said((*_UNUSED[role][0], *causes.OF_GROUP_ENDS), causes.LOW)
-    if role not in _OF_MEMBERS:
+    if role not in OF_MEMBERS:
         return None
-    member = groups.member(event.key[0], event.key[1])
+    group = groups.group(event.group_id)
+    member = None if group is None else group.members.get(event.member_id)
     replaced_by = _replaced_by(event, write, member)
     if replaced_by is not None:
         shown = (Shown("same_instance", replaced_by.offset),)
@@ -66,42 +84,58 @@ def of_member(event: Event, write: Write, groups: GroupsKnown, session_ms: int) 
     return _by_time(write, member, session_ms, (causes.MEMBER_LEFT, causes.SESSION_TIMEOUT, causes.REBALANCE_TIMEOUT))
 
 
-def _replaced_by(event: Event, write: Write, member: KnownMember | None) -> Event | None:
+def _replaced_by(event: Event, write: Write, member: Member | None) -> Event | None:
     """The record of the member that took the place of this one, in the same write and under the same instance id."""
-    instance_id = None if member is None else member.instance_id
+    instance_id = None if member is None or member.metadata is None else _told(member.metadata, "instance_id")
     for other in write.records:
         if (
             other.offset > event.offset
             and other.value
             and ROLES.get(other.record) == MEMBER
-            and other.key[0] == event.key[0]
-            and other.key[1] != event.key[1]
-            and other.value[0] is not None
-            and instance_id in (None, other.value[0])
+            and other.group_id == event.group_id
+            and other.member_id != event.member_id
+            and other.value.instance_id is not None
+            and instance_id in (None, other.value.instance_id)
         ):
             return other
     return None
 
 
-def _by_time(write: Write, member: KnownMember | None, session_ms: int, possible: tuple[str, ...]) -> Said:
+def _by_time(write: Write, member: Member | None, session_ms: int, possible: tuple[str, ...]) -> Said:
     """What the time says, given the session timeout."""
     now = write.timestamp_ms
-    if member is None or now is None or member.seen_ms is None:
+    seen = None if member is None else _last_heartbeat(member)
+    if member is None or now is None or seen is None or seen.timestamp_ms is None:
         return said(possible, causes.HIGH)
-    if causes.REBALANCE_TIMEOUT in possible and member.giving_up_ms is not None:
-        late = now - member.giving_up_ms - member.rebalance_ms
-        if 0 <= late <= _LATE_MS:
-            shown = Shown("rebalance_timeout_over", member.giving_up_at)
+    metadata, current = member.metadata, member.current
+    is_giving_up = current is not None and current.value.state == _GIVING_UP.get(current.record)
+    if causes.REBALANCE_TIMEOUT in possible and current is not None and is_giving_up:
+        rebalance_ms = -1 if metadata is None else _told(metadata, "rebalance_timeout_ms")
+        late = None if current.timestamp_ms is None else now - current.timestamp_ms - rebalance_ms
+        if late is not None and 0 <= late <= _LATE_MS:
+            shown = Shown("rebalance_timeout_over", current.offset)
             return said((causes.REBALANCE_TIMEOUT,), causes.MEDIUM, (shown,), possible)
-    session = session_ms if member.session_ms is None else member.session_ms
-    late = now - member.seen_ms - session
+    # A record without that tag reads as one with zero, and only members of the classic protocol have it.
+    own_session_ms = metadata and _told(metadata, attribute(_SESSION))
+    late = now - seen.timestamp_ms - (own_session_ms or session_ms)
     if late < 0:
         cause: tuple[str, ...] = (causes.MEMBER_LEFT,)
-        if member.session_ms is not None:
+        if own_session_ms:
             # Those of the classic protocol have a time to join and to sync, too, and no record tells when it began.
             cause = (causes.MEMBER_LEFT, causes.REBALANCE_TIMEOUT)
-        return said(cause, causes.MEDIUM, (Shown("seen_before", member.seen_at),), possible)
+        return said(cause, causes.MEDIUM, (Shown("seen_before", seen.offset),), possible)
     if late <= _LATE_MS:
-        shown = Shown("session_timeout_over", member.seen_at)
+        shown = Shown("session_timeout_over", seen.offset)
         return said((causes.SESSION_TIMEOUT,), causes.MEDIUM, (shown,), possible)
     return said((causes.MEMBER_LEFT, causes.SESSION_TIMEOUT), causes.MEDIUM, (), possible)
+
+
+def _last_heartbeat(member: Member) -> Event | None:
+    """The last record that a heartbeat of the member makes."""
+    records = (record for record in (member.metadata, member.current) if record is not None)
+    return max(records, key=attrgetter("offset"), default=None)
+
+
+def _told(metadata: Event, name: str) -> Any:
+    """A member of the metadata, None where its kind of group has none."""
+    return getattr(metadata.value, name, None)

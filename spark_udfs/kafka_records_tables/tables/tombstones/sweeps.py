@@ -33,7 +33,9 @@ from kafka_records_tables.tables.words.causes import Shown
 if TYPE_CHECKING:
     from kafka_records_tables.tables.committed.live_offsets import LiveOffsets
     from kafka_records_tables.tables.decoded.fold import Event
-    from kafka_records_tables.tables.tombstones.groups_known import GroupsKnown, KnownGroup
+    from kafka_records_tables.tables.replay.group_events import GroupLog
+    from kafka_records_tables.tables.replay.group_replay import Group
+    from kafka_records_tables.tables.replay.group_states import GroupState
     from kafka_records_tables.tables.tombstones.tombstone_writes import Write
 
 _WAYS = _CLEAN_UP, _GROUPS, _OFFSETS, _TOPICS = "clean-up", "groups", "offsets", "topics"
@@ -121,7 +123,7 @@ class Sweep:
         self._deletions = 0
         of_groups: dict[str, tuple[list[Event], list[Event]]] = {}
         for event in tombstones:
-            group_id = event.key[0]
+            group_id = event.group_id
             if group_id not in of_groups:
                 of_groups[group_id] = [], []
             of_groups[group_id][event.record not in COMMITS].append(event)
@@ -129,7 +131,7 @@ class Sweep:
             self.groups[group_id] = SweptGroup(group_id, offsets or (), ends or ())
 
     def look(
-        self, told: GroupsKnown, live: LiveOffsets, retention_ms: int, *, is_log_whole: bool, is_new_broker: bool
+        self, groups: GroupLog, live: LiveOffsets, retention_ms: int, *, is_log_whole: bool, is_new_broker: bool
     ) -> None:
         """Note what is known before the write. `is_log_whole`: nothing is missing of the log, so that what was not told
         is not there. `is_new_broker`: every group that goes has a tombstone. Before Kafka 4.0 groups without a
@@ -141,9 +143,7 @@ class Sweep:
         every_pending = live.pending(list(self.groups), is_log_whole=is_log_whole)
         for swept, numbers in zip(self.groups.values(), taken, strict=True):
             group_id = swept.group_id
-            known = told.group(group_id)
-            if known is not None and (known.state.state is None or (known.is_by_commit and not is_log_whole)):
-                known = None
+            known = _known(groups, group_id, is_log_whole=is_log_whole)
             looked = _Look(swept, known, live, numbers, self._write.timestamp_ms, retention_ms, is_log_whole)
             pending: dict[tuple[object, ...], int] = {}
             if every_pending:
@@ -168,7 +168,7 @@ class Sweep:
         """What is said of one of the tombstones: when it `is_over`, known what stays, or before."""
         whole = self._verdict(is_over)
         if not whole.possible:
-            whole = self._of_groups([self.groups[event.key[0]]], is_over=is_over)
+            whole = self._of_groups([self.groups[event.group_id]], is_over=is_over)
         is_offset, is_whole = event.record in COMMITS, self._write.is_whole
         cause, possible, confidence, is_shown = _words(
             whole.cause, whole.possible, whole.confidence, is_offset=is_offset, is_whole=is_whole
@@ -279,6 +279,23 @@ def _words(
     return found.cause, found.possible, found.confidence, bool(all_possible) or not is_whole
 
 
+class _Known(NamedTuple):
+    """A group as far as it is certain."""
+
+    group: Group
+    state: GroupState
+
+
+def _known(groups: GroupLog, group_id: str, *, is_log_whole: bool) -> _Known | None:
+    """The group; None where there is none, and where records of it may be missing or cannot be decoded: a group that
+    commits alone show may be one of which a cleaner has taken the records."""
+    group, state = groups.group(group_id), groups.state(group_id)
+    if group is None or state is None or state.state is None:
+        return None
+    is_by_commit = group.kind == CLASSIC and not group.has_record
+    return None if is_by_commit and not is_log_whole else _Known(group, state)
+
+
 def _numbers(swept: SweptGroup, live: LiveOffsets) -> list[int]:
     """The offsets that are taken of a group, as far as they are known to be there."""
     found = [live.number(event.key) for event in swept.offsets]
@@ -291,7 +308,7 @@ class _Look:
     def __init__(
         self,
         swept: SweptGroup,
-        known: KnownGroup | None,
+        known: _Known | None,
         live: LiveOffsets,
         taken: list[int],
         now_ms: int | None,
@@ -324,13 +341,13 @@ class _Look:
         if self._now is not None and swept.never is None:
             self._note_times(known, self._now)
 
-    def _note_members(self, known: KnownGroup) -> None:
+    def _note_members(self, known: _Known) -> None:
         swept, state = self._swept, known.state
-        is_of_others = state.kind == CLASSIC and state.member_count and known.protocol_type != "consumer"
+        is_of_others = state.kind == CLASSIC and state.member_count and known.group.protocol_type != "consumer"
         if state.kind == SHARE or is_of_others:
-            swept.never = swept.refused = Shown("members", known.told_at)
+            swept.never = swept.refused = Shown("members", known.group.told_at)
         elif state.topics is None or any(event.key[1] in state.topics for event in swept.offsets):
-            shown = Shown("subscribed", known.told_at)
+            shown = Shown("subscribed", known.group.told_at)
             if state.kind in (CONSUMER, STREAMS):
                 swept.never = swept.never or shown
                 swept.refused = shown
@@ -339,7 +356,7 @@ class _Look:
                 # the next generation begins (`ClassicGroup.computeSubscribedTopics`).
                 swept.not_yet, swept.may_be_refused = shown, True
 
-    def _note_times(self, known: KnownGroup | None, now: int) -> None:
+    def _note_times(self, known: _Known | None, now: int) -> None:
         swept, least, retention, since = self._swept, RETENTION.least_ms or 0, self._retention, self._since
         late = young = not_due = longest = last = due_at = None
         for log_offset, commit_ms, expire_ms, *_ in self._taken:
@@ -368,7 +385,7 @@ class _Look:
             swept.not_yet = Shown("not_due", not_due)
         if known is None:
             return
-        told_ms = known.told_ms or 0
+        told_ms = known.group.told_ms or 0
         if last is not None:
             swept.is_late = now - max(last, told_ms) > _CHECKS_MS + _LATE_CLEAN_UP_MS
             swept.is_due = last <= now
@@ -415,11 +432,12 @@ class _Look:
         self._swept.staying, self._swept.staying_due = staying(is_due), staying(is_due_if)
 
 
-def _base(known: KnownGroup | None) -> tuple[int | None, bool]:
+def _base(known: _Known | None) -> tuple[int | None, bool]:
     """From when the retention of the offsets of a group counts, None for when each was committed, and whether that is
     certain. A group of which nothing is known may have been empty for longer than its offsets are old."""
     if known is None or known.state.kind != CLASSIC or not known.state.is_empty:
         return None, known is not None
-    since = known.told_ms if known.since_ms is None else known.since_ms
+    since_ms = known.group.state_since_ms
+    since = known.group.told_ms if since_ms is None else since_ms
     # A record of an older version does not tell, and the coordinator that wrote it knew.
-    return min(max(since or 0, -FARTHEST_MS), FARTHEST_MS), known.since_ms is not None
+    return min(max(since or 0, -FARTHEST_MS), FARTHEST_MS), since_ms is not None
