@@ -38,7 +38,7 @@ def read_table(
     group: str | Sequence[str] | None = None,
     columns: Sequence[str] | None = None,
     as_of: datetime | int | str | None = None,
-    untold: Literal["committed"] | None = None,
+    assume: Literal["committed"] | None = None,
     topic: str | None = None,
     package: str = "kafka_records",
     processes: int | None = None,
@@ -64,7 +64,7 @@ def read_table(
         Answer as at this moment, an aware datetime, milliseconds since 1970, or a text as the command takes it
         (`2026-01-31T12:00`, `2h` ago): the log up to the first record with a later timestamp. Where a cleaner took away
         what was known then, a finding says from which time on the answer is complete.
-    untold
+    assume
         What records count as whose source does not tell of transactions: `committed`. By default tables that depend on
         it refuse such a source.
     topic
@@ -98,7 +98,7 @@ def read_table(
     LogSourceError
         For a source that is not there or holds no log of the topic.
     UntoldTransactions
-        For records whose source does not tell of transactions, unless `untold` says what they count as.
+        For records whose source does not tell of transactions, unless `assume` says what they count as.
     WorkerEnded
         When a process ends before its work is done.
     SparkFailed
@@ -115,7 +115,7 @@ def read_table(
         source,
         group=group,
         as_of=as_of,
-        untold=untold,
+        assume=assume,
         topic=topic,
         package=package,
         processes=processes,
@@ -139,7 +139,7 @@ def stream_table(
     *,
     group: str | Sequence[str] | None = None,
     as_of: datetime | int | str | None = None,
-    untold: Literal["committed"] | None = None,
+    assume: Literal["committed"] | None = None,
     topic: str | None = None,
     package: str = "kafka_records",
     processes: int | None = None,
@@ -148,7 +148,7 @@ def stream_table(
     **options: Any,
 ) -> Stream:
     """The same rows as `read_table`, as they come and in no particular order, for answers too large to hold."""
-    request = request_of(table, group=group, as_of=as_of, untold=untold, package=package, options=options)
+    request = request_of(table, group=group, as_of=as_of, assume=assume, package=package, options=options)
     run = _engine(processes, spark, on_progress)
     declaration = request.table
     absent = AbsentGroups(request.groups)
@@ -194,7 +194,7 @@ def read_tables(
     *,
     group: str | Sequence[str] | None = None,
     as_of: datetime | int | str | None = None,
-    untold: Literal["committed"] | None = None,
+    assume: Literal["committed"] | None = None,
     topic: str | None = None,
     package: str = "kafka_records",
     processes: int | None = None,
@@ -211,7 +211,7 @@ def read_tables(
     ----------
     tables
         Names of tables, or declarations of your own, each once.
-    source, group, as_of, untold, package, processes, spark, on_progress
+    source, group, as_of, assume, package, processes, spark, on_progress
         As for `read_table`, for all tables.
     topic
         The topic that files or rows hold which do not say so; that of the tables by default, if they have one topic.
@@ -247,7 +247,7 @@ def read_tables(
         raise TypeError(f"tables is a list of tables: write [{tables!r}]")
     declarations = [table_called(table) for table in tables]
     requests = [
-        request_of(table, group=group, as_of=as_of, untold=untold, package=package, options=own)
+        request_of(table, group=group, as_of=as_of, assume=assume, package=package, options=own)
         for table, own in zip(declarations, options_of_each(declarations, options or {}), strict=True)
     ]
     run = _engine(processes, spark, on_progress)

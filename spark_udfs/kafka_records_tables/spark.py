@@ -82,7 +82,7 @@ def table(
     group: str | Sequence[str] | None = None,
     columns: Sequence[str] | None = None,
     as_of: datetime | int | str | None = None,
-    untold: Literal["committed"] | None = None,
+    assume: Literal["committed"] | None = None,
     mode: str = FAILFAST,
     package: str = "kafka_records",
     **options: Any,
@@ -105,7 +105,7 @@ def table(
         Answer as at this moment, an aware datetime, milliseconds since 1970, or a text as the command takes it
         (`2026-01-31T12:00`, `2h` ago): the log up to the first record with a later timestamp. All rows of the topic are
         brought together for it.
-    untold
+    assume
         What records count as whose source does not tell of transactions: `committed`. By default tables that depend on
         it refuse such rows.
     mode
@@ -135,7 +135,7 @@ def table(
     DamageFound
         In a worker, under FAILFAST.
     UntoldTransactions
-        For rows whose source tells neither transaction nor producer, unless `untold` says what they count as: at once
+        For rows whose source tells neither transaction nor producer, unless `assume` says what they count as: at once
         where `as_raw_rows` found no such columns (but under Spark Connect), in a worker for a row with nulls in them.
 
     Notes
@@ -146,12 +146,12 @@ def table(
     --------
     >>> table(spark.read.parquet("saved"), "groups", group="billing").select("state", "member_count").show()
     """
-    request = request_of(of_records(name), group=group, as_of=as_of, untold=untold, package=package, options=options)
+    request = request_of(of_records(name), group=group, as_of=as_of, assume=assume, package=package, options=options)
     declaration = request.table
     names = chosen_columns(declaration, columns)
     is_failfast = checked_mode(mode, _ALLOWED) == FAILFAST
     if declaration.inputs:
-        same: dict[str, Any] = {"as_of": as_of, "untold": untold, "mode": mode, "package": package}
+        same: dict[str, Any] = {"as_of": as_of, "assume": assume, "mode": mode, "package": package}
         of_inputs = asked_of_inputs(declaration, group, options)
         frames = {each.name: table(raw, each, group=some, **same, **own) for each, some, own in of_inputs}
         return joined_frames(frames, request, names)
@@ -193,7 +193,7 @@ def findings(
     *,
     group: str | Sequence[str] | None = None,
     as_of: datetime | int | str | None = None,
-    untold: Literal["committed"] | None = None,
+    assume: Literal["committed"] | None = None,
     package: str = "kafka_records",
     **options: Any,
 ) -> DataFrame:
@@ -204,9 +204,9 @@ def findings(
     findings of one run, for files.) Takes what `table` takes; gives rows of `FINDINGS_SCHEMA`, of severity `damage`
     where something is missing from the table or may be, and `note` otherwise.
     """
-    request = request_of(of_records(name), group=group, as_of=as_of, untold=untold, package=package, options=options)
+    request = request_of(of_records(name), group=group, as_of=as_of, assume=assume, package=package, options=options)
     if request.table.inputs:
-        same: dict[str, Any] = {"as_of": as_of, "untold": untold, "package": package}
+        same: dict[str, Any] = {"as_of": as_of, "assume": assume, "package": package}
         of_inputs = list(asked_of_inputs(request.table, group, options))
         found = [findings(raw, each, group=some, **same, **own) for each, some, own in of_inputs]
         if not request.table.joined_by:
@@ -227,7 +227,7 @@ def changes(
     *,
     group: str | Sequence[str] | None = None,
     columns: Sequence[str] | None = None,
-    untold: Literal["committed"] | None = None,
+    assume: Literal["committed"] | None = None,
     mode: str = FAILFAST,
     delete_retention: str | int | timedelta = USUAL_DELETE_RETENTION,
     package: str = "kafka_records",
@@ -254,7 +254,7 @@ def changes(
         tombstones and markers: `FAILFAST` ends it; under `PERMISSIVE` commits that waited for their markers are
         `unknown` from then on, and rows that were deleted meanwhile stay. Of a source that tells no transactions
         (`read_kafka`) nobody can know, and nothing is looked for.
-    group, untold, package, **options
+    group, assume, package, **options
         As in `table`.
 
     Returns
@@ -293,7 +293,7 @@ def changes(
     """
     from kafka_records_tables.engines.spark_changes import changed_rows
 
-    request = request_of(of_records(name), group=group, untold=untold, package=package, options=options)
+    request = request_of(of_records(name), group=group, assume=assume, package=package, options=options)
     names = chosen_columns(request.table, columns)
     if not can_go_on(request.table):
         known = ", ".join(each.name for each in TABLES.values() if can_go_on(each))
@@ -348,7 +348,7 @@ def read_table(
     group: str | Sequence[str] | None = None,
     columns: Sequence[str] | None = None,
     as_of: datetime | int | str | None = None,
-    untold: Literal["committed"] | None = None,
+    assume: Literal["committed"] | None = None,
     mode: str = FAILFAST,
     package: str = "kafka_records",
     **options: Any,
@@ -366,7 +366,7 @@ def read_table(
         and workers share. Or whatever else `kafka_records_tables.read_table` takes.
     topic
         What files hold that do not say so; the topic of the table by default.
-    name, group, columns, as_of, untold, mode, package, **options
+    name, group, columns, as_of, assume, mode, package, **options
         As in `table`.
 
     Returns
@@ -379,14 +379,14 @@ def read_table(
     LogSourceError
         At once, for paths that are not there or hold no log of the topic; in a worker, for files that it does not see.
     """
-    request = request_of(name, group=group, as_of=as_of, untold=untold, package=package, options=options)
+    request = request_of(name, group=group, as_of=as_of, assume=assume, package=package, options=options)
     declaration = request.table
     names = chosen_columns(declaration, columns)
     is_failfast = checked_mode(mode, _ALLOWED) == FAILFAST
     arguments.session("spark", spark)
     if declaration.inputs:
         of = source_of(source)
-        same: dict[str, Any] = {"as_of": as_of, "untold": untold, "mode": mode, "package": package}
+        same: dict[str, Any] = {"as_of": as_of, "assume": assume, "mode": mode, "package": package}
         frames, lacking = _frames_of_inputs(spark, declaration, of, asked_of_inputs(declaration, group, options), same)
         for finding in lacking if is_failfast else ():
             FailFast().report(finding)
@@ -416,7 +416,7 @@ def _rows_of_logs(
     spark: SparkSession, request: TableRequest, logs: Sequence[LogPartition], names: Sequence[str], *, is_failfast: bool
 ) -> DataFrame:
     ordered = tuple(spread(logs))
-    refuse_untold(request.table, request.untold, tells_transactions=tell_transactions(ordered))
+    refuse_untold(request.table, request.assume, tells_transactions=tell_transactions(ordered))
     function = LogRows(request, ordered, tuple(names), is_failfast)
     return over_logs(spark, len(ordered), function, schema_of(request.table, names))
 
@@ -439,17 +439,17 @@ def read_findings(
     topic: str | None = None,
     group: str | Sequence[str] | None = None,
     as_of: datetime | int | str | None = None,
-    untold: Literal["committed"] | None = None,
+    assume: Literal["committed"] | None = None,
     package: str = "kafka_records",
     **options: Any,
 ) -> DataFrame:
     """What is found while `read_table` makes its rows; reads the files again. Rows of `FINDINGS_SCHEMA`."""
-    request = request_of(name, group=group, as_of=as_of, untold=untold, package=package, options=options)
+    request = request_of(name, group=group, as_of=as_of, assume=assume, package=package, options=options)
     declaration = request.table
     arguments.session("spark", spark)
     if declaration.inputs:
         of = source_of(source)
-        same: dict[str, Any] = {"as_of": as_of, "untold": untold, "package": package}
+        same: dict[str, Any] = {"as_of": as_of, "assume": assume, "package": package}
         of_inputs, lacking = _there(declaration, of, asked_of_inputs(declaration, group, options))
         found = [read_findings(spark, each, of, group=some, **same, **own) for each, some, own in of_inputs]
         if lacking:
@@ -524,7 +524,7 @@ def register(
     -----
     Options of the source: `table` (raw rows without), `topic`, `group` (one, or a JSON array of several), `columns`
     (with commas between them), `asOf` (ISO 8601, milliseconds since 1970, `2h` ago), `mode` (`FAILFAST`, `PERMISSIVE`),
-    `untold` (`committed`), `package`, `bytesPerTask` (parts of partitions, for raw rows and tables of facts), and those
+    `assume` (`committed`), `package`, `bytesPerTask` (parts of partitions, for raw rows and tables of facts), and those
     that one table alone has, by their names. For running brokers `bootstrap`, `commandConfig` (a properties file),
     `timeout` (`30s`), `kafka.` and the name of a property, `startingOffsets`, `endingOffsets`, and for streams
     `maxOffsetsPerTrigger` and `failOnDataLoss`. For decoded records of saved rows `records` and `coordinates` (both

@@ -87,7 +87,7 @@ def _unknown(table: Table, name: str) -> str:
     return f"{lacks}; there are {', '.join(own)}" if own else f"{lacks}, and no other of its own"
 
 
-_ARGUMENTS: Final = ("group", "columns", "as_of", "untold", "topic", "package", "processes")
+_ARGUMENTS: Final = ("group", "columns", "as_of", "assume", "topic", "package", "processes")
 """What every table can be asked (`read_table`)."""
 
 

@@ -65,7 +65,7 @@ def test_internal_topics_have_rows_that_tables_refuse(
 
         def offset_of(level: str, group: str) -> list[int]:
             raw = read_kafka(connected, broker.bootstrap, INTERNAL[0], isolation_level=level)  # type: ignore[arg-type]
-            rows = current_offsets(raw, group=group, untold="committed").collect()
+            rows = current_offsets(raw, group=group, assume="committed").collect()
             return [row["offset"] for row in rows]
 
         for level in ("read_uncommitted", "read_committed"):
@@ -92,7 +92,7 @@ def test_internal_topics_have_rows_that_tables_refuse(
         )
         query.awaitTermination()
         saved = connected.read.parquet(str(tmp_path / "rows"))
-        rows = current_offsets(saved, group="sparks-own", untold="committed").collect()
+        rows = current_offsets(saved, group="sparks-own", assume="committed").collect()
         assert [row["offset"] for row in rows] == [5]
         assert ends_of(broker, topics) == ends
         assert sorted(map(str, admin.list_groups())) == groups

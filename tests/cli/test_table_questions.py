@@ -424,7 +424,7 @@ def test_a_pattern_that_no_topic_matches_is_told(segments: str) -> None:
         (
             UntoldTransactions("__consumer_offsets", 3, 7),
             "__consumer_offsets-3: nobody can tell whether the record at offset 7 was written in a transaction, and "
-            "whether that was committed; --untold committed counts such records as committed, although some may be of "
+            "whether that was committed; --assume committed counts such records as committed, although some may be of "
             "aborted or open transactions",
         ),
         (

@@ -86,7 +86,7 @@ def test_neighbouring_cuts_have_the_same_findings(cuts: Cuts, topics_dir: Path) 
             REPORTED,
             ArrowRows(rows.filter(pc.less_equal(rows["timestamp_ms"], at_ms))),
             processes=1,
-            untold="committed",
+            assume="committed",
         )
         found = {name: result.table for name, result in tables.items()}
         usual[at_ms], at_once[at_ms] = (_findings(found, at_ms, limits) for limits in ({}, _AT_ONCE))

@@ -56,10 +56,10 @@ def report(falls: Topic) -> Report:
 
 
 def test_commands_of_findings_ask_what_the_report_was_asked(report: Report) -> None:
-    request = replace(report.request, untold="committed", package="acme_messages", retention_ms=86_400_000)
+    request = replace(report.request, assume="committed", package="acme_messages", retention_ms=86_400_000)
     request = replace(request, partitions={"__consumer_offsets": 50})
     sight = Sight(request, report.tables, (), usual_thresholds())
-    said = "/data --untold committed --package acme_messages"
+    said = "/data --assume committed --package acme_messages"
     assert sight.command(Rows("groups", ("state=Empty",))) == f"kafka-records table groups {said} --where state=Empty"
     assert sight.command(Rows("expirations")) == f"kafka-records table expirations {said} --retention PT86400S"
     assert sight.command(Rows("checks")) == f"kafka-records table checks {said} --partitions __consumer_offsets=50"

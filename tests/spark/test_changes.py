@@ -263,11 +263,11 @@ def test_a_query_that_was_down_for_too_long_ends(spark: SparkSession, tmp_path: 
 
 
 @pytest.mark.matrix
-@pytest.mark.parametrize(("name", "untold"), [("current_offsets", "committed"), ("members", None)])
+@pytest.mark.parametrize(("name", "assume"), [("current_offsets", "committed"), ("members", None)])
 def test_a_source_without_transactions_lost_nothing(
-    spark: SparkSession, tmp_path: Path, name: str, untold: Any
+    spark: SparkSession, tmp_path: Path, name: str, assume: Any
 ) -> None:
-    """The columns of Spark's own Kafka source, which gives no markers. `members` needs no `untold`."""
+    """The columns of Spark's own Kafka source, which gives no markers. `members` needs no `assume`."""
     topic = Topic()
     for number in range(3):
         topic.commit("g", number, transaction="committed", producer=7)
@@ -276,10 +276,10 @@ def test_a_source_without_transactions_lost_nothing(
     for number in range(3):
         add(tmp_path / "raw", number, rows.slice(2 * number, 1))
         stream = spark.readStream.schema(spark_schema(rows.schema)).parquet(str(tmp_path / "raw"))
-        drain(tables.changes(as_raw_rows(stream), name, untold=untold, delete_retention="0s"), tmp_path)
+        drain(tables.changes(as_raw_rows(stream), name, assume=assume, delete_retention="0s"), tmp_path)
     told = spark.read.parquet(str(tmp_path / "changes"))
-    found = [row["offset"] for row in tables.merged(told, name).collect()] if untold else told.collect()
-    assert found == ([2] if untold else [])
+    found = [row["offset"] for row in tables.merged(told, name).collect()] if assume else told.collect()
+    assert found == ([2] if assume else [])
 
 
 _KILLED = """\

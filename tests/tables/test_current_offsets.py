@@ -379,7 +379,7 @@ def test_offsets_near_the_end_of_their_range() -> None:
 UNTOLD = (
     "__consumer_offsets-0: nobody can tell whether the record at offset 1 was written in a transaction, and whether "
     "that was committed: the source tells neither transaction nor producer. Read a source that does (log segments, or "
-    'rows saved from them with all columns), or say untold="committed" to count such records as committed, although '
+    'rows saved from them with all columns), or say assume="committed" to count such records as committed, although '
     "some may be of aborted or open transactions"
 )
 
@@ -411,13 +411,13 @@ def test_rows_that_do_not_tell_count_as_their_reader_says() -> None:
     rows = topic.table()
 
     for given in (rows, rows.drop_columns(["transaction", "producer_id", "control"])):
-        result = read_table("current_offsets", given, untold="committed")
+        result = read_table("current_offsets", given, assume="committed")
         assert (result.table["offset"].to_pylist(), result.findings) == ([2], ())
 
 
 def test_an_option_that_is_none_is_refused() -> None:
-    with pytest.raises(ValueError, match=r"^untold is \"committed\" or None, not 'aborted'$"):
-        read_table("current_offsets", Topic().table(), untold="aborted")  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match=r"^assume is \"committed\" or None, not 'aborted'$"):
+        read_table("current_offsets", Topic().table(), assume="aborted")  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("table", ["groups", "transactions"])

@@ -157,7 +157,7 @@ def test_gaps_of_a_source_without_transactions_are_no_loss(name: str) -> None:
         at = rows.schema.get_field_index(column)
         rows = rows.set_column(at, rows.schema.field(at), pa.nulls(rows.num_rows, rows.schema.field(at).type))
     for rest in ([rows.slice(1)], [rows.slice(1, 1), rows.slice(2)], [rows.take([2, 1])]):
-        followed = Followed(name, GoingOn(request_of(name, untold="committed")))
+        followed = Followed(name, GoingOn(request_of(name, assume="committed")))
         take(followed, rows.slice(0, 1), WRITTEN_MS)
         for piece in rest:
             take(followed, piece)

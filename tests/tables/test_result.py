@@ -189,7 +189,7 @@ def test_what_a_column_may_be_is_told() -> None:
             "there is no package 'nope': package is one that kafka-records-codegen has made, and its directory belongs "
             "into PYTHONPATH",
         ),
-        ({"untold": "aborted"}, "untold is \"committed\" or None, not 'aborted'"),
+        ({"assume": "aborted"}, "assume is \"committed\" or None, not 'aborted'"),
         ({"columns": ["state", "state"]}, "the column state is asked for twice"),
         ({"processes": 0}, "processes is a number of processes above 0, not 0"),
     ],

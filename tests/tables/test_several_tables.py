@@ -365,4 +365,4 @@ def test_a_source_that_a_table_refuses() -> None:
 
     with pytest.raises(UntoldTransactions):
         read_tables(["groups", "current_offsets"], rows)
-    assert len(read_tables(["groups", "current_offsets"], rows, untold="committed")["current_offsets"]) == 1
+    assert len(read_tables(["groups", "current_offsets"], rows, assume="committed")["current_offsets"]) == 1

@@ -286,7 +286,7 @@ def test_rows_that_do_not_tell_of_transactions_are_refused(spark: SparkSession) 
         assert str(at_once.value) == str(UntoldTransactions(OFFSETS_TOPIC))
     with pytest.raises(UntoldTransactions):
         findings(raw, "current_offsets")
-    assert offsets(current_offsets(raw, untold="committed")) == [("billing", 6)]
+    assert offsets(current_offsets(raw, assume="committed")) == [("billing", 6)]
     assert [row["group_id"] for row in groups(raw).collect()] == ["billing"]
     # Somebody who knows can say so; a column of nulls that is there is read first.
     for name, value in (("transaction", F.lit("none")), ("producer_id", F.lit(-1).cast("bigint"))):
@@ -309,7 +309,7 @@ def test_saved_rows_that_do_not_tell_of_transactions_are_refused_by_the_driver(
         with pytest.raises(UntoldTransactions) as caught:
             in_spark.read_table(spark, "current_offsets", source)
         assert caught.value.offset is None
-        assert offsets(in_spark.read_table(spark, "current_offsets", source, untold="committed")) == [("billing", 6)]
+        assert offsets(in_spark.read_table(spark, "current_offsets", source, assume="committed")) == [("billing", 6)]
 
 
 def test_in_one_run_a_table_raises_what_it_raises_here(spark: SparkSession) -> None:

@@ -229,7 +229,7 @@ class Context:
     partition: int = 0
     as_of_ms: int | None = None
     """Answer as at this moment (milliseconds since 1970): the log up to the first record with a later timestamp."""
-    untold: str | None = None
+    assume: str | None = None
     """What a record counts as if its source does not tell of transactions: `committed`. None: it is refused."""
     groups: tuple[str, ...] | None = None
     """Only what is about these groups (or transactional ids); None for all."""

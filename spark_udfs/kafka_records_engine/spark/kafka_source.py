@@ -65,7 +65,7 @@ def read_kafka(
     -------
     DataFrame
         Rows of `kafka_records_engine.spark.raw.RAW_SCHEMA`. The source gives no control records, and tells neither
-        transactions nor producers: tables whose rows depend on them refuse these rows, unless `untold` says what they
+        transactions nor producers: tables whose rows depend on them refuse these rows, unless `assume` says what they
         count as. For that `read_committed` is the better choice, although it may end early.
 
     Raises
@@ -78,7 +78,7 @@ def read_kafka(
     Examples
     --------
     >>> raw = read_kafka(spark, "broker-1:9092", "__consumer_offsets", isolation_level="read_committed")
-    >>> current_offsets(raw, untold="committed").show()
+    >>> current_offsets(raw, assume="committed").show()
     """
     arguments.session("spark", spark)
     arguments.text("bootstrap", bootstrap)

@@ -82,7 +82,7 @@ def as_raw_rows(df: DataFrame, topic: str | None = None, columns: Collection[str
     DataFrame
         Rows of `RAW_SCHEMA`. What `df` lacks is null, `transaction` too: a table whose rows depend on transactions
         refuses such a record, unless `producer_id` tells that it was outside of one (-1) or the caller says what it
-        counts as (`untold`). Tables need `partition` and `offset`; rows without them can be decoded, but not ordered,
+        counts as (`assume`). Tables need `partition` and `offset`; rows without them can be decoded, but not ordered,
         and a table over them fails.
 
     Raises

@@ -35,10 +35,10 @@ def add_as_of(parser: argparse.ArgumentParser, about: str) -> None:
     parser.add_argument("--as-of", type=_moment, metavar="TIME", help=about)
 
 
-def add_untold(parser: argparse.ArgumentParser) -> None:
-    """The options --untold and --package."""
+def add_assume(parser: argparse.ArgumentParser) -> None:
+    """The options --assume and --package."""
     parser.add_argument(
-        "--untold",
+        "--assume",
         choices=["committed"],
         help="what records count as whose source does not tell of transactions; without it they are refused",
     )

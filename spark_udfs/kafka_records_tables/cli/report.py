@@ -9,9 +9,9 @@ from typing import Any, Final
 from kafka_records_tables.cli.output_options import file_path
 from kafka_records_tables.cli.reading_options import (
     add_as_of,
+    add_assume,
     add_engine,
     add_groups,
-    add_untold,
     check_engine,
     require_engine,
     spark_settings,
@@ -113,7 +113,7 @@ def add_parser(commands: Any) -> None:
         nargs=0,
         help="print a file of all thresholds, with what each decides and why, and exit",
     )
-    add_untold(parser)
+    add_assume(parser)
     parser.add_argument(
         "--format",
         choices=_FORMATS,
@@ -205,7 +205,7 @@ def run(options: argparse.Namespace) -> int:
         as_of_ms=options.as_of,
         retention_ms=options.retention,
         partitions=options.partitions,
-        untold=options.untold,
+        assume=options.assume,
         thresholds=limits,
         package=options.package,
         processes=options.processes,

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any, Final
 from kafka_records_tables.cli.output_options import FORMATS, OUTPUT_HELP, add_output_options, file_path, output_of
 from kafka_records_tables.cli.reading_options import (
     add_as_of,
+    add_assume,
     add_engine,
     add_groups,
-    add_untold,
     check_engine,
     count_argument,
     require_engine,
@@ -162,7 +162,7 @@ def _add_questions(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--limit", type=count_argument(0), metavar="N", help="at most N rows, the first by the order")
     add_as_of(parser, "the table as it was at this moment, see below")
     _add_own(parser)
-    add_untold(parser)
+    add_assume(parser)
 
 
 def _add_own(parser: argparse.ArgumentParser) -> None:
@@ -254,7 +254,7 @@ def run(options: argparse.Namespace) -> int:
         findings=options.findings,
         groups=options.group,
         as_of_ms=options.as_of,
-        untold=options.untold,
+        assume=options.assume,
         package=options.package,
         own=own,
         processes=options.processes,
@@ -300,7 +300,7 @@ def _check_records(table: Table, options: argparse.Namespace) -> None:
         return
     for option, asked, why in (
         ("--group", options.group, "are about no group"),
-        ("--untold", options.untold, "depend on no transaction"),
+        ("--assume", options.assume, "depend on no transaction"),
     ):
         if asked:
             raise UsageError(f"{option}: rows of {table.name} {why}")

@@ -32,7 +32,7 @@ def request_of(
     *,
     group: str | Sequence[str] | None = None,
     as_of: datetime | int | str | None = None,
-    untold: str | None = None,
+    assume: str | None = None,
     package: str = "kafka_records",
     options: Mapping[str, Any] | None = None,
 ) -> TableRequest:
@@ -50,7 +50,7 @@ def request_of(
     as_of_ms = None if as_of is None else moment("as_of", as_of)
     values = option_values(declaration, options or {}, as_of_ms)
     own = tuple(values.items())
-    return TableRequest(module, as_of_ms, _checked_untold(untold), groups, _checked_package(package, declaration), own)
+    return TableRequest(module, as_of_ms, _checked_assume(assume), groups, _checked_package(package, declaration), own)
 
 
 def options_of_each(tables: Sequence[Table], given: Mapping[str, Any]) -> list[dict[str, Any]]:
@@ -127,7 +127,7 @@ def _checked_package(package: str, table: Table) -> str:
     return package
 
 
-def _checked_untold(untold: str | None) -> str | None:
-    if untold not in (None, "committed"):
-        raise ValueError(f'untold is "committed" or None, not {untold!r}')
-    return untold
+def _checked_assume(assume: str | None) -> str | None:
+    if assume not in (None, "committed"):
+        raise ValueError(f'assume is "committed" or None, not {assume!r}')
+    return assume

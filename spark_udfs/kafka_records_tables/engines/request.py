@@ -23,7 +23,7 @@ class TableRequest:
 
     module: str
     as_of_ms: int | None = None
-    untold: str | None = None
+    assume: str | None = None
     groups: tuple[str, ...] | None = None
     package: str = "kafka_records"
     options: tuple[tuple[str, Any], ...] = ()
@@ -41,7 +41,7 @@ class TableRequest:
 
     def context(self, topic: str, partition: int, kind: type[Context] = Context) -> Context:
         """A context for one log partition."""
-        context = kind(topic, partition, self.as_of_ms, self.untold, self.groups, self.package)
+        context = kind(topic, partition, self.as_of_ms, self.assume, self.groups, self.package)
         context.history = self.table.is_history
         context.options = dict(self.options)
         context.topic_names = self.topic_names

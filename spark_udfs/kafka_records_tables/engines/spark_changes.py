@@ -216,7 +216,7 @@ class StateOfLog:
 def _asked(request: TableRequest, columns: Sequence[str]) -> str:
     """What the rows of a state are kept for. Names, for it is compared with what another version asks."""
     said: list[tuple[str, Any]] = [("table", request.table.name), ("form", request.table.form_of_kept)]
-    said += [("group", request.groups), ("untold", request.untold)]
+    said += [("group", request.groups), ("assume", request.assume)]
     said += [("package", request.package), *request.options, ("columns", ",".join(columns))]
     return " ".join(f"{name}={value!r}" for name, value in said if value is not None)
 

@@ -51,7 +51,7 @@ OPTIONS: Final[dict[str, str]] = {
     "columns": "columns to return, with commas between them",
     "asOf": "the table as it was at this moment: ISO 8601, milliseconds since 1970, or 2h, 7d … ago",
     "mode": "FAILFAST (the default) or PERMISSIVE",
-    "untold": "committed: what records count as whose source does not tell of transactions",
+    "assume": "committed: what records count as whose source does not tell of transactions",
     "package": "the generated package that says what the records hold",
     "startingOffsets": 'where raw rows begin: earliest, the default; latest; or {"topic": {"0": 23, "1": -2}}',
     "endingOffsets": "where raw rows end that are no stream: latest (the default), or offsets as above",
@@ -70,9 +70,9 @@ _KAFKA: Final = "kafka."
 _SERVERS: Final = "bootstrap.servers"
 _OWN: Final = {option.spark_option: option.name for option in own_options(TABLES.values())}
 """Those that some tables have and others have not."""
-_OF_TABLES: Final = ("group", "columns", "asOf", "untold", "package", *_OWN)
+_OF_TABLES: Final = ("group", "columns", "asOf", "assume", "package", *_OWN)
 _OF_RAW_ROWS: Final = ("startingOffsets", "endingOffsets", "maxOffsetsPerTrigger", "failOnDataLoss")
-_NOT_OF_RECORDS: Final = ("table", "group", "columns", "asOf", "untold", *_OWN, *_OF_RAW_ROWS, "bytesPerTask")
+_NOT_OF_RECORDS: Final = ("table", "group", "columns", "asOf", "assume", *_OWN, *_OF_RAW_ROWS, "bytesPerTask")
 _OF_BROKERS: Final = ("commandConfig", "timeout")
 _OF_STREAMS: Final = ("maxOffsetsPerTrigger", "failOnDataLoss")
 _OF_BATCHES: Final = ("endingOffsets", "bytesPerTask")
@@ -234,7 +234,7 @@ def asked(options: Mapping[str, str]) -> Asked:
             table_called(given["table"]),
             group=_groups(given.get("group")),
             as_of=milliseconds(given["asOf"]) if "asOf" in given else None,
-            untold=given.get("untold"),
+            assume=given.get("assume"),
             package=given.get("package", "kafka_records"),
             options={name: given[option] for option, name in _OWN.items() if option in given},
         )

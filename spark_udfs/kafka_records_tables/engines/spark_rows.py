@@ -92,7 +92,7 @@ def _with_columns(
     rows = raw_rows(raw).where(F.col("topic") == table.topic)
     if not is_connect(raw.sparkSession):
         refuse_untold(
-            table, request.untold, tells_transactions=not {"transaction", "producer_id"} <= absent_columns(raw)
+            table, request.assume, tells_transactions=not {"transaction", "producer_id"} <= absent_columns(raw)
         )
     for name in _LOG_ORDER:
         rows = rows.withColumn(name, _required(name, table))
@@ -115,9 +115,9 @@ def _with_columns(
     return rows.select(*columns.names), columns
 
 
-def refuse_untold(table: Table, untold: str | None, *, tells_transactions: bool) -> None:
+def refuse_untold(table: Table, assume: str | None, *, tells_transactions: bool) -> None:
     """Raise UntoldTransactions where the columns of a source show that the table would refuse its first record."""
-    if table.needs_transactions and untold is None and not tells_transactions:
+    if table.needs_transactions and assume is None and not tells_transactions:
         raise UntoldTransactions(table.topic)
 
 

@@ -143,4 +143,4 @@ def _refuse_untold_inputs(request: TableRequest, source: Source) -> None:
 
 
 def _refuse_untold(table: Table, request: TableRequest, logs: Iterable[LogPartition]) -> None:
-    refuse_untold(table, request.untold, tells_transactions=tell_transactions(logs))
+    refuse_untold(table, request.assume, tells_transactions=tell_transactions(logs))

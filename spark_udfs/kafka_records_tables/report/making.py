@@ -76,7 +76,7 @@ def read_report(
     as_of: datetime | int | str | None = None,
     retention: timedelta | int | str | None = None,
     partitions: Mapping[str, int] | int | str | None = None,
-    untold: Literal["committed"] | None = None,
+    assume: Literal["committed"] | None = None,
     thresholds: Mapping[str, Any] | str | Path | None = None,
     package: str = USUAL_PACKAGE,
     processes: int | None = None,
@@ -89,7 +89,7 @@ def read_report(
 
     Parameters
     ----------
-    source, untold, package, processes, spark, on_progress
+    source, assume, package, processes, spark, on_progress
         As for `read_table`.
     group
         Only what is about this group, or these: their findings, rows and open transactions.
@@ -149,7 +149,7 @@ def read_report(
         given,
         groups,
         as_of_ms,
-        {"untold": untold, "package": package, "processes": processes, "spark": spark, "on_progress": on_progress},
+        {"assume": assume, "package": package, "processes": processes, "spark": spark, "on_progress": on_progress},
         {RETENTION.name: retention_ms, PARTITIONS.name: counts},
     )
     tables = reading.tables()
@@ -168,7 +168,7 @@ def read_report(
         topic_filter=patterns,
         version=_version(),
         engine="local" if spark is None else "spark",
-        untold=untold,
+        assume=assume,
         package=package,
         partitions=counts,
     )

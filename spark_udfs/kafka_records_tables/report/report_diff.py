@@ -25,7 +25,7 @@ from kafka_records_tables.report.thresholds import known_thresholds
 
 _LEVELS: Final = {level.word: level for level in Level}
 _WANTED: Final = "report --format json writes one"
-_SETTINGS: Final = ("retention_ms", "untold", "partitions", "package", "version")
+_SETTINGS: Final = ("retention_ms", "assume", "partitions", "package", "version")
 """Members of a request by which the same records make other findings."""
 
 

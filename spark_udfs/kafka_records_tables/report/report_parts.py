@@ -154,7 +154,7 @@ class ReportRequest:
     version: str
     """Of kafka-records."""
     engine: Literal["local", "spark"]
-    untold: Literal["committed"] | None = None
+    assume: Literal["committed"] | None = None
     """What records counted as whose source does not tell of transactions; null where that was not said."""
     package: str = USUAL_PACKAGE
     """The generated package whose schemas say what the records hold."""

@@ -21,8 +21,8 @@ def table_words(request: ReportRequest, name: str) -> list[str]:
     words = ["kafka-records", "table", name, *request.source_arguments]
     if request.as_of:
         words += ["--as-of", str(request.at_timestamp_ms)]
-    if request.untold is not None:
-        words += ["--untold", request.untold]
+    if request.assume is not None:
+        words += ["--assume", request.assume]
     words += package_words(request)
     if RETENTION in TABLES[name].options and request.retention_ms != value_of(RETENTION, RETENTION.default):
         words += ["--retention", f"PT{request.retention_ms // 1000}S"]

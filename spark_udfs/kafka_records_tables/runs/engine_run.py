@@ -66,7 +66,7 @@ def told_in_words(no_log: Callable[[LogSourceError], str]) -> Iterator[None]:
     except UntoldTransactions as error:
         raise CommandError(
             f"{error.topic}-{error.partition}: nobody can tell whether the record at offset {error.offset} was "
-            "written in a transaction, and whether that was committed; --untold committed counts such records as "
+            "written in a transaction, and whether that was committed; --assume committed counts such records as "
             "committed, although some may be of aborted or open transactions"
         ) from None
     except WorkerEnded as error:

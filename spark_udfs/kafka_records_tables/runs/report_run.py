@@ -51,7 +51,7 @@ class ReportTask:
     as_of_ms: int | None = None
     retention_ms: int | None = None
     partitions: Mapping[str, int] | None = None
-    untold: Literal["committed"] | None = None
+    assume: Literal["committed"] | None = None
     thresholds: Mapping[str, Any] = field(default_factory=dict)
     package: str = KAFKA
     processes: int | None = None
@@ -101,7 +101,7 @@ class ReportRun:
                 as_of=task.as_of_ms,
                 retention=task.retention_ms,
                 partitions=task.partitions,
-                untold=task.untold,
+                assume=task.assume,
                 thresholds=task.thresholds,
                 package=task.package,
                 processes=task.processes,
@@ -154,7 +154,7 @@ class ReportRun:
         there = _values(report, lambda table: table.group)
         unknown = [group for group in task.groups if group not in there]
         if unknown and task.given.has_files and task.spark is None:
-            asked: dict[str, Any] = {"as_of": task.as_of_ms, "untold": task.untold, "package": task.package}
+            asked: dict[str, Any] = {"as_of": task.as_of_ms, "assume": task.assume, "package": task.package}
             there = set(read_table("groups", task.given.source(), **asked).table["group_id"].to_pylist())
         for group in unknown:
             say(f"note: {absence_of(group)}{did_you_mean(group, there)}")

@@ -63,7 +63,7 @@ class TableTask:
     """A file that gets all that is found, as JSON lines."""
     groups: Sequence[str] = ()
     as_of_ms: int | None = None
-    untold: Literal["committed"] | None = None
+    assume: Literal["committed"] | None = None
     package: str = KAFKA
     own: Mapping[str, str] = field(default_factory=dict)
     """What only this table is asked, by the names of its options."""
@@ -115,7 +115,7 @@ class TableRun:
             topic=task.topic,
             group=task.groups or None,
             as_of=task.as_of_ms,
-            untold=task.untold,
+            assume=task.assume,
             package=task.package,
             **task.own,
             processes=task.processes,
@@ -235,7 +235,7 @@ class TableRun:
             asked: dict[str, Any] = {
                 "topic": task.topic,
                 "as_of": task.as_of_ms,
-                "untold": task.untold,
+                "assume": task.assume,
                 "package": task.package,
                 **task.own,
             }

@@ -36,7 +36,7 @@ class MadeOnce(Generic[_Made]):
     def __init__(self, what: Hashable, make: Callable[[Context], Maker[_Made]], context: Context) -> None:
         self._context = context
         shared = {} if context.shared is None else context.shared
-        name = (what, context.as_of_ms, context.untold, context.groups, context.package)
+        name = (what, context.as_of_ms, context.assume, context.groups, context.package)
         self._is_first = name not in shared
         if self._is_first:
             own = replace(context, findings=[], finding_counts={}, counts=Counts())

@@ -64,7 +64,7 @@ class UntoldTransactions(KafkaRecordsError, ValueError):
         return (
             f"{place}: nobody can tell whether {which} was written in a transaction, and whether that was committed: "
             "the source tells neither transaction nor producer. Read a "
-            'source that does (log segments, or rows saved from them with all columns), or say untold="committed" to '
+            'source that does (log segments, or rows saved from them with all columns), or say assume="committed" to '
             "count such records as committed, although some may be of aborted or open transactions"
         )
 
@@ -127,7 +127,7 @@ def _outside(batch: pa.RecordBatch, words: NDArray[np.int32], context: Context, 
         untold = silent & ~has_producer & is_record
         if tombstones_at_once:
             untold &= batch.column("value").is_valid().to_numpy(zero_copy_only=False)
-        if untold.any() and context.untold is None:
+        if untold.any() and context.assume is None:
             offset = int(batch.column("offset")[int(np.argmax(untold))].as_py())
             raise UntoldTransactions(context.topic, context.partition, offset)
         plain = plain | (silent & has_producer & (producers.fill_null(0).to_numpy() < 0)) | untold
@@ -146,7 +146,7 @@ class Settling:
     Parameters
     ----------
     context
-        Its `holes` say after which offsets a marker may be hidden, `untold` what counts as committed.
+        Its `holes` say after which offsets a marker may be hidden, `assume` what counts as committed.
     tombstones_at_once
         Do not ask for a tombstone's transaction, as a coordinator does not.
     last_of_key
