@@ -33,11 +33,10 @@ _HELPERS = {
     "latest": "the last record of each key decides",
     "fold": "the last records of each key, replayed in order",
     "facts": "every record is a row",
+    "history": "all records, one after the other",
     "view": "rows of other tables are joined",
     "ends": "the source is asked, no records are read",
 }
-
-_ALL_RECORDS = "all records, one after the other"
 
 _VALUES = {
     "moment": "a moment",
@@ -77,8 +76,7 @@ def _overview(tables: Collection[Table]) -> Iterator[str]:
 def _table(table: Table) -> Iterator[str]:
     yield f"## {table.name}\n"
     yield table.rules
-    helper = _ALL_RECORDS if table.helper == "fold" and table.is_history else _HELPERS[table.helper]
-    how = f"How: {helper}. Sorted by {', '.join(table.sort)}."
+    how = f"How: {_HELPERS[table.helper]}. Sorted by {', '.join(table.sort)}."
     if table.inputs:
         if table.joined_by:
             how += f" It joins {' and '.join(table.inputs)} by {', '.join(table.joined_by)}."

@@ -68,7 +68,7 @@ class Selection:
         self.nulls: Counter[str] = Counter()
         """By column how many rows a comparison left out because they have null there."""
         self.stopping = 0
-        """Of all rows, those about a record that a coordinator does not load (`Table.stopping`)."""
+        """Of all rows, those about a record that a coordinator does not load (`Column.stopping`)."""
 
     def __iter__(self) -> Iterator[pa.RecordBatch]:
         rows = self._matching()
@@ -151,10 +151,11 @@ def holds(rows: pa.RecordBatch, condition: Condition) -> pa.Array:
 
 
 def _stopping(rows: pa.RecordBatch, table: Table) -> int:
-    if table.stopping is None:
-        return 0
-    column, words = table.stopping
-    return int(pc.sum(pc.is_in(rows.column(column), pa.array(words))).as_py() or 0)
+    return sum(
+        int(pc.sum(pc.is_in(rows.column(column.name), pa.array(column.stopping))).as_py() or 0)
+        for column in table.columns
+        if column.stopping
+    )
 
 
 def _about(rows: pa.RecordBatch, table: Table, patterns: Iterable[str]) -> pa.Array:

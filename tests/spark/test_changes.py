@@ -40,7 +40,7 @@ PARTS = 4
 OTHERS = [
     name
     for name, table in TABLES.items()
-    if can_go_on(table) and table.form_of_kept is None and name != "current_offsets"
+    if can_go_on(table) and table.reader.form_of_kept is None and name != "current_offsets"
 ]
 GONE = "disappearances"
 

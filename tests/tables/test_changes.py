@@ -20,7 +20,7 @@ from tests.tables.topic import Topic
 GO_ON = [
     name
     for name, table in TABLES.items()
-    if can_go_on(table) and table.form_of_kept is None and table.topic == "__consumer_offsets"
+    if can_go_on(table) and table.reader.form_of_kept is None and table.topic == "__consumer_offsets"
 ]
 """`disappearances` has tests of its own: what it says in between may change."""
 USUAL = ("offset_commits", "current_offsets", "groups")

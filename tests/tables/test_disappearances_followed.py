@@ -214,7 +214,7 @@ SHAPES = {
 
 
 def test_another_form_of_what_is_kept_has_another_number() -> None:
-    """A checkpoint of another form is refused. Whoever changes a class below raises `form_of_kept` of the table."""
+    """A checkpoint of another form is refused. Whoever changes a class below raises `form_of_kept` of the reader."""
     found: dict[str, str] = {}
     for name in NAMES[::15]:
         followed = Followed("disappearances")
@@ -222,4 +222,4 @@ def test_another_form_of_what_is_kept_has_another_number() -> None:
             followed.take(piece)
             explaining = from_bytes(kept(followed), {"schemas": None, "context": None})
             shapes(explaining, {}, found)
-    assert (TABLES["disappearances"].form_of_kept, found) == (6, SHAPES)
+    assert (TABLES["disappearances"].reader.form_of_kept, found) == (6, SHAPES)

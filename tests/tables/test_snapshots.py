@@ -84,7 +84,7 @@ def test_every_moment_at_which_a_broker_was_read_has_its_answer(
         if _is_time(moment, whole):
             for table in WHAT_IS:
                 result = read_table(table, tmp_path, as_of=whole[moment.end - 1]["timestamp_ms"])
-                if TABLES[table].tells_open and result.findings:
+                if TABLES[table].reader.tells_open and result.findings:
                     # A cleaner may have taken what was open then before the first run.
                     assert [found.reason for found in result.findings] == [INCOMPLETE_HISTORY]
                     continue

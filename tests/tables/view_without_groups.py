@@ -18,7 +18,6 @@ TABLE: Final = Table(
     reads=(),
     columns=(Column("offset_count", "int64", "committed offsets"),),
     sort=("offset_count",),
-    needs_transactions=True,
     group=None,
     module=__name__,
     rules="One row.\n",

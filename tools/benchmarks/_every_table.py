@@ -60,7 +60,7 @@ class Asked:
     @property
     def has_goal(self) -> bool:
         """Whether the last records of keys decide about its rows."""
-        return self.table.helper == "latest" or self.table.last_of_key
+        return self.table.helper == "latest" or self.table.reader.last_of_key
 
 
 def every_table() -> list[Asked]:

@@ -2,7 +2,7 @@
 
 The rule of a table stands in its function alone. It is asked twice, about what was carried and about that with what
 came, and the difference is what changed. Only groups that a piece is about are looked at. Where a row hangs on too much
-around its record, the module of the table keeps what it knows instead of raw rows (`Table.form_of_kept`).
+around its record, the module of the table keeps what it knows instead of raw rows (`TableReader.form_of_kept`).
 """
 
 from __future__ import annotations
@@ -25,7 +25,12 @@ from kafka_records_tables.tables.declaration import DELETE_RETENTION, USUAL_DELE
 from kafka_records_tables.tables.decoded.latest import codes_of_same, joined
 from kafka_records_tables.tables.decoded.transactions_settled import ABORTED, NONE
 from kafka_records_tables.tables.following.carried_rows import carried, is_by_group
-from kafka_records_tables.tables.following.outlived_rows import CarriedKeys, without_outlived
+from kafka_records_tables.tables.following.outlived_rows import (
+    CarriedKeys,
+    forgets_members,
+    forgets_offsets,
+    without_outlived,
+)
 from kafka_records_tables.tables.table_reading import rows_of, rows_of_groups
 
 if TYPE_CHECKING:
@@ -91,7 +96,7 @@ _BY_PERMISSION: Final = (
 @dataclass(frozen=True, slots=True)
 class LogState:
     """How far a log partition was read, and the raw rows that are carried from there; or one row with what the module
-    of the table has kept (`Table.form_of_kept`)."""
+    of the table has kept (`TableReader.form_of_kept`)."""
 
     read_to: int
     rows: pa.RecordBatch
@@ -163,7 +168,7 @@ class GoingOn:
         table = self.request.table
         is_complete = table.helper == "facts" and not before.rows.num_rows
         # What such a table has in memory cannot be told from what is there no more.
-        can_permit = table.form_of_kept is None
+        can_permit = table.reader.form_of_kept is None
         if not is_complete and not (self.is_lenient and can_permit):
             remedy = _BY_PERMISSION if can_permit else ""
             raise RecordsLost(table.topic, partition, before.read_to, missing, remedy)
@@ -173,7 +178,7 @@ class GoingOn:
     ) -> tuple[LogState, pa.RecordBatch]:
         """The same for rows in the order of the log. No marker in them ends what stands at the `hole` or before."""
         table = self.request.table
-        if table.form_of_kept is not None:
+        if table.reader.form_of_kept is not None:
             return self._kept_by_table(partition, state, new, read_to)
         old = new.slice(0, 0) if state is None else state.rows
         whole = joined([old, new])
@@ -185,7 +190,7 @@ class GoingOn:
         rows_before = self._rows(before, quiet)
         rows_now = self._rows(now, self._behind_hole(self.kind, partition, hole))
         left = carried(now, table, self._behind_hole(Context, partition, hole))
-        if goes_by_group or table.forgets:
+        if goes_by_group or forgets_offsets(table) or forgets_members(table):
             left = without_outlived(left, rows_now.column(table.group).combine_chunks(), table, quiet)
         untouched = old.filter(pa.array(~touched[: old.num_rows]))
         kept = joined([untouched, left])

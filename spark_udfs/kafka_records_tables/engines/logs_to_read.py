@@ -87,7 +87,7 @@ def with_topics(request: TableRequest, known: KnownTopics) -> TableRequest:
 
 def uses_topics(request: TableRequest) -> bool:
     """Whether a table that is read for it uses what a source knows of topics."""
-    return any(each.uses_topics for each in tables_read(request.table))
+    return any(each.reader.uses_topics for each in tables_read(request.table))
 
 
 def topics_known_to(source: Source, report: Callable[[Finding], object] | None = None) -> KnownTopics:

@@ -36,7 +36,7 @@ def _misfits(table: Table, package: str) -> Iterator[str]:
     if not table.module.startswith(_OURS):
         return  # a declaration of the caller's own: nobody here knows what it calls fields
     ours = _records(KAFKA, table.folder)
-    for name in ours if table.every_type else table.records:
+    for name in ours if table.reader.every_type else table.records:
         if name in there:
             for mine, theirs in ((ours[name].key, there[name].key), (ours[name].value, there[name].value)):
                 for what in _of_struct((mine, mine.root), (theirs, theirs.root), ""):

@@ -189,6 +189,6 @@ def _at_the_bottom(request: TableRequest) -> Iterator[TableRequest]:
 
 def _alone(request: TableRequest) -> TableRequest:
     """The request without what only other inputs of its view use, so that equal ones can be found."""
-    if request.table.uses_topics:
+    if request.table.reader.uses_topics:
         return request
     return replace(request, topic_names={}, partition_counts={}, topics_asked_ms=None)

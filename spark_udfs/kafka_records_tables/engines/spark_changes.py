@@ -137,7 +137,7 @@ class Packets:
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         seen: dict[int, list[pa.RecordBatch]] = {}
         rows = self._needed(batches, seen)
-        if self.request.table.last_of_key:
+        if self.request.table.reader.last_of_key:
             rows = LastOfKeys(self.request)(rows)
         for batch in rows:
             for partition, part in _by_number(batch):
@@ -215,7 +215,7 @@ class StateOfLog:
 
 def _asked(request: TableRequest, columns: Sequence[str]) -> str:
     """What the rows of a state are kept for. Names, for it is compared with what another version asks."""
-    said: list[tuple[str, Any]] = [("table", request.table.name), ("form", request.table.form_of_kept)]
+    said: list[tuple[str, Any]] = [("table", request.table.name), ("form", request.table.reader.form_of_kept)]
     said += [("group", request.groups), ("assume", request.assume)]
     said += [("package", request.package), *request.options, ("columns", ",".join(columns))]
     return " ".join(f"{name}={value!r}" for name, value in said if value is not None)

@@ -1,8 +1,8 @@
 """A DataFrame of raw rows on its way to a table: what is not needed is left out, the rest comes in log order.
 
 A topic may have billions of rows, and each that crosses into Python or between machines costs. Types and groups are
-chosen in the JVM. Where a later record of a key makes earlier ones superfluous (`Table.last_of_key`), a first function
-leaves those out where the rows are read, before they are brought together. `max(offset)` per key in the JVM and a join
+chosen in the JVM. Where a later record of a key makes earlier ones superfluous (`TableReader.last_of_key`), a first
+function leaves those out where the rows are read, before they are brought together. `max(offset)` per key in the JVM and a join
 with it reads twice and took longer; so did bringing all rows together.
 """
 
@@ -110,7 +110,7 @@ def _with_columns(
         )
     else:
         rows = rows.where(wanted)
-        if table.last_of_key:
+        if table.reader.last_of_key:
             rows = map_batches(rows, columns, LastOfKeys(request), columns)
     return rows.select(*columns.names), columns
 
@@ -167,8 +167,8 @@ def _is_told() -> Column:
 def _is_wanted(request: TableRequest) -> Column:
     table = request.table
     schemas: Mapping[int, RecordSchema] = import_module(f"{request.package}.schemas.{table.folder}").RECORDS
-    is_record = F.lit(True) if table.every_type else has_record_type(chosen_records(schemas, table.records))
-    if request.groups is not None and not table.needs_all_groups:
+    is_record = F.lit(True) if table.reader.every_type else has_record_type(chosen_records(schemas, table.records))
+    if request.groups is not None and not table.reader.needs_all_groups:
         is_about = begins_with(F.col("key"), (group.encode("utf-8", "surrogatepass") for group in request.groups))
         return F.coalesce(is_record & is_about, F.lit(False)) | F.col("control").isNotNull()
     return F.coalesce(is_record, F.lit(False)) | is_unframed() | F.col("control").isNotNull()

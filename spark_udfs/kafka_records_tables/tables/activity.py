@@ -13,7 +13,7 @@ TABLE: Final = Table(
     name="activity",
     topic=OFFSETS,
     about="commits, expirations, deletions, rebalances and bytes of each group, by topic and window of time",
-    helper="fold",
+    helper="history",
     records=(*COMMITS, *GROUP_RECORDS, *PARTS),
     reads=(
         "offset",
@@ -62,11 +62,8 @@ TABLE: Final = Table(
         Column("log_partition", "int32", "partition of the topic that the records stand in"),
     ),
     sort=("group_id", "topic", "window_start_timestamp_ms", "log_partition"),
-    needs_transactions=True,
     group="group_id",
     module=__name__,
-    is_history=True,
-    needs_all_groups=True,
     essential=("group_id", "topic", "window_start_timestamp", "commits"),
     details=(
         "transactional_commits",

@@ -24,10 +24,7 @@ TABLE: Final = Table(
         Column("log_partition", "int32", "partition of the topic that the group is in"),
     ),
     sort=("group_id", "topic", "partition", "log_partition"),
-    needs_transactions=False,
     group="group_id",
     module=__name__,
-    last_of_key=True,
-    uses_topics=True,
     rules="An input of lag.",
 )

@@ -51,7 +51,6 @@ TABLE: Final = Table(
         Column("log_offset", "int64", "offset of the record that assigns it"),
     ),
     sort=("group_id", "member_id", "role", "topic", "topic_id", "subtopology_id", "task_type", "partition"),
-    needs_transactions=False,
     group="group_id",
     module=__name__,
     essential=("group_id", "member_id", "role", "topic", "partition"),
@@ -64,9 +63,6 @@ TABLE: Final = Table(
         "log_partition",
         "log_offset",
     ),
-    last_of_key=True,
-    forgets=("offsets", "members"),
-    uses_topics=True,
     rules="""\
 One row per member, role and partition, or task of a streams group, that a coordinator knows after loading the log
 (`GroupMetadataManager.replay`; `Assignment`, `TasksTuple`, `TasksTupleWithEpochs`).

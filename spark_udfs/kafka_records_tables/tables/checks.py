@@ -11,8 +11,6 @@ from kafka_records_tables.tables.declaration import Table
 from kafka_records_tables.tables.words.check_words import (
     BROKEN,
     COLUMNS,
-    CONFLICT,
-    DAMAGED,
     DELETING,
     INITIALIZED,
     INITIALIZING,
@@ -26,7 +24,6 @@ from kafka_records_tables.tables.words.check_words import (
     STATE_UNNAMED,
     TRANSIENT,
     UNCHECKED,
-    UNDECODABLE,
     UNREADABLE,
 )
 from kafka_records_tables.tables.words.topics import OFFSETS, SHARE_STATE, TRANSACTIONS
@@ -61,12 +58,10 @@ TABLE: Final = Table(
         "topic_id",
         "partition",
     ),
-    needs_transactions=False,
     group="group_id",
     module=__name__,
     options=OPTIONS,
     essential=("check", "level", "group_id", "detail"),
-    stopping=("check", (UNDECODABLE, CONFLICT, DAMAGED)),
     details=(
         "transactional_id",
         "member_id",

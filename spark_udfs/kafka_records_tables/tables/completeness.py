@@ -88,7 +88,7 @@ class Completeness:
         limit, count = self._limit, len(offsets)
         if limit is not None:
             self._note_transactions(batch, offsets, times, limit)
-            if self._table.tells_open:
+            if self._table.reader.tells_open:
                 self._note_first_ends(batch, offsets, times, limit)
         if self._is_beyond:
             return
@@ -138,7 +138,7 @@ class Completeness:
         """Whether no later row can change the note about an answer that has ended."""
         if self._whole_from is None:
             return True
-        return self._is_beyond and not self._in_transaction and not self._table.tells_open
+        return self._is_beyond and not self._in_transaction and not self._table.reader.tells_open
 
     @property
     def _limit(self) -> int | None:

@@ -17,13 +17,10 @@ TABLE: Final = Table(
     reads=("offset", "key", "value", "producer_id", "transaction", "control"),
     columns=(*committed(), *LOG_PLACE),
     sort=("group_id", "topic", "partition"),
-    needs_transactions=True,
     group="group_id",
     module=__name__,
     essential=("group_id", "topic", "partition", "offset"),
     details=("topic_id", "leader_epoch", "log_partition", "log_offset"),
-    last_of_key=True,
-    forgets=("offsets",),
     rules="""\
 One row per group, topic and partition with a committed offset.
 

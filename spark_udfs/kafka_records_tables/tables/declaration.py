@@ -10,12 +10,16 @@ from dataclasses import dataclass
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final, Literal
 
+from kafka_records_tables.tables.reader import TableReader
+from kafka_records_tables.tables.words.topics import SHARE_STATE
+
 if TYPE_CHECKING:
     from kafka_records_engine.sources import Context
 
-Helper = Literal["latest", "fold", "facts", "ends", "view"]
-"""latest: the last record of each key decides. fold: records one after another, as a coordinator replays them. facts:
-every record is a row. ends: no records are read, but where logs begin and end. view: it joins rows of other tables."""
+Helper = Literal["latest", "fold", "facts", "history", "ends", "view"]
+"""latest: the last record of each key decides. fold: the last records of each key one after another, as a coordinator
+replays them. facts: every record is a row. history: all records one after another, and rows tell what happened. ends:
+no records are read, but where logs begin and end. view: it joins rows of other tables."""
 
 EVERY_TOPIC: Final = ""
 """The topic of a table that is about the logs of all topics, and of a view."""
@@ -38,6 +42,9 @@ class Column:
     """One line: what it means, its unit, and when it is null."""
     words: tuple[str, ...] = ()
     """The words that it has, where these are known; a value may be several of them with ` or ` between."""
+    stopping: tuple[str, ...] = ()
+    """Those of `words` by which a row tells of a record that a coordinator does not load: damage, as a finding is
+    elsewhere."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +97,11 @@ DELETE_RETENTION: Final = Option(
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """A table by its `name`, over the records of one `topic`."""
+    """A table by its `name`, over the records of one `topic`.
+
+    What engines have to know beside it follows from these fields, and from the class that reads the table
+    (`reader.TableReader`).
+    """
 
     name: str
     topic: str
@@ -104,8 +115,6 @@ class Table:
     columns: tuple[Column, ...]
     sort: tuple[str, ...]
     """The columns that sort the rows for people."""
-    needs_transactions: bool
-    """Whether rows depend on how transactions ended, so that a source has to tell."""
     group: str | None
     """The column that names the group, or whatever else the first field of every key names."""
     rules: str
@@ -113,14 +122,6 @@ class Table:
     module: str
     """The module of this declaration, where it is called TABLE. A table of a user's own has the class `Reader` there,
     too (`reader.TableReader`)."""
-    is_pruned: bool = False
-    """Whether a coordinator deletes the beginning of the log when later records replace it, so that what is left does
-    not tell of earlier moments."""
-    tells_open: bool = False
-    """Whether rows tell of transactions that are open, so that an answer as of a moment before the end of one lacks
-    what a cleaner has taken of it since."""
-    is_history: bool = False
-    """Whether rows tell what happened and not what is: a cleaner takes some of them away in time."""
     details: tuple[str, ...] = ("log_partition", "log_offset")
     """The columns that a terminal too narrow for all does without first."""
     essential: tuple[str, ...] = ()
@@ -138,31 +139,23 @@ class Table:
     rows of the other inputs come, and groups are chosen when all is joined."""
     options: tuple[Option, ...] = ()
     """What can be asked of this table beside what can be asked of every table; `Context.options` has the values."""
-    last_of_key: bool = False
-    """Whether only the last value and the last tombstone of each key, compared as bytes, decide about rows and
-    findings: of the records outside of transactions where the table `needs_transactions` (a tombstone acts at once
-    then), and otherwise of all. An engine may leave out the others before it calls the table."""
 
-    needs_all_groups: bool = False
-    """Whether the rows of a group depend on records of others: the table sees all of them, and the rows of groups that
-    were not asked about are left out in the end."""
-    every_type: bool = False
-    """Whether records of other types than `records`, known or not, are looked at too."""
-    names_earlier: bool = False
-    """Of a table that tells what happened: whether a row hangs on the state before its record, and on some earlier
-    records whose places the function `named_later` beside its reader knows, and on nothing that comes later."""
-    forgets: tuple[Literal["offsets", "members"], ...] = ()
-    """Of which of them nothing is in any row, now or later, once a tombstone has deleted them, as long as their group
-    is there: offsets; members and regular expressions. Who goes on with the table leaves them out."""
-    form_of_kept: int | None = None
-    """Of a table whose module goes on by itself: `go_on` makes bytes of what it keeps, and `still_open` rows of them. A
-    number for the form of these bytes, for another form cannot be gone on with."""
-    stopping: tuple[str, tuple[str, ...]] | None = None
-    """A column and those of its words by which a row tells of a record that a coordinator does not load: damage, as a
-    finding is elsewhere."""
-    uses_topics: bool = False
-    """Whether rows depend on what a source knows of topics: engines ask it once for their names by ids, which stand in
-    records (`Context.topic_names`), and how many partitions they have (`Context.partition_counts`)."""
+    @property
+    def is_history(self) -> bool:
+        """Whether rows tell what happened and not what is: a cleaner takes some of them away in time."""
+        return self.helper in ("facts", "history")
+
+    @property
+    def needs_transactions(self) -> bool:
+        """Whether rows depend on how transactions ended, so that a source has to tell: it reads who wrote a record, and
+        in which transaction. A view depends on what its inputs do."""
+        return {"producer_id", "transaction"} <= {*self.reads}
+
+    @property
+    def is_pruned(self) -> bool:
+        """Whether a coordinator deletes the beginning of the log when later records replace it, so that what is left
+        does not tell of earlier moments (`ShareCoordinatorService.setupRecordPruning`)."""
+        return self.topic == SHARE_STATE
 
     @property
     def code(self) -> Any:
@@ -170,6 +163,18 @@ class Table:
         package, _, name = self.module.rpartition(".")
         is_ours = f"{package}.readers" == READERS and not self.inputs
         return import_module(f"{READERS}.{name}" if is_ours else self.module)
+
+    @property
+    def reader(self) -> type[TableReader]:
+        """The class that reads it. No log is read for a view itself."""
+        reader: type[TableReader] = TableReader if self.inputs else self.code.Reader
+        return reader
+
+    @property
+    def names_earlier(self) -> bool:
+        """Whether a row depends on the state before its record, and on some earlier records whose places the function
+        `named_later` beside its reader knows, and on nothing that comes later."""
+        return not self.inputs and hasattr(self.code, "named_later")
 
     def joined(self, parts: Mapping[str, Any], context: Context) -> Iterator[Any]:
         """The rows of a view as `pyarrow.RecordBatch`es of `schema`, in no particular order.
@@ -209,8 +214,8 @@ class Table:
 def can_go_on(table: Table) -> bool:
     """Whether a table can go on with the rows that come next, having kept some of those before (`carried_rows`), or
     what it has made of them."""
-    is_by_rows = table.helper == "facts" or table.last_of_key or table.names_earlier
-    return is_by_rows or table.form_of_kept is not None
+    is_by_rows = table.helper == "facts" or table.reader.last_of_key or table.names_earlier
+    return is_by_rows or table.reader.form_of_kept is not None
 
 
 def timestamps(name: str, about: str) -> tuple[Column, Column]:

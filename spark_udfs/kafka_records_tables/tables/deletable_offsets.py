@@ -54,10 +54,8 @@ TABLE: Final = Table(
         ),
     ),
     sort=("group_id", "topic", "partition", "kind", "log_offset"),
-    needs_transactions=True,
     group="group_id",
     module=__name__,
-    tells_open=True,
     essential=("kind", "group_id", "topic", "partition", "is_deletable", "reason"),
     details=(
         "topic_id",

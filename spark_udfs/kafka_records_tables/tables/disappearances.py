@@ -14,7 +14,7 @@ TABLE: Final = Table(
     name="disappearances",
     topic=OFFSETS,
     about="every record that deletes an offset, a group or a member: why, and how sure that is",
-    helper="fold",
+    helper="history",
     records=(*COMMITS, *GROUP_RECORDS, *PARTS),
     reads=(
         "offset",
@@ -53,12 +53,8 @@ TABLE: Final = Table(
         *LOG_PLACE,
     ),
     sort=("log_partition", "log_offset"),
-    needs_transactions=True,
     group="group_id",
     module=__name__,
-    is_history=True,
-    needs_all_groups=True,
-    form_of_kept=6,
     essential=("record", "group_id", "topic", "partition", "cause", "confidence"),
     details=(
         "record_type",

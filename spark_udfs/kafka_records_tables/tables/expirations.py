@@ -55,10 +55,8 @@ TABLE: Final = Table(
         ),
     ),
     sort=("group_id", "topic", "partition", "kind", "record_type", "log_offset"),
-    needs_transactions=True,
     group="group_id",
     module=__name__,
-    tells_open=True,
     options=(
         Option(
             "at",

@@ -38,7 +38,6 @@ TABLE: Final = Table(
         Column("log_partition", "int32", "partition of `__consumer_offsets` that the group stands in"),
     ),
     sort=("group_id", "log_partition"),
-    needs_transactions=True,
     group="group_id",
     module=__name__,
     essential=("group_id", "lag", "partitions", "unknown", "problems"),

@@ -44,13 +44,10 @@ TABLE: Final = Table(
         ),
     ),
     sort=("group_id",),
-    needs_transactions=False,
     group="group_id",
     module=__name__,
     essential=("group_id", "group_kind", "state"),
     details=("epoch", "protocol_type", "protocol", "log_partition", "log_offset"),
-    last_of_key=True,
-    forgets=("offsets", "members"),
     rules="""\
 One row per group that a coordinator lists after loading the log (`GroupMetadataManager.replay`).
 

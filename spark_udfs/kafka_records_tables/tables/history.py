@@ -12,7 +12,7 @@ TABLE: Final = Table(
     name="history",
     topic=OFFSETS,
     about="committed offsets over time: from when to when each held, and what ended it",
-    helper="fold",
+    helper="history",
     records=COMMITS,
     reads=("offset", "timestamp_ms", "key", "value", "producer_id", "transaction", "control"),
     columns=(
@@ -41,10 +41,8 @@ TABLE: Final = Table(
         Column("valid_to_log_offset", "int64", "offset of the record that ended it; null where it holds"),
     ),
     sort=("group_id", "topic", "partition", "log_partition", "valid_from_log_offset"),
-    needs_transactions=True,
     group="group_id",
     module=__name__,
-    is_history=True,
     essential=("group_id", "topic", "partition", "offset", "valid_from_timestamp"),
     details=(
         "topic_id",

@@ -32,7 +32,7 @@ class IncomingRows:
 
     def __init__(self, context: Context, table: Table) -> None:
         self._context = context
-        self._all_groups = table.needs_all_groups
+        self._all_groups = table.reader.needs_all_groups
         self._completeness = Completeness(context, table)
         self._known = _KnownTypes(context, table)
         self._cut_at: int | None = None

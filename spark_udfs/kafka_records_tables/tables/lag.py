@@ -72,7 +72,6 @@ TABLE: Final = Table(
         Column("log_partition", "int32", "partition of `__consumer_offsets` that the group stands in"),
     ),
     sort=("group_id", "topic", "partition", "log_partition"),
-    needs_transactions=True,
     group="group_id",
     module=__name__,
     essential=("group_id", "topic", "partition", "offset", "lag", "problem"),

@@ -35,7 +35,6 @@ TABLE: Final = Table(
         Column("place", "string", "folder of the log, or the broker that leads the partition and told all this"),
     ),
     sort=("topic", "partition"),
-    needs_transactions=False,
     group=None,
     module=__name__,
     essential=("topic", "partition", "log_start_offset", "log_end_offset", "place"),

@@ -94,7 +94,6 @@ TABLE: Final = Table(
         ),
     ),
     sort=("group_id", "member_id"),
-    needs_transactions=False,
     group="group_id",
     module=__name__,
     essential=("group_id", "member_id", "member_epoch", "state"),
@@ -120,8 +119,6 @@ TABLE: Final = Table(
         "log_partition",
         "log_offset",
     ),
-    last_of_key=True,
-    forgets=("members",),
     rules="""\
 One row per member that a coordinator knows after loading the log (`GroupMetadataManager.replay`; `ClassicGroupMember`,
 `ConsumerGroupMember`, `ShareGroupMember`, `StreamsGroupMember`).

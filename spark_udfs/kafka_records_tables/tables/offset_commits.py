@@ -30,10 +30,8 @@ TABLE: Final = Table(
         *LOG_PLACE,
     ),
     sort=("group_id", "topic", "partition", "log_partition", "log_offset"),
-    needs_transactions=True,
     group="group_id",
     module=__name__,
-    is_history=True,
     essential=("group_id", "topic", "partition", "offset", "is_tombstone"),
     details=(
         "topic_id",

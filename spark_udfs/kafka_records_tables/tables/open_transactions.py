@@ -72,10 +72,8 @@ TABLE: Final = Table(
         ),
     ),
     sort=("since_timestamp_ms", "producer_id", "is_hanging"),
-    needs_transactions=True,
     group="transactional_id",
     module=__name__,
-    tells_open=True,
     essential=("transactional_id", "producer_id", "state", "since_timestamp", "is_hanging"),
     details=("partitions", "holds_back", "timeout_ms", "hanging_rule"),
     rules="""\

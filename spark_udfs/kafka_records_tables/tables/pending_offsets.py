@@ -23,10 +23,8 @@ TABLE: Final = Table(
         Column("since_log_offset", "int64", "offset of the first commit of this partition in the transaction"),
     ),
     sort=("group_id", "topic", "partition", "log_offset"),
-    needs_transactions=True,
     group="group_id",
     module=__name__,
-    tells_open=True,
     essential=("group_id", "topic", "partition", "offset", "producer_id"),
     details=(
         "topic_id",
@@ -37,8 +35,6 @@ TABLE: Final = Table(
         "log_offset",
         "since_log_offset",
     ),
-    last_of_key=True,
-    forgets=("offsets",),
     rules="""\
 One row per group, topic, partition and producer with a commit in a transaction that has no marker up to the end of the
 log, and with no tombstone of that partition behind the commit: a tombstone drops what is pending

@@ -13,7 +13,7 @@ TABLE: Final = Table(
     name="regressions",
     topic=OFFSETS,
     about="every commit that moved an offset backwards, and what explains it",
-    helper="fold",
+    helper="history",
     records=(*COMMITS, *GROUP_RECORDS, *PARTS),
     reads=("offset", "timestamp_ms", "key", "value", "producer_id", "transaction", "control"),
     columns=(
@@ -53,12 +53,8 @@ TABLE: Final = Table(
         ),
     ),
     sort=("group_id", "topic", "partition", "log_partition", "log_offset"),
-    needs_transactions=True,
     group="group_id",
     module=__name__,
-    is_history=True,
-    names_earlier=True,
-    forgets=("members",),
     essential=("group_id", "topic", "partition", "from_offset", "to_offset", "kind"),
     details=(
         "topic_id",

@@ -21,12 +21,8 @@ TABLE: Final = Table(
     reads=READS,
     columns=PART_COLUMNS,
     sort=("log_partition", "log_offset", "check"),
-    needs_transactions=False,
     group="group_id",
     module=__name__,
-    is_pruned=True,
-    uses_topics=True,
     options=OPTIONS,
-    every_type=True,
     rules="An input of checks.",
 )

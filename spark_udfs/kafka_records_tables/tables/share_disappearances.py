@@ -11,7 +11,7 @@ TABLE: Final = Table(
     name="share_disappearances",
     topic=SHARE_STATE,
     about="every record that deletes the state of a share partition: why, and how sure that is",
-    helper="fold",
+    helper="history",
     records=("ShareSnapshot", "ShareUpdate"),
     reads=("offset", "timestamp_ms", "base_offset", "key", "value", "control"),
     columns=(
@@ -35,13 +35,8 @@ TABLE: Final = Table(
         *LOG_PLACE,
     ),
     sort=("log_partition", "log_offset"),
-    needs_transactions=False,
     group="group_id",
     module=__name__,
-    is_pruned=True,
-    is_history=True,
-    needs_all_groups=True,
-    uses_topics=True,
     essential=("group_id", "topic_id", "partition", "cause", "confidence"),
     details=(
         "topic",

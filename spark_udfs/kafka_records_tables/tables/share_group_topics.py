@@ -30,12 +30,10 @@ TABLE: Final = Table(
         *LOG_PLACE,
     ),
     sort=("group_id", "topic", "topic_id", "partition", "initialization"),
-    needs_transactions=False,
     group="group_id",
     module=__name__,
     essential=("group_id", "topic", "partition", "initialization"),
     details=("topic_id", "log_partition", "log_offset"),
-    last_of_key=True,
     rules="""\
 One row per partition in the lists of a group's record of type 15 (`ShareGroupStatePartitionMetadata`; KIP-932), and
 one per topic that is deleting, for which the record names no partitions. The last record of each group counts; a

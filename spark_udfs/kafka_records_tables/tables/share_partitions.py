@@ -55,10 +55,8 @@ TABLE: Final = Table(
         Column("snapshot_log_offset", "int64", "offset of the last snapshot; null if it is not in the log"),
     ),
     sort=("group_id", "topic_id", "partition"),
-    needs_transactions=False,
     group="group_id",
     module=__name__,
-    is_pruned=True,
     essential=("group_id", "topic_id", "partition", "start_offset"),
     details=(
         "batches",

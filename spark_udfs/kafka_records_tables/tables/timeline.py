@@ -19,7 +19,7 @@ TABLE: Final = Table(
     name="timeline",
     topic=OFFSETS,
     about="the life of every group: members, epochs, rebalances, assignments, resets, conversions, its end",
-    helper="fold",
+    helper="history",
     records=(*COMMITS, *GROUP_RECORDS, *PARTS),
     reads=("offset", "timestamp_ms", "base_offset", "key", "value", "transaction", "control"),
     columns=(
@@ -42,11 +42,8 @@ TABLE: Final = Table(
         Column("sequence", "int32", "place of the event among the words above; orders what one record tells"),
     ),
     sort=("group_id", "log_partition", "log_offset", "sequence", "member_id"),
-    needs_transactions=False,
     group="group_id",
     module=__name__,
-    is_history=True,
-    uses_topics=True,
     essential=("group_id", "at_timestamp", "event", "detail"),
     details=("group_kind", "member_count", "log_partition", "log_offset", "sequence"),
     rules="""\

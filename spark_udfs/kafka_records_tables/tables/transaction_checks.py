@@ -17,11 +17,8 @@ TABLE: Final = Table(
     reads=READS,
     columns=PART_COLUMNS,
     sort=("log_partition", "log_offset", "check"),
-    needs_transactions=False,
     group="transactional_id",
     module=__name__,
     options=OPTIONS,
-    every_type=True,
-    uses_topics=True,
     rules="An input of checks.",
 )

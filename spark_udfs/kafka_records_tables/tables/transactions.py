@@ -49,12 +49,10 @@ TABLE: Final = Table(
         *LOG_PLACE,
     ),
     sort=("transactional_id",),
-    needs_transactions=False,
     group="transactional_id",
     module=__name__,
     essential=("transactional_id", "state", "last_update_timestamp"),
     details=("producer_epoch", "timeout_ms", "start_timestamp", "log_partition", "log_offset"),
-    last_of_key=True,
     rules="""\
 One row per transactional id that has a record and no tombstone behind it
 (`TransactionStateManager.loadTransactionMetadata`; KIP-98). A record that cannot be decoded has no row, because an

@@ -36,6 +36,8 @@ class CheckRow(NamedTuple):
 class CheckReader(TableReader):
     """A reader whose rows are CheckRows."""
 
+    every_type = uses_topics = True
+
     def __init__(self, context: Context, schema: pa.Schema) -> None:
         self._of_log = context
         self._schema = schema

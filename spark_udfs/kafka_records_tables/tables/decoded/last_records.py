@@ -34,6 +34,8 @@ class LastOfKeyReader(RecordReader):
     cannot be read are `about`, and what is `left_out` where the value that decides cannot be.
     """
 
+    last_of_key = True
+
     def __init__(
         self, context: Context, folder: str, names: Sequence[str], key: str, *, about: str, left_out: str
     ) -> None:

@@ -42,15 +42,18 @@ _TOLD_AS: Final = {COMMITTED: NONE, ABORTED: ABORTED, UNKNOWN: UNKNOWN}
 def is_by_group(table: Table) -> bool:
     """Whether the rows about a group depend on records about that group alone, and on markers. Names of topics may come
     from records of others; of facts nothing is carried but what waits."""
-    return table.helper != "facts" and table.group is not None and not table.uses_topics and not table.needs_all_groups
+    reader = table.reader
+    return (
+        table.helper != "facts" and table.group is not None and not reader.uses_topics and not reader.needs_all_groups
+    )
 
 
 def carried(rows: pa.RecordBatch, table: Table, context: Context) -> pa.RecordBatch:
     """The rows that have to be carried, out of all that were carried or came; both in the order of the log.
 
     Of a table of facts these are the records of open transactions. Of a table in which the last record of a key decides
-    (`Table.last_of_key`), these and of each key the last value and the last tombstone. A record whose transaction has
-    ended is carried as one that never was in any, for its marker does not come again.
+    (`TableReader.last_of_key`), these and of each key the last value and the last tombstone. A record whose transaction
+    has ended is carried as one that never was in any, for its marker does not come again.
     """
     known = schemas(context, table.folder)
     types = numbers_of(known, table.records)
@@ -107,7 +110,7 @@ def _last(
             add(outcome, _ended(batch, UNKNOWN))
         elif outcome == ABORTED:
             # That there was one shows a group; its offset never counts.
-            if not table.last_of_key:
+            if not table.reader.last_of_key:
                 add(outcome, _ended(batch, outcome))
         else:
             is_tombstone = batch.column("value").is_null()

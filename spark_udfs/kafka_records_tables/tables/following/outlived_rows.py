@@ -91,6 +91,19 @@ class CarriedKeys:
         return rows
 
 
+def forgets_offsets(table: Table) -> bool:
+    """Whether nothing of offsets is in any row, now or later, once a tombstone has deleted them, as long as their group
+    is there: so it is where the last record of each key decides."""
+    return table.reader.last_of_key and not {*COMMITS}.isdisjoint(table.records)
+
+
+def forgets_members(table: Table) -> bool:
+    """The same of members and regular expressions; also where rows tell what happened, for those name the records of
+    members that they need (`Table.names_earlier`)."""
+    is_replayed = table.reader.last_of_key or table.names_earlier
+    return is_replayed and any(ROLES.get(name) in _PARTS for name in table.records)
+
+
 def without_outlived(rows: pa.RecordBatch, shown: pa.Array, table: Table, context: Context) -> pa.RecordBatch:
     """Carried rows, in the order of the log, without those that no row of the table can hang on any more, whatever
     comes. `shown` are the groups that have a row now."""
@@ -98,9 +111,9 @@ def without_outlived(rows: pa.RecordBatch, shown: pa.Array, table: Table, contex
         return rows
     carried = _Carried(rows, table, context)
     leaves = np.zeros(rows.num_rows, np.bool_)
-    if "offsets" in table.forgets:
+    if forgets_offsets(table):
         leaves |= carried.deleted_offsets()
-    if "members" in table.forgets:
+    if forgets_members(table):
         leaves |= carried.gone_members()
     if table.is_history:
         leaves |= carried.parts_of_groups_that_ended()

@@ -46,6 +46,8 @@ _SESSION_MS: Final = 45_000
 
 
 class Reader(TableReader):
+    needs_all_groups = True
+
     def __init__(self, context: Context) -> None:
         known, asked = schemas(context, "consumer_offsets"), context.options
         self._context = context

@@ -24,6 +24,9 @@ _ROWS: Final = 65_536
 
 
 class Reader(RecordReader):
+    last_of_key = True
+    uses_topics = True
+
     def __init__(self, context: Context) -> None:
         super().__init__(context, "consumer_offsets", TABLE.records, NOT_USED)
         self._records = GroupRecords(self.schemas, with_values=PARTS, columns=("timestamp_ms",))

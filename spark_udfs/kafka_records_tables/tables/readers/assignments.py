@@ -22,6 +22,9 @@ _UNREAD: Final = "ConsumerGroupRegularExpression"
 
 
 class Reader(RecordReader):
+    last_of_key = True
+    uses_topics = True
+
     def __init__(self, context: Context) -> None:
         super().__init__(context, "consumer_offsets", TABLE.records, NOT_USED)
         with_values = tuple(name for name in PARTS if name != _UNREAD)

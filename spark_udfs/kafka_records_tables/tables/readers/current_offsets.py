@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
 
 class Reader(RecordReader):
+    last_of_key = True
+
     def __init__(self, context: Context) -> None:
         super().__init__(context, "consumer_offsets", COMMITS, NOT_USED)
         self._commits = LastCommits(self.schemas)

@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 
 
 class Reader(TableReader):
+    tells_open = True
+
     def __init__(self, context: Context) -> None:
         self._partition = context.partition
         self._held = HeldCollector(context, _NAMES, with_commits=True)

@@ -29,6 +29,9 @@ _OF_KEYS: Final = ("group_id", "topic", "partition", "member_id", "regular_expre
 
 
 class Reader(TableReader):
+    needs_all_groups = True
+    form_of_kept = 6
+
     def __init__(self, context: Context) -> None:
         self._context = context
         self._schemas = schemas(context, "consumer_offsets")

@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
 
 class Reader(TableReader):
+    tells_open = True
+
     def __init__(self, context: Context) -> None:
         self._context = context
         self._at: int | None = context.options["at"]

@@ -19,6 +19,8 @@ _OF_A_GROUP: Final = tuple(name for name in TABLE.names if name != "log_partitio
 
 
 class Reader(RecordReader):
+    last_of_key = True
+
     def __init__(self, context: Context) -> None:
         super().__init__(context, "consumer_offsets", TABLE.records, NOT_USED)
         self._records = GroupRecords(self.schemas)

@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 
 
 class Reader(RecordReader):
+    last_of_key = True
+
     def __init__(self, context: Context) -> None:
         super().__init__(context, "consumer_offsets", TABLE.records, NOT_USED)
         with_values = ("ConsumerGroupRegularExpression",)

@@ -24,6 +24,9 @@ if TYPE_CHECKING:
 
 
 class Reader(RecordReader):
+    last_of_key = True
+    tells_open = True
+
     def __init__(self, context: Context) -> None:
         super().__init__(context, "consumer_offsets", COMMITS, NOT_USED)
         self._tombstones = Latest(("offset", "key"))

@@ -23,6 +23,9 @@ _ROWS: Final = 8192
 
 
 class Reader(TableReader):
+    needs_all_groups = True
+    uses_topics = True
+
     def __init__(self, context: Context) -> None:
         self._context = context
         self._tombstones = ShareTombstones(schemas(context, "share_group_state"), context)

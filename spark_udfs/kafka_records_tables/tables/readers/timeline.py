@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 
 
 class Reader(RecordReader):
+    uses_topics = True
+
     def __init__(self, context: Context) -> None:
         super().__init__(context, "consumer_offsets", TABLE.records, NOT_USED)
         self._lots = Lots()

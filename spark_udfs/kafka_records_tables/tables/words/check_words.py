@@ -46,7 +46,7 @@ TRANSIENT: Final = "transient"
 INFORMATION: Final = "information"
 
 COLUMNS: Final = (
-    Column("check", "string", f"what was found: {', '.join(CHECKS)}", CHECKS),
+    Column("check", "string", f"what was found: {', '.join(CHECKS)}", CHECKS, (UNDECODABLE, CONFLICT, DAMAGED)),
     Column(
         "level",
         "string",
