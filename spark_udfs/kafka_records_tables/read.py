@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -14,7 +15,7 @@ from kafka_records_engine.sources.missing_rights import AbsentTopic
 from kafka_records_tables.engines import local
 from kafka_records_tables.engines.absent_groups import AbsentGroups
 from kafka_records_tables.engines.asked_moment import moment_notes
-from kafka_records_tables.engines.checked_request import chosen_columns, options_of_each, request_of, table_called
+from kafka_records_tables.engines.checked_request import chosen_columns, question_of, requests_of, table_called
 from kafka_records_tables.engines.log_tasks import LogTask, RunReports
 from kafka_records_tables.engines.logs_to_read import asked_of_logs
 from kafka_records_tables.engines.request import OnProgress
@@ -27,8 +28,35 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from kafka_records_engine.findings import Finding
+    from kafka_records_engine.sources.question import Question
     from kafka_records_tables.engines.log_tasks import RunReport
-    from kafka_records_tables.engines.several_tables import RunTasks
+
+
+@dataclass(frozen=True)
+class Engine:
+    """What reads: processes on this machine, or Spark. Raises TypeError and ValueError for what is no argument."""
+
+    processes: int | None = None
+    spark: SparkSession | None = None
+    on_progress: OnProgress | None = None
+
+    def __post_init__(self) -> None:
+        if self.processes is not None:
+            arguments.count("processes", self.processes, "processes")
+        if self.spark is not None:
+            arguments.session("spark", self.spark)
+        if self.on_progress is not None:
+            arguments.function("on_progress", self.on_progress)
+
+    def run(
+        self, tasks: Sequence[LogTask], reports: RunReports, moved: OnProgress | None
+    ) -> Iterator[tuple[int, pa.RecordBatch]]:
+        """The rows of some tasks, each batch with the number of its request."""
+        if self.spark is not None:
+            from kafka_records_tables.engines import spark_engine
+
+            return spark_engine.run(self.spark, tasks, reports, on_progress=moved)
+        return local.run(tasks, reports, processes=self.processes, on_progress=moved)
 
 
 def read_table(
@@ -110,20 +138,10 @@ def read_table(
     >>> result.table.select(["topic", "partition", "offset"]).to_pylist()
     """
     chosen = chosen_columns(table_called(table), columns)
-    stream = stream_table(
-        table,
-        source,
-        group=group,
-        as_of=as_of,
-        assume=assume,
-        topic=topic,
-        package=package,
-        processes=processes,
-        spark=spark,
-        on_progress=on_progress,
-        **options,
+    question = question_of(
+        [table], group=group, as_of=as_of, assume=assume, topic=topic, package=package, options=options
     )
-    with stream:
+    with stream_answer(question, source, Engine(processes, spark, on_progress)) as stream:
         rows = _sorted(stream.declaration, list(stream))
     return Result(stream.declaration, rows.select(chosen), stream.findings, stream.counts)
 
@@ -148,16 +166,23 @@ def stream_table(
     **options: Any,
 ) -> Stream:
     """The same rows as `read_table`, as they come and in no particular order, for answers too large to hold."""
-    request = request_of(table, group=group, as_of=as_of, assume=assume, package=package, options=options)
-    run = _engine(processes, spark, on_progress)
+    question = question_of(
+        [table], group=group, as_of=as_of, assume=assume, topic=topic, package=package, options=options
+    )
+    return stream_answer(question, source, Engine(processes, spark, on_progress))
+
+
+def stream_answer(question: Question, source: Any, engine: Engine) -> Stream:
+    """What `stream_table` gives, for a question to one table that was asked elsewhere."""
+    (request,) = requests_of(question)
     declaration = request.table
-    absent = AbsentGroups(request.groups)
+    absent = AbsentGroups(question.groups)
 
     if declaration.inputs:
         view = SeveralTables([request], source, None)
 
         def rows_of(report: RunReport) -> Iterator[pa.RecordBatch]:
-            view.read(run, on_progress)
+            view.read(engine.run, engine.on_progress)
             rows, found = view.answer(declaration.name)
             report.add(found.findings, found.counts)
             yield from rows
@@ -165,7 +190,7 @@ def stream_table(
     else:
         missing: list[Finding] = []
         try:
-            asked, logs = asked_of_logs(request, source, topic, missing.append)
+            asked, logs = asked_of_logs(request, source, missing.append)
         except AbsentTopic as error:
             asked, logs = request, ()
             missing.append(error.finding())
@@ -174,7 +199,7 @@ def stream_table(
             report.add(missing, Counts())
             tasks, reports = [LogTask(log, ((0, asked),)) for log in logs], RunReports()
             try:
-                for _, rows in run(tasks, reports, on_progress):
+                for _, rows in engine.run(tasks, reports, engine.on_progress):
                     yield rows
             finally:
                 found = reports.of([0])
@@ -245,15 +270,19 @@ def read_tables(
     """
     if isinstance(tables, str):
         raise TypeError(f"tables is a list of tables: write [{tables!r}]")
-    declarations = [table_called(table) for table in tables]
-    requests = [
-        request_of(table, group=group, as_of=as_of, assume=assume, package=package, options=own)
-        for table, own in zip(declarations, options_of_each(declarations, options or {}), strict=True)
-    ]
-    run = _engine(processes, spark, on_progress)
-    several = SeveralTables(requests, source, topic)
-    several.read(run, on_progress)
-    absent = AbsentGroups(requests[0].groups)
+    question = question_of(
+        tables, group=group, as_of=as_of, assume=assume, topic=topic, package=package, options=options
+    )
+    return read_answers(question, source, Engine(processes, spark, on_progress))
+
+
+def read_answers(question: Question, source: Any, engine: Engine) -> Results:
+    """What `read_tables` gives, for a question to several tables that was asked elsewhere."""
+    requests = requests_of(question)
+    declarations = [request.table for request in requests]
+    several = SeveralTables(requests, source, question.topic)
+    several.read(engine.run, engine.on_progress)
+    absent = AbsentGroups(question.groups)
     answers = {}
     for table in declarations:
         if table.name in several.there:
@@ -267,24 +296,3 @@ def read_tables(
         for name, (table, rows, report) in answers.items()
     }
     return Results(results, several.missing, reading)
-
-
-def _engine(processes: int | None, spark: SparkSession | None, on_progress: OnProgress | None) -> RunTasks:
-    """What reads: processes on this machine, or Spark. Raises TypeError and ValueError for what is no argument."""
-    if processes is not None:
-        arguments.count("processes", processes, "processes")
-    if spark is not None:
-        arguments.session("spark", spark)
-    if on_progress is not None:
-        arguments.function("on_progress", on_progress)
-
-    def run(
-        tasks: Sequence[LogTask], reports: RunReports, moved: OnProgress | None
-    ) -> Iterator[tuple[int, pa.RecordBatch]]:
-        if spark is not None:
-            from kafka_records_tables.engines import spark_engine
-
-            return spark_engine.run(spark, tasks, reports, on_progress=moved)
-        return local.run(tasks, reports, processes=processes, on_progress=moved)
-
-    return run

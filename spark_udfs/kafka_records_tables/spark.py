@@ -9,7 +9,7 @@ current_offsets(spark.read.parquet("saved")).where("group_id = 'billing'").show(
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 from functools import reduce
 from typing import TYPE_CHECKING, Any, Literal
@@ -23,7 +23,7 @@ from kafka_records_engine.spark.mapping import map_batches
 from kafka_records_engine.spark.modes import FAILFAST, PERMISSIVE, checked_mode
 from kafka_records_engine.spark.spark_types import spark_schema
 from kafka_records_tables.engines.checked_request import chosen_columns, of_records, request_of, table_called
-from kafka_records_tables.engines.joined_tables import AskedOfInput, asked_of_inputs, logs_there
+from kafka_records_tables.engines.joined_tables import input_requests, logs_there
 from kafka_records_tables.engines.logs_to_read import AllLogs, asked_of_logs, logs_to_read, starts_before
 from kafka_records_tables.engines.spark_engine import over_logs
 from kafka_records_tables.engines.spark_rows import in_log_order, refuse_untold
@@ -147,16 +147,23 @@ def table(
     >>> table(spark.read.parquet("saved"), "groups", group="billing").select("state", "member_count").show()
     """
     request = request_of(of_records(name), group=group, as_of=as_of, assume=assume, package=package, options=options)
-    declaration = request.table
-    names = chosen_columns(declaration, columns)
-    is_failfast = checked_mode(mode, _ALLOWED) == FAILFAST
-    if declaration.inputs:
-        same: dict[str, Any] = {"as_of": as_of, "assume": assume, "mode": mode, "package": package}
-        of_inputs = asked_of_inputs(declaration, group, options)
-        frames = {each.name: table(raw, each, group=some, **same, **own) for each, some, own in of_inputs}
-        return joined_frames(frames, request, names)
+    names = chosen_columns(request.table, columns)
+    return _rows_of(raw, request, names, is_failfast=checked_mode(mode, _ALLOWED) == FAILFAST)
+
+
+def _rows_of(raw: DataFrame, request: TableRequest, names: Sequence[str], *, is_failfast: bool) -> DataFrame:
+    if request.table.inputs:
+        return joined_frames(_inputs_of_rows(raw, request, is_failfast=is_failfast), request, names)
     rows, given = in_log_order(raw, request)
-    return map_batches(rows, given, SortedRows(request, names, is_failfast), schema_of(declaration, names))
+    return map_batches(rows, given, SortedRows(request, names, is_failfast), schema_of(request.table, names))
+
+
+def _inputs_of_rows(raw: DataFrame, request: TableRequest, *, is_failfast: bool) -> dict[str, DataFrame]:
+    """The rows of the inputs of a view."""
+    return {
+        name: _rows_of(raw, asked, asked.table.names, is_failfast=is_failfast)
+        for name, asked in input_requests(request).items()
+    }
 
 
 def current_offsets(raw: DataFrame, **options: Any) -> DataFrame:
@@ -205,14 +212,14 @@ def findings(
     where something is missing from the table or may be, and `note` otherwise.
     """
     request = request_of(of_records(name), group=group, as_of=as_of, assume=assume, package=package, options=options)
+    return _findings_of(raw, request)
+
+
+def _findings_of(raw: DataFrame, request: TableRequest) -> DataFrame:
     if request.table.inputs:
-        same: dict[str, Any] = {"as_of": as_of, "assume": assume, "package": package}
-        of_inputs = list(asked_of_inputs(request.table, group, options))
-        found = [findings(raw, each, group=some, **same, **own) for each, some, own in of_inputs]
+        found = [_findings_of(raw, asked) for asked in input_requests(request).values()]
         if not request.table.joined_by:
-            same["mode"] = PERMISSIVE
-            frames = {each.name: table(raw, each, group=some, **same, **own) for each, some, own in of_inputs}
-            found.append(joined_findings(frames, request))
+            found.append(joined_findings(_inputs_of_rows(raw, request, is_failfast=False), request))
         return _together(found)
     rows, given = in_log_order(raw, request)
     return map_batches(rows, given, SortedFindings(request), FINDINGS_SCHEMA)
@@ -379,36 +386,41 @@ def read_table(
     LogSourceError
         At once, for paths that are not there or hold no log of the topic; in a worker, for files that it does not see.
     """
-    request = request_of(name, group=group, as_of=as_of, assume=assume, package=package, options=options)
-    declaration = request.table
-    names = chosen_columns(declaration, columns)
+    request = request_of(name, group=group, as_of=as_of, assume=assume, topic=topic, package=package, options=options)
+    names = chosen_columns(request.table, columns)
     is_failfast = checked_mode(mode, _ALLOWED) == FAILFAST
     arguments.session("spark", spark)
-    if declaration.inputs:
+    return _read(spark, request, source, names, is_failfast=is_failfast)
+
+
+def _read(
+    spark: SparkSession, request: TableRequest, source: Any, names: Sequence[str], *, is_failfast: bool
+) -> DataFrame:
+    if request.table.inputs:
         of = source_of(source)
-        same: dict[str, Any] = {"as_of": as_of, "assume": assume, "mode": mode, "package": package}
-        frames, lacking = _frames_of_inputs(spark, declaration, of, asked_of_inputs(declaration, group, options), same)
+        frames, lacking = _frames_of_inputs(spark, request, of, is_failfast=is_failfast)
         for finding in lacking if is_failfast else ():
             FailFast().report(finding)
         return joined_frames(frames, request, names, of, is_failfast=is_failfast)
-    request, logs = _asked_of_logs(request, source, topic)
+    request, logs = _asked_of_logs(request, source)
     return _rows_of_logs(spark, request, logs, names, is_failfast=is_failfast)
 
 
 def _frames_of_inputs(
-    spark: SparkSession, view: Table, source: Source, of_inputs: Iterator[AskedOfInput], same: Mapping[str, Any]
+    spark: SparkSession, request: TableRequest, source: Source, *, is_failfast: bool
 ) -> tuple[dict[str, DataFrame], Sequence[Finding]]:
     """The rows of the inputs of a view, and why some have none. Log starts are asked for before all else."""
+    view = request.table
     starts = starts_before((each for each in inputs_of(view) if not each.inputs), source)
-    inputs, lacking = _there(view, source, of_inputs)
+    inputs, lacking = _there(view, source, input_requests(request))
     frames = {}
-    for each, some, own in inputs:
-        if each.helper == "ends":
+    for name, asked in inputs.items():
+        names = asked.table.names
+        if asked.table.helper == "ends":
             logs = [AllLogs(source, None, starts, is_input=True)]
-            is_failfast = same["mode"] == FAILFAST
-            frames[each.name] = _rows_of_logs(spark, request_of(each), logs, each.names, is_failfast=is_failfast)
+            frames[name] = _rows_of_logs(spark, asked, logs, names, is_failfast=is_failfast)
         else:
-            frames[each.name] = read_table(spark, each, source, group=some, **same, **own)
+            frames[name] = _read(spark, asked, source, names, is_failfast=is_failfast)
     return frames, lacking
 
 
@@ -416,17 +428,15 @@ def _rows_of_logs(
     spark: SparkSession, request: TableRequest, logs: Sequence[LogPartition], names: Sequence[str], *, is_failfast: bool
 ) -> DataFrame:
     ordered = tuple(spread(logs))
-    refuse_untold(request.table, request.assume, tells_transactions=tell_transactions(ordered))
+    refuse_untold(request.table, request.question.assume, tells_transactions=tell_transactions(ordered))
     function = LogRows(request, ordered, tuple(names), is_failfast)
     return over_logs(spark, len(ordered), function, schema_of(request.table, names))
 
 
-def _asked_of_logs(
-    request: TableRequest, source: Any, topic: str | None
-) -> tuple[TableRequest, Sequence[LogPartition]]:
+def _asked_of_logs(request: TableRequest, source: Any) -> tuple[TableRequest, Sequence[LogPartition]]:
     """The same as `asked_of_logs`; nothing to read of a topic that no coordinator has made yet."""
     try:
-        return asked_of_logs(request, source, topic)
+        return asked_of_logs(request, source)
     except AbsentTopic:
         return request, ()
 
@@ -444,38 +454,39 @@ def read_findings(
     **options: Any,
 ) -> DataFrame:
     """What is found while `read_table` makes its rows; reads the files again. Rows of `FINDINGS_SCHEMA`."""
-    request = request_of(name, group=group, as_of=as_of, assume=assume, package=package, options=options)
-    declaration = request.table
+    request = request_of(name, group=group, as_of=as_of, assume=assume, topic=topic, package=package, options=options)
     arguments.session("spark", spark)
+    return _found_in(spark, request, source)
+
+
+def _found_in(spark: SparkSession, request: TableRequest, source: Any) -> DataFrame:
+    declaration = request.table
     if declaration.inputs:
         of = source_of(source)
-        same: dict[str, Any] = {"as_of": as_of, "assume": assume, "package": package}
-        of_inputs, lacking = _there(declaration, of, asked_of_inputs(declaration, group, options))
-        found = [read_findings(spark, each, of, group=some, **same, **own) for each, some, own in of_inputs]
+        inputs, lacking = _there(declaration, of, input_requests(request))
+        found = [_found_in(spark, asked, of) for asked in inputs.values()]
         if lacking:
             found.append(over_logs(spark, 1, GivenFindings(tuple(lacking)), FINDINGS_SCHEMA))
         if not declaration.joined_by or hasattr(of, "missing_rights"):
-            same["mode"] = PERMISSIVE
-            asked = asked_of_inputs(declaration, group, options)
-            frames, _ = _frames_of_inputs(spark, declaration, of, asked, same)
+            frames, _ = _frames_of_inputs(spark, request, of, is_failfast=False)
             found.append(joined_findings(frames, request, of))
         return _together(found)
     try:
-        logs = spread(logs_to_read(declaration, source, topic))
+        logs = spread(logs_to_read(declaration, source, request.question.topic))
     except AbsentTopic as error:
         return over_logs(spark, 1, GivenFindings((error.finding(),)), FINDINGS_SCHEMA)
     return over_logs(spark, len(logs), LogFindings(request, tuple(logs)), FINDINGS_SCHEMA)
 
 
 def _there(
-    view: Table, source: Source, of_inputs: Iterator[AskedOfInput]
-) -> tuple[list[AskedOfInput], Sequence[Finding]]:
+    view: Table, source: Source, inputs: Mapping[str, TableRequest]
+) -> tuple[Mapping[str, TableRequest], Sequence[Finding]]:
     """Without the inputs that the view may lack and the source does lack, and why it lacks them."""
     if not view.may_lack:
-        return list(of_inputs), ()
+        return inputs, ()
     there = logs_there(view, lambda each: logs_to_read(each, source))
-    inputs = [(each, some, options) for each, some, options in of_inputs if each.inputs or each.name in there.logs]
-    return inputs, [finding for finding in there.lacking if finding.severity == "damage"]
+    left = {name: asked for name, asked in inputs.items() if asked.table.inputs or name in there.logs}
+    return left, [finding for finding in there.lacking if finding.severity == "damage"]
 
 
 def _together(frames: Sequence[DataFrame]) -> DataFrame:

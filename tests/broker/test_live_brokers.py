@@ -62,7 +62,7 @@ def served(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
 def raw_rows(log: LogPartition) -> tuple[pa.Table, list[Finding]]:
     context = Context(log.topic, log.partition)
     rows = pa.Table.from_batches(list(log.batches(context, RAW_SCHEMA.names)), RAW_SCHEMA)
-    return rows, context.findings
+    return rows, [*context.findings]
 
 
 def test_raw_rows_are_those_of_the_segments(served: Served) -> None:
@@ -92,8 +92,8 @@ def test_a_range_is_fetched_from_its_start_to_its_end(served: Served) -> None:
                 first = start if start is not None else 0
                 behind = end if end is not None else log.end
                 assert rows["offset"].to_pylist() == [each for each in offsets if first <= each < behind]
-                assert context.log_start == log.start
-                assert context.holes == ([end - 1] if end is not None and max(log.start, end) < log.end else [])
+                assert context.log.start == log.start
+                assert context.log.holes == ([end - 1] if end is not None and max(log.start, end) < log.end else [])
 
 
 class AsCaptured:

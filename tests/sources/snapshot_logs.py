@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from random import Random
-from typing import Any
 
 import pyarrow as pa
 
 from kafka_records_engine.log.raw_rows import RAW_SCHEMA
 from kafka_records_engine.sources import Context
 from kafka_records_engine.sources.protocol import LogPartition
+from kafka_records_engine.sources.question import Question
 from tests.tables.histories import history
 from tools.judge.cleaner import CleanedLog, Row, cleaned, last_stable, table_of
 
@@ -97,7 +97,7 @@ def moments(name: str, chance: Random, most: int = 6, partition: int = 0) -> Ite
         yield Moment(cut, list(rows), active, partition)
 
 
-def rows_of(log: LogPartition, **options: Any) -> pa.Table:
+def rows_of(log: LogPartition, as_of_ms: int | None = None, history: bool = True) -> pa.Table:
     """All raw rows of a log partition, by default as history."""
-    context = Context(log.topic, log.partition, **options)
+    context = Context(log.topic, log.partition, Question(as_of_ms=as_of_ms), history=history)
     return pa.Table.from_batches(log.batches(context, RAW_SCHEMA.names), RAW_SCHEMA)

@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from kafka_records_engine.sources.abilities import HasLeader, TellsLogStarts, has, tell_transactions
-from kafka_records_engine.sources.known_topics import KnownTopics, TellsTopics, known_topics
+from kafka_records_engine.sources.known_topics import TellsTopics, known_topics
+from kafka_records_engine.sources.log_facts import KnownTopics
 from kafka_records_engine.sources.missing_rights import TellsMissingRights
 
 

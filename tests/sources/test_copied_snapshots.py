@@ -10,6 +10,7 @@ import pytest
 
 from kafka_records_engine.findings import INCOMPLETE_HISTORY, UNREAD_LOG
 from kafka_records_engine.sources import Context
+from kafka_records_engine.sources.question import Question
 from kafka_records_engine.sources.segment_files import Segments
 from kafka_records_engine.sources.snapshot_runs import take_snapshot
 from kafka_records_engine.sources.snapshots import Snapshot
@@ -28,7 +29,7 @@ def test_a_snapshot_of_a_snapshot_is_as_old_as_that_one(tmp_path: Path, monkeypa
 
     def notes(as_of_ms: int) -> list[str]:
         log = Snapshot(second).partitions(TOPIC)[0]
-        context = Context(log.topic, log.partition, as_of_ms=as_of_ms, history=False)
+        context = Context(log.topic, log.partition, Question(as_of_ms=as_of_ms), history=False)
         assert list(log.batches(context, ["offset"]))
         return [each.what for each in context.findings if each.reason == INCOMPLETE_HISTORY]
 

@@ -72,7 +72,7 @@ def test_a_partition_without_a_leader_is_damage_and_the_others_are_read(monkeypa
     (found,) = context.findings
     assert str(found) == "b:1 t-2: it has no leader, for 1 s (nothing of it is read)"
     assert (found.severity, found.reason, found.topic, found.partition) == ("damage", UNREACHABLE_LOG, "t", 2)
-    assert (context.holes, context.log_start) == ([-1], None)
+    assert (context.log.holes, context.log.start) == ([-1], None)
 
 
 def test_who_has_waited_for_it_does_not_wait_again(monkeypatch: pytest.MonkeyPatch) -> None:

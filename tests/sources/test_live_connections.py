@@ -16,8 +16,8 @@ from kafka_records_engine.sources._brokers.failures import ConnectionLost
 from kafka_records_engine.sources._brokers.sasl import SCRAM, Scram
 from kafka_records_engine.sources._brokers.session import Session
 from kafka_records_engine.sources.client_config import ClientConfig
-from kafka_records_engine.sources.known_topics import KnownTopics
 from kafka_records_engine.sources.live import LiveBrokers
+from kafka_records_engine.sources.log_facts import KnownTopics
 from kafka_records_tables.cli.main import main
 
 ADDRESS = ("b", 1)

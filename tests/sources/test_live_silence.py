@@ -70,7 +70,7 @@ def test_a_tail_that_was_cleaned_away_is_a_note(monkeypatch: pytest.MonkeyPatch)
             "h:1 t-0: the leader has no record at offsets 0 to 999 (a cleaner may have taken all of them away)",
         )
     ]
-    assert context.holes == []
+    assert context.log.holes == []
     assert len(leader.waits) == leader.answers - 1 == 4
 
 
@@ -80,7 +80,7 @@ def test_a_record_that_is_named_and_never_sent_is_damage(monkeypatch: pytest.Mon
     assert (found.severity, found.base_offset, found.consequence) == ("damage", 0, "offsets 0 to 999 are not read")
     assert found.file == "h:1 t-0"
     assert found.what == "no record is sent from offset 0 on, although there is one at offset 17, for 1 s"
-    assert context.holes == [-1]
+    assert context.log.holes == [-1]
 
 
 def test_answers_of_a_throttled_client_do_not_count(monkeypatch: pytest.MonkeyPatch) -> None:

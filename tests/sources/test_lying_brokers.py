@@ -46,7 +46,7 @@ def read(log: BrokerPartition) -> tuple[list[int], list[str], list[int]]:
     """Offsets, damage and holes of a log partition."""
     context = Context(log.topic, log.partition)
     offsets = [each for rows in log.batches(context, ["offset"]) for each in rows.column("offset").to_pylist()]
-    return offsets, [str(each) for each in context.findings if each.severity == "damage"], context.holes
+    return offsets, [str(each) for each in context.findings if each.severity == "damage"], context.log.holes
 
 
 # -- Metadata ----------------------------------------------------------------------------------------------------------
@@ -224,7 +224,7 @@ def test_a_last_batch_that_a_broker_stops_at_is_damage(size: int, what: str) -> 
         (log,) = LiveBrokers(broker.address, ClientConfig(patience_ms=5000)).partitions(TOPIC)
         context = Context(TOPIC, 0)
         given = [each for rows in log.batches(context, ["offset"]) for each in rows.column("offset").to_pylist()]
-        assert (given, context.holes) == ([0, 1], [1])
+        assert (given, context.log.holes) == ([0, 1], [1])
         assert [(each.severity, each.base_offset, each.what.startswith(what)) for each in context.findings] == [
             ("damage", 2, True)
         ]

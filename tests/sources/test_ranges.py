@@ -60,12 +60,12 @@ def test_a_range_has_the_rows_of_the_whole_that_lie_in_it(made: Callable[[LogPar
             start, end = sorted(chance.randrange(-2, last + 4) for _ in range(2))
             for asked in ((start, end), (start, None), (None, end)):
                 rows, context = read(log, *asked)
-                first = asked[0] if asked[0] is not None else context.log_start
+                first = asked[0] if asked[0] is not None else context.log.start
                 assert rows.equals(between(whole, first, asked[1])), (captured_log, asked)
                 assert [found for found in context.findings if found.severity == "damage"] == []
                 compared += rows.num_rows
         _, context = read(log, 0, last + 1)
-        assert (context.holes, context.counts.outside) == ([], 0)
+        assert (context.log.holes, context.counts.outside) == ([], 0)
     assert compared > 1000
 
 
@@ -73,9 +73,9 @@ def test_a_range_that_ends_before_the_log_leaves_a_hole_for_the_marker(tmp_path:
     write_log(tmp_path, {0: commit(0) + commit(1, 7) + commit(2) + marker(3, 7, 1)}, "t-0")
     (log,) = Segments(tmp_path).partitions("t")
     for each in (log, in_memory(log)):
-        assert read(each, 0, 3)[1].holes == [2]
-        assert read(each, 0, 4)[1].holes == []
-        assert read(each, 1)[1].holes == []
+        assert read(each, 0, 3)[1].log.holes == [2]
+        assert read(each, 0, 4)[1].log.holes == []
+        assert read(each, 1)[1].log.holes == []
 
 
 def test_only_the_files_of_a_range_are_read(tmp_path: Path) -> None:
@@ -95,7 +95,7 @@ def test_only_the_files_of_a_range_are_read(tmp_path: Path) -> None:
         size = sum(len(commit(base) + commit(base + 1)) for base in files)
         assert (context.counts.files, context.counts.bytes) == (len(files), size), asked
         assert context.counts.outside == left_out, asked
-        assert (context.log_start, context.cleaned_up_to) == (0, 30), asked
+        assert (context.log.start, context.log.cleaned_up_to) == (0, 30), asked
 
 
 def test_gaps_between_files_are_told_of_the_range_they_lie_in(tmp_path: Path) -> None:
@@ -121,7 +121,7 @@ def test_damage_is_told_of_the_ranges_that_it_may_lie_in(tmp_path: Path) -> None
     def told(start: int, end: int) -> list[int | None]:
         context = read(log, start, end)[1]
         damage = [found.position for found in context.findings if found.severity == "damage"]
-        assert bool(damage) <= bool(context.holes)
+        assert bool(damage) <= bool(context.log.holes)
         return damage
 
     nonsense_at, broken_at = len(commit(0) + commit(1)), len(after_nonsense)
@@ -133,7 +133,7 @@ def test_damage_is_told_of_the_ranges_that_it_may_lie_in(tmp_path: Path) -> None
     assert told(7, 8) == []
     rows, context = read(log, 4, 7)
     assert rows["offset"].to_pylist() == [4, 6]
-    assert context.holes == [4, 6]
+    assert context.log.holes == [4, 6]
 
 
 def test_the_log_start_counts_unless_a_range_begins_before_it(tmp_path: Path) -> None:
@@ -143,7 +143,7 @@ def test_the_log_start_counts_unless_a_range_begins_before_it(tmp_path: Path) ->
 
     def offsets(start: int | None, end: int | None) -> tuple[list[int], int, int | None]:
         rows, context = read(log, start, end)
-        return rows["offset"].to_pylist(), context.counts.below_log_start, context.log_start
+        return rows["offset"].to_pylist(), context.counts.below_log_start, context.log.start
 
     assert offsets(None, None) == ([3, 4, 5], 3, 3)
     assert offsets(None, 5) == ([3, 4], 3, 3)

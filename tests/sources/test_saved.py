@@ -85,7 +85,7 @@ def test_ranges_have_the_rows_of_the_whole_that_lie_in_them(name: str, tmp_path:
             rows, context = table_of(log, start, end)
             wanted = [start <= offset < end for offset in offsets_of(whole)]
             assert rows.equals(whole.filter(pa.array(wanted)).combine_chunks())
-            assert context.holes == ([end - 1] if end <= offsets_of(whole)[-1] else [])
+            assert context.log.holes == ([end - 1] if end <= offsets_of(whole)[-1] else [])
 
 
 # -- order -------------------------------------------------------------------------------------------------------------
@@ -114,7 +114,7 @@ def test_each_offset_comes_once(tmp_path: Path) -> None:
     (log,) = SavedRows(tmp_path).partitions("t")
     rows, context = table_of(log)
     assert offsets_of(rows) == [0, 1, 2, 3, 5, 6]
-    assert context.findings == []
+    assert not context.findings
 
 
 def test_rows_in_order_are_cut_by_bytes(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -203,7 +203,7 @@ def test_a_damaged_page_is_damage(tmp_path: Path) -> None:
     (finding,) = context.findings
     assert (finding.severity, finding.records, finding.file) == ("damage", 50, str(path))
     assert "part 2 cannot be read, with offsets from 50 to 99: " in str(finding)
-    assert context.holes == [49]
+    assert context.log.holes == [49]
 
 
 @pytest.mark.parametrize("shape", ["sorted", "backwards", "overlapping"])
@@ -234,7 +234,7 @@ def test_a_page_that_is_lost_hides_the_outcome_of_what_was_read_before(shape: st
     found = pa.Table.from_batches(raw_rows_of(log, context)).sort_by("offset")
     assert offsets_of(found) == [*range(lost_from), count]
     assert set(found["transaction"].to_pylist()[:-1]) == {"unknown"}
-    assert context.holes == [lost_from - 1]
+    assert context.log.holes == [lost_from - 1]
     (finding,) = context.findings
     first = lost_from if shape == "sorted" else 0
     assert f"cannot be read, with offsets from {first} to {count - 1}: " in str(finding)

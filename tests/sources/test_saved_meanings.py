@@ -61,7 +61,7 @@ def test_columns_that_the_first_lines_do_not_have(name: str, is_null: bool, tmp_
     (log,) = SavedRows(path).partitions("t")
     found, context = table_of(log)
     assert [at for at, word in enumerate(found["control"].to_pylist()) if word] == [2500]
-    assert context.holes == []  # the column says which rows are markers
+    assert context.log.holes == []  # the column says which rows are markers
     parts = SavedRows(path).parts()
     read = [
         batch.column("control").drop_null().to_pylist() for part in parts for batch in part.batches(["control"], print)
@@ -88,7 +88,7 @@ def test_members_that_the_first_lines_do_not_have(tmp_path: Path) -> None:
     found, context = table_of(log)
     assert found["value"].to_pylist()[1199:1202] == [None, b"\xff", None]
     assert found["control"].null_count == 1500
-    assert context.holes == [1499]  # nothing tells of markers
+    assert context.log.holes == [1499]  # nothing tells of markers
 
 
 def test_late_columns_behind_bytes_that_are_no_text(tmp_path: Path) -> None:
@@ -155,8 +155,8 @@ def test_a_partition_whose_rows_are_all_unreadable_is_damage(name: str, tmp_path
         f"{path}: record at offset {offset}: row {row}: key is no hex (the record is left out)"
         for offset, row in ((5, 3), (6, 4))
     ]
-    assert context.holes == [4, 5]
-    assert table_of(logs[0])[1].findings == []
+    assert context.log.holes == [4, 5]
+    assert not table_of(logs[0])[1].findings
 
 
 # -- encodings ---------------------------------------------------------------------------------------------------------

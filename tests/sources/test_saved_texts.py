@@ -38,7 +38,7 @@ def test_csv_of_spreadsheets(encoding: str, delimiter: str, before: str, tmp_pat
     (log,) = SavedRows(path, encoding="hex").partitions("t")
     found, context = table_of(log)
     assert found["key"].to_pylist() == [b"k0", b"k1", b"k2"]
-    assert context.findings == []
+    assert not context.findings
 
 
 def test_lines_that_are_padded_with_delimiters(tmp_path: Path) -> None:

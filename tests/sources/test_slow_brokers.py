@@ -70,7 +70,7 @@ def test_partitions_of_a_broker_that_sends_no_records_share_one_deadline() -> No
         assert waits == ["1 s", *["0.1 s"] * 5]
         for number, (offsets, context) in enumerate(found):
             (finding,) = context.findings
-            assert (offsets, context.holes) == ([], [-1])
+            assert (offsets, context.log.holes) == ([], [-1])
             assert (finding.severity, finding.reason, finding.partition) == ("damage", UNREACHABLE_LOG, number)
             assert finding.file == f"{broker.address} {TOPIC}-{number}"
             assert finding.consequence == "offsets 0 to 2 are not read"

@@ -28,7 +28,8 @@ from kafka_records_engine.sources._stored.snapshot_mark import read_mark
 from kafka_records_engine.sources._stored.stretches import stored_log
 from kafka_records_engine.sources.arrow_rows import ArrowRows
 from kafka_records_engine.sources.given import source_of
-from kafka_records_engine.sources.known_topics import KnownTopics
+from kafka_records_engine.sources.log_facts import KnownTopics
+from kafka_records_engine.sources.question import Question
 from kafka_records_engine.sources.saved_rows import SavedRows
 from kafka_records_engine.sources.segment_files import Segments
 from kafka_records_engine.sources.snapshot_runs import take_snapshot
@@ -53,13 +54,13 @@ def files_in(root: Path, topic: str = TOPIC, partition: int = 0) -> list[str]:
     return sorted(path.name for path in (root / f"topic={topic}" / f"partition={partition}").iterdir())
 
 
-def findings_of(root: Path, **options: Any) -> list[Finding]:
+def findings_of(root: Path, as_of_ms: int | None = None, history: bool = True) -> list[Finding]:
     """What is found while a snapshot is read."""
     (log,) = Snapshot(root).partitions(TOPIC)
-    context = Context(log.topic, log.partition, **options)
+    context = Context(log.topic, log.partition, Question(as_of_ms=as_of_ms), history=history)
     for _ in log.batches(context, RAW_SCHEMA.names):
         pass
-    return context.findings
+    return [*context.findings]
 
 
 def log_of(topic: Topic, up_to: int | None = None, **settings: Any) -> Logs:
@@ -241,7 +242,7 @@ def test_ranges_of_offsets_join_to_the_whole(tmp_path: Path) -> None:
             for batch in log.batches(context, ["offset", "key"], begin, behind):
                 assert batch.schema.names == ["offset", "key"]
                 rows += batch.column("offset").to_pylist()
-            assert context.holes == ([cut - 1] if behind is not None and cut < 60 else [])
+            assert context.log.holes == ([cut - 1] if behind is not None and cut < 60 else [])
         assert rows == list(range(60))
 
 
@@ -356,10 +357,10 @@ def test_where_an_export_ends_says_nothing_about_the_log_now(kind: str, tmp_path
     assert [(each.ended_at_ms, each.quiet_until_ms) for each in stretches] == [(None, None)] * 2
     # Offsets 10 to 14 were written before this moment, and cleaned away before the second export was made.
     as_of_ms = 1_700_000_000_000 + 13 * 3_600_000
-    context = Context(TOPIC, 0, as_of_ms=as_of_ms, history=False)
+    context = Context(TOPIC, 0, Question(as_of_ms=as_of_ms), history=False)
     for _ in Snapshot(tmp_path / "kept").partitions(TOPIC)[0].batches(context, RAW_SCHEMA.names):
         pass
-    assert context.cleaned_up_to == 20
+    assert context.log.cleaned_up_to == 20
     offsets_then = read_table("current_offsets", tmp_path / "kept", as_of=as_of_ms)
     assert offsets_then.table["group_id"].to_pylist() == [f"g{number}" for number in range(10)]
     (note,) = offsets_then.findings
@@ -399,10 +400,10 @@ class BrokenOff(LiveLog):
 
     def batches(self, context: Context, columns: Any, start: int | None = None, end: int | None = None) -> Any:
         yield from super().batches(context, columns, start, self.stops_at)
-        context.holes.clear()
+        context.log.holes.clear()
         found = Finding("damage", UNREACHABLE_LOG, "no broker answers", "not read", self.topic, self.partition)
         context.report(replace(found, base_offset=self.stops_at))
-        context.add_hole(self.stops_at - 1)
+        context.log.add_hole(self.stops_at - 1)
 
 
 @pytest.mark.parametrize("runs_then", [1, 2])
@@ -577,7 +578,7 @@ def test_a_damaged_file_costs_its_rows_and_no_others(harm: Callable[[Path], None
     assert found.severity == "damage"
     assert names[1] in str(found)
     assert "offsets 50 to 99 are not read" in str(found)
-    assert context.holes == [49]
+    assert context.log.holes == [49]
     topic.commit("later", 1)
     assert take_snapshot(log_of(topic), tmp_path).topics[TOPIC].records == 1
 

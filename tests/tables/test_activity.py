@@ -13,6 +13,7 @@ import pytest
 
 from kafka_records.consumer_offsets import GroupMetadata, decode_record
 from kafka_records_engine.sources import Context
+from kafka_records_engine.sources.question import Question
 from kafka_records_tables import TABLES, read_table
 from kafka_records_tables.tables.committed import commit_lots
 from kafka_records_tables.tables.replay import activity_sums
@@ -145,8 +146,8 @@ def test_sums_do_not_depend_on_how_many_rows_come_at_once(name: str, monkeypatch
     expected = _read(name, "activity")
     monkeypatch.setattr(commit_lots, "LOT_ROWS", 40)
     monkeypatch.setattr(activity_sums, "LOT_ROWS", 5)
-    context = Context(topic="__consumer_offsets")
-    context.options = {"window": HOUR_MS, "retention": 7 * 24 * HOUR_MS}
+    question = Question(("activity",), ((("window", HOUR_MS), ("retention", 7 * 24 * HOUR_MS)),))
+    context = Context("__consumer_offsets", 0, question)
     batches = iter(history(name).rows.to_batches(max_chunksize=9))
     found = pa.Table.from_batches(rows_of(TABLES["activity"], batches, context))
     assert found.sort_by([(column, "ascending") for column in TABLES["activity"].sort]).equals(expected)

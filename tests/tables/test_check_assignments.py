@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 
 from kafka_records_engine.sources.arrow_rows import ArrowRows
-from kafka_records_engine.sources.known_topics import KnownTopics
+from kafka_records_engine.sources.log_facts import KnownTopics
 from kafka_records_runtime.partitioner import partition_for
 from kafka_records_runtime.uuids import Uuid
 from kafka_records_tables import read_table

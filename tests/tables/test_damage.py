@@ -14,7 +14,7 @@ from kafka_records.consumer_offsets import encode_record
 from kafka_records.consumer_offsets.offset_commit import OffsetCommitKey, OffsetCommitValue
 from kafka_records.transaction_state.transaction_log import TransactionLogKey, TransactionLogValue
 from kafka_records_engine.findings import Finding
-from kafka_records_engine.sources.protocol import MOST_OF_A_KIND
+from kafka_records_engine.sources.collected_findings import MOST_OF_A_KIND
 from kafka_records_tables import read_table, read_tables
 from kafka_records_tables.tables.decoded.transactions_settled import UnknownOutcome
 from tests.log.logs import batch, marker, record, write_log
@@ -103,7 +103,7 @@ def test_a_file_that_is_missing_hides_markers_too() -> None:
 
         def batches(self, context: Any, columns: Any, start: Any = None, end: Any = None) -> Any:
             """See `protocol.LogPartition.batches`."""
-            context.add_hole(hole_after)
+            context.log.add_hole(hole_after)
             yield from super().batches(context, columns, start, end)
 
     def torn(**options: Any) -> Any:
@@ -135,7 +135,7 @@ def test_a_hole_at_the_end_leaves_open_transactions_in_doubt() -> None:
         def batches(self, context: Any, columns: Any, start: Any = None, end: Any = None) -> Any:
             """See `protocol.LogPartition.batches`."""
             yield from super().batches(context, columns, start, end)
-            context.add_hole(1)
+            context.log.add_hole(1)
 
     result = read_table("current_offsets", Torn(topic.table(), OFFSETS_TOPIC, 0))
 

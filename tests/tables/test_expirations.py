@@ -90,7 +90,7 @@ def _made(rows: pa.Table, retention: int = WEEK_MS) -> ExpiryRows:
     request = request_of("expirations")
     context = request.context("__consumer_offsets", 0)
     found = held(rows.select(TABLE.reads), context, TABLE.records)
-    assert context.findings == []
+    assert not context.findings
     return ExpiryRows(TABLE.schema, found, context, retention)
 
 
@@ -481,11 +481,11 @@ def test_options_of_a_wrong_kind(options: Row, sentence: str) -> None:
 
 @pytest.mark.parametrize(("text", "seconds"), [("P1DT2H3M4S", 93_784), ("P2W", 1_209_600), ("PT90M", 5400)])
 def test_durations_of_iso_8601(text: str, seconds: int) -> None:
-    options = dict(request_of("expirations", options={"retention": text}).options)
+    options = dict(request_of("expirations", options={"retention": text}).question.options)
     assert options["retention"] == 1000 * seconds
 
 
 def test_the_defaults_are_those_of_kafka() -> None:
-    options = dict(request_of("expirations").options)
+    options = dict(request_of("expirations").question.options)
     assert options == {"at": None, "retention": WEEK_MS, "within": None, "rules": "kafka-4.3"}
     assert [option.name for option in TABLES["expirations"].options] == list(options)

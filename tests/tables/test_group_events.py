@@ -31,7 +31,7 @@ def _events(rows: pa.Table, at_once: int | None = None) -> list[Transition]:
         if at_once is not None:
             found += log.rest()
     found += log.rest()
-    assert context.findings == []
+    assert not context.findings
     return found
 
 

@@ -258,15 +258,17 @@ def test_a_view_asks_its_inputs_what_they_can_be_asked() -> None:
     """An input has all of its own options, with the values that the view has by the same names."""
     from kafka_records_tables.engines.checked_request import request_of
     from kafka_records_tables.engines.joined_tables import input_requests
+    from kafka_records_tables.engines.request import TableRequest
 
     asked = input_requests(request_of("lag", group="g"))
-    assert {name: each.groups for name, each in asked.items()} == {
+    assert {name: each.question.groups for name, each in asked.items()} == {
         "current_offsets": ("g",),
         "assigned_partitions": ("g",),
         "log_ends": None,
     }
-    request = replace(request_of("open_transactions", group="id"), options=(("retention", 5),))
-    assert all(each.groups is None and each.options == () for each in input_requests(request).values())
+    question = replace(request_of("open_transactions", group="id").question, values=((("retention", 5),),))
+    inputs = [each.question for each in input_requests(TableRequest(question)).values()]
+    assert all(each.groups is None and each.options == {} for each in inputs)
 
 
 # -- in Spark ----------------------------------------------------------------------------------------------------------

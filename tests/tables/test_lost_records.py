@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 import pytest
 
 from kafka_records_engine.findings import UNDECIDED_TRANSACTION
-from kafka_records_engine.sources import Context
+from kafka_records_engine.sources.collected_findings import Findings
 from kafka_records_tables.engines.checked_request import request_of
 from kafka_records_tables.engines.going_on import GoingOn, RecordsLost
 from kafka_records_tables.engines.seen_offsets import IS_TOLD, SEEN, UNTOLD_MS, first_lost, seen_of
@@ -70,7 +70,7 @@ def test_a_commit_whose_marker_may_be_lost_is_unknown() -> None:
 
 def test_what_may_be_lost_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     found = []
-    monkeypatch.setattr(Context, "add_finding", lambda context, finding: found.append(finding))
+    monkeypatch.setattr(Findings, "add", lambda findings, finding: found.append(finding))
     log, followed = Interrupted(), told("current_offsets", is_lenient=True)
     take(followed, log.read, WRITTEN_MS)
     take(followed, log.left)

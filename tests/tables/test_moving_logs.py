@@ -12,7 +12,8 @@ import pytest
 from kafka_records_engine.findings import ABSENT_TOPIC, MISSING_RIGHT, READ_MOMENTS
 from kafka_records_engine.sources import Context
 from kafka_records_engine.sources.arrow_rows import ArrowRows
-from kafka_records_engine.sources.known_topics import KnownTopics
+from kafka_records_engine.sources.collected_findings import Findings
+from kafka_records_engine.sources.log_facts import KnownTopics
 from kafka_records_engine.sources.missing_rights import AbsentTopic, MissingRight
 from kafka_records_engine.sources.protocol import LogEnds, LogPartition, LogStarts
 from kafka_records_engine.sources.snapshot_runs import take_snapshot
@@ -97,7 +98,7 @@ def test_every_way_to_a_view_asks_in_this_order(name: str) -> None:
     ways: list[Any] = [
         lambda source: read_table(name, source).table.to_pylist(),
         lambda source: read_tables(["groups", "log_ends", name], source)[name].table.to_pylist(),
-        lambda source: [row for rows in read_here(request_of(name), source, Context) for row in rows.to_pylist()],
+        lambda source: [row for rows in read_here(request_of(name), source, Findings) for row in rows.to_pylist()],
     ]
     for way in ways:
         cluster = MovingCluster()

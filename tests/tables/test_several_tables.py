@@ -18,8 +18,9 @@ import pytest
 from kafka_records_engine.findings import ABSENT_GROUP
 from kafka_records_engine.log.discovery import LogSourceError
 from kafka_records_engine.log.reading import find_logs, read_partition
+from kafka_records_engine.sources.collected_findings import MOST_OF_A_KIND
 from kafka_records_engine.sources.given import source_of
-from kafka_records_engine.sources.protocol import MOST_OF_A_KIND, Context, LogPartition
+from kafka_records_engine.sources.protocol import Context, LogPartition
 from kafka_records_engine.sources.segment_files import Segments
 from kafka_records_engine.sources.snapshot_runs import take_snapshot
 from kafka_records_tables import TABLES, Results, read_table, read_tables

@@ -12,7 +12,7 @@ import pytest
 
 from kafka_records_engine.findings import INCOMPLETE_HISTORY
 from kafka_records_engine.sources.arrow_rows import ArrowRows
-from kafka_records_engine.sources.known_topics import KnownTopics
+from kafka_records_engine.sources.log_facts import KnownTopics
 from kafka_records_tables import TABLES, read_table
 from kafka_records_tables.tables.words.causes import HIGH, MEDIUM, STATE_DELETED, TOPIC_DELETED
 from tests.tables.histories import history

@@ -32,7 +32,7 @@ class InLots(CleanedLog):
                 row = batch.slice(at, 1)
                 yield row
                 if (offset := row.column("offset")[0].as_py()) in self.holes:
-                    context.add_hole(offset)
+                    context.log.add_hole(offset)
 
 
 def compare(name: str, log: InLots, monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any]]:

@@ -35,7 +35,7 @@ class Reader(TableReader):
     """Gives a row for each batch."""
 
     def __init__(self, context: Any) -> None:
-        self._does = context.options["does"]
+        self._does = context.question.options["does"]
         self._number = 0
         self.is_done = self._does == "asks nothing"
 

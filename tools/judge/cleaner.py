@@ -118,7 +118,7 @@ class CleanedLog:
         self, context: Context, columns: Collection[str], start: int | None = None, end: int | None = None
     ) -> Iterator[pa.RecordBatch]:
         """The rows, a few at a time."""
-        context.cleaned_up_to, context.log_start = self.cleaned_up_to, self.log_start
+        context.log.cleaned_up_to, context.log.start = self.cleaned_up_to, self.log_start
         part = RowsPartition(self.topic, self.partition, in_log_order(self.rows, self.topic))
         for batch in part.batches(context, columns, start, end):
             for start in range(0, batch.num_rows, 50):

@@ -11,7 +11,7 @@ import pyarrow as pa
 from kafka_records_codegen.evolution.kafka_releases import release_order
 from kafka_records_engine.sources import LogPartition
 from kafka_records_engine.sources.arrow_rows import ArrowRows
-from kafka_records_engine.sources.known_topics import KnownTopics
+from kafka_records_engine.sources.log_facts import KnownTopics
 from kafka_records_tables import read_table
 from kafka_records_tables.tables.checking.loading_groups import PASSED_OVER
 from kafka_records_tables.tables.words.check_words import CONFLICT, STATE_UNNAMED, TRANSIENT, UNASSIGNED

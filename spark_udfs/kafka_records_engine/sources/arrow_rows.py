@@ -147,14 +147,14 @@ class RowsPartition:
         context.counts.partitions += 1
         if "control" not in there and rows.num_rows:
             # Without the column nobody can tell markers from records, or they were left out.
-            context.add_hole(int(rows["offset"][-1].as_py()))
+            context.log.add_hole(int(rows["offset"][-1].as_py()))
         for at in range(0, rows.num_rows, _ROWS):
             part = rows.slice(at, _ROWS)
             arrays = [_column(part, name, there) for name in chosen]
             yield pa.RecordBatch.from_arrays(arrays, names=chosen)
             context.progress(self.size * (at + part.num_rows) // max(rows.num_rows, 1))
         if end is not None and self.rows.num_rows and self.rows["offset"][-1].as_py() >= end:
-            context.add_hole(end - 1)
+            context.log.add_hole(end - 1)
 
     def _between(self, start: int | None, end: int | None) -> pa.Table:
         """The rows of a range of offsets; they share their memory with all rows."""

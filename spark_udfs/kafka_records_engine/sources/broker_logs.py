@@ -116,15 +116,15 @@ class BrokerPartition:
             context.report(
                 Finding("damage", UNREACHABLE_LOG, self.trouble, lost, self.topic, self.partition, file=place)
             )
-            context.add_hole(-1)
+            context.log.add_hole(-1)
             return
-        context.log_start = self.start
+        context.log.start = self.start
         wanted = replace(
             self, start=max(self.start, start or 0), end=self.end if end is None else min(self.end, max(end, 0))
         )
         yield from _Reading(wanted, context, columns, self.start).batches()
         if wanted.end < self.end:
-            context.add_hole(wanted.end - 1)
+            context.log.add_hole(wanted.end - 1)
 
 
 class _Reading:
@@ -138,7 +138,7 @@ class _Reading:
         names = [name for name in columns if name in RAW_SCHEMA.names]
         self._added = "offset" not in names
         self._sets = RecordSets(
-            log.topic, log.partition, [*names, "offset"] if self._added else names, self._damaged, context.add_hole
+            log.topic, log.partition, [*names, "offset"] if self._added else names, self._damaged, context.log.add_hole
         )
         self._position = log.start
         self._quiet = self._cuts = self._rest = 0
@@ -297,7 +297,7 @@ class _Reading:
         self._find("note", DELETED_MEANWHILE, what, "the answer does not have them", came.address)
         self._sets.add_hole(first - 1)
         if first == self._log_start:
-            self._context.log_start = end
+            self._context.log.start = end
         self._position, self._ahead = end, 0
 
     def _skipped(self, address: str, what: str) -> None:

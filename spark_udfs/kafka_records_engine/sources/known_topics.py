@@ -2,26 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol
 
 from kafka_records_engine.sources.abilities import has
+from kafka_records_engine.sources.log_facts import KnownTopics
 
 if TYPE_CHECKING:
     from kafka_records_engine.sources.protocol import Source
-
-
-@dataclass(frozen=True, slots=True)
-class KnownTopics:
-    """Empty where the source cannot tell."""
-
-    names: Mapping[str, str] = field(default_factory=dict)
-    """By the ids of the topics, as Kafka writes them (22 characters)."""
-    partition_counts: Mapping[str, int] = field(default_factory=dict)
-    """How many partitions the topics have in their cluster, by their names."""
-    asked_ms: int | None = field(default=None, compare=False)
-    """When brokers were asked, in milliseconds since 1970; None for what is stored."""
 
 
 class TellsTopics(Protocol):

@@ -20,7 +20,7 @@ from kafka_records_engine.sources._brokers.log_bounds import AskingEnds, Bounds,
 from kafka_records_engine.sources._brokers.session import Session
 from kafka_records_engine.sources.broker_logs import BrokerPartition
 from kafka_records_engine.sources.client_config import ClientConfig
-from kafka_records_engine.sources.known_topics import KnownTopics
+from kafka_records_engine.sources.log_facts import KnownTopics
 from kafka_records_engine.sources.missing_rights import COORDINATOR_TOPICS, AbsentTopic, MissingRight
 from kafka_records_engine.sources.protocol import Context, LogEnds, LogStarts
 from kafka_records_engine.sources.time_limit import Timeout, limit_of

@@ -12,7 +12,10 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from typing import Any, Final, Protocol
 
-from kafka_records_engine.findings import Finding, Severity
+from kafka_records_engine.findings import Finding
+from kafka_records_engine.sources.collected_findings import Findings
+from kafka_records_engine.sources.log_facts import LogFacts
+from kafka_records_engine.sources.question import Question
 
 
 class Source(Protocol):
@@ -196,105 +199,42 @@ _SUMS: Final = tuple(each.name for each in fields(Counts) if each.type == "int")
 """The numbers of Counts that add up."""
 
 
-MOST_OF_A_KIND: Final = 1000
-"""At most N findings of one severity and reason are kept for one log partition; the others are counted."""
-
-
-@dataclass(slots=True)
-class FindingCount:
-    """How many findings there are of one kind, and what was not read because of those that are not kept."""
-
-    count: int = 0
-    records: int = 0
-    bytes: int = 0
-
-
 def _no_progress(done: int) -> None:
     """For readers whose progress nobody shows."""
 
 
-def _no_rights(topics: Collection[str]) -> Sequence[Any]:
-    """For sources that hide nothing."""
-    return ()
-
-
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class Context:
-    """What the reader of one log partition has to know, and where its findings and counts go.
+    """Who reads one log partition, and for which question.
 
-    One object per log partition; it never crosses a process while it is in use.
+    It holds values and has none of its own: what is asked (`question`), what is known of the log (`log`), what was
+    found (`findings`, `counts`). The question never changes; facts, findings and counts are objects that all who read
+    together share, so a copy with other findings (`apart`) misses nothing that the original learns. One object per log
+    partition; it never crosses a process.
     """
 
     topic: str = ""
     partition: int = 0
-    as_of_ms: int | None = None
-    """Answer as at this moment (milliseconds since 1970): the log up to the first record with a later timestamp."""
-    assume: str | None = None
-    """What a record counts as if its source does not tell of transactions: `committed`. None: it is refused."""
-    groups: tuple[str, ...] | None = None
-    """Only what is about these groups (or transactional ids); None for all."""
-    package: str = "kafka_records"
-    """The generated package whose schemas say what the records hold."""
-    topic_names: Mapping[str, str] = field(default_factory=dict)
-    """Names of topics by their ids, as Kafka writes them, as far as the source knows them and a table wants them."""
-    partition_counts: Mapping[str, int] = field(default_factory=dict)
-    """How many partitions topics have, by their names, as far as the source knows them and a table wants them."""
-    missing_rights: Callable[[Collection[str]], Sequence[Any]] = _no_rights
-    """Of a view: a `missing_rights.MissingRight` for each of some topics that the source may not describe. It is asked
-    when the inputs are read."""
-    progress: Callable[[int], None] = _no_progress
-    """Called with the bytes of the partition that were read so far."""
-    findings: list[Finding] = field(default_factory=list)
-    finding_counts: dict[tuple[Severity, str], FindingCount] = field(default_factory=dict)
-    """How many findings there are by severity and reason, those above MOST_OF_A_KIND included."""
+    question: Question = field(default_factory=Question)
+    log: LogFacts = field(default_factory=LogFacts)
+    findings: Findings = field(default_factory=Findings)
     counts: Counts = field(default_factory=Counts)
-    holes: list[int] = field(default_factory=list)
-    """Offsets behind which something could not be read, ascending: a marker may have stood there."""
-    log_start: int | None = None
-    """The offset at which the log starts; None when the source does not know."""
-    whole_from: int | None = None
-    """The offset behind the last gap in the offsets that were read so far; None where there is none."""
-    cleaned_up_to: int | None = None
-    """The offset below which a cleaner may have removed records; None when the source does not know."""
     history: bool = True
     """Whether all records are wanted that ever were in the log. Otherwise those are left out that it had lost by the
     moment that is asked about, which only a snapshot has."""
-    options: Mapping[str, Any] = field(default_factory=dict)
-    """What only the table at hand is asked, by the names of its options."""
+    progress: Callable[[int], None] = _no_progress
+    """Called with the bytes of the partition that were read so far."""
     shared: dict[Any, Any] | None = None
     """Of a table that shares the reading of the log with others: what they have made of it in common."""
 
     def report(self, finding: Finding) -> None:
         """Add a finding, or count it only where there are many like it."""
-        if self.has_room(finding.severity, finding.reason, finding.records, finding.bytes):
-            self.add_finding(finding)
-
-    def add_finding(self, finding: Finding) -> None:
-        """Add a finding for which there is room (`has_room`)."""
-        self.findings.append(finding)
-
-    def has_room(self, severity: Severity, reason: str, records: int = 0, size: int = 0) -> bool:
-        """Whether there is room for one more finding of this severity and reason. Where there is none, it is counted
-        with the `records` and bytes that are not read because of it, and need not be made: hostile bytes hold
-        millions."""
-        same = self.finding_counts.setdefault((severity, reason), FindingCount())
-        same.count += 1
-        if same.count <= MOST_OF_A_KIND:
-            return True
-        same.records += records
-        same.bytes += size
-        return False
+        self.findings.report(finding)
 
     def sum_up(self) -> None:
         """Report how many more findings of each kind there were, once there are no more rows."""
-        for (severity, reason), same in self.finding_counts.items():
-            more = same.count - MOST_OF_A_KIND
-            if more > 0:
-                what = f"{more} more of the kind {reason}"
-                consequence = "counted and not listed one by one"
-                summary = Finding(severity, reason, what, consequence, self.topic, self.partition)
-                self.findings.append(replace(summary, records=same.records, bytes=same.bytes))
+        self.findings.sum_up(self.topic, self.partition)
 
-    def add_hole(self, after: int) -> None:
-        """Say that something unreadable lies behind the record at offset `after`, before the rows behind it come."""
-        self.holes.append(after)
+    def apart(self) -> Context:
+        """The same reading, with findings and counts of its own."""
+        return replace(self, findings=Findings(), counts=Counts())

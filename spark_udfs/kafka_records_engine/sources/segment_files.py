@@ -20,7 +20,7 @@ from kafka_records_engine.log.places import LogSourceError, Place
 from kafka_records_engine.log.ranges import OffsetRange
 from kafka_records_engine.log.raw_rows import gathered
 from kafka_records_engine.log.topic_ids import topic_id, topic_names
-from kafka_records_engine.sources.known_topics import KnownTopics
+from kafka_records_engine.sources.log_facts import KnownTopics
 from kafka_records_engine.sources.protocol import Context, LogEnds, LogStarts
 from kafka_records_runtime.printable import printable
 
@@ -216,7 +216,7 @@ class SegmentPartition:
                 settle=False,
                 columns=names if "offset" in names else [*names, "offset"],
                 places=any(field.name in columns for field in reader.PLACE_FIELDS),
-                on_hole=context.add_hole,
+                on_hole=context.log.add_hole,
             )
             for batch in rows:
                 kept = wanted.of(batch)
@@ -227,17 +227,17 @@ class SegmentPartition:
             if opened.only is not None:
                 context.counts.outside += opened.only.outside
                 if end is not None and (wanted.is_cut or opened.only.is_cut):
-                    context.add_hole(end - 1)
+                    context.log.add_hole(end - 1)
 
 
 def _tell_about(opened: reader.OpenLog, context: Context, from_start: bool) -> None:
     context.counts.partitions += 1
-    context.log_start = opened.log_start
+    context.log.start = opened.log_start
     if opened.is_part or not opened.segments:
-        context.log_start = None
+        context.log.start = None
     else:
         # A cleaner never touches the newest file, to which the broker appends.
-        context.cleaned_up_to = opened.segments[-1].base_offset
+        context.log.cleaned_up_to = opened.segments[-1].base_offset
         if from_start:
             _tell_of_start(opened, context)
 

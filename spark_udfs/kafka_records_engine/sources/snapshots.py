@@ -39,7 +39,7 @@ from kafka_records_engine.sources._stored.stretches import (
     unreadable,
 )
 from kafka_records_engine.sources._stored.views import BEHIND_ALL, as_of, everything
-from kafka_records_engine.sources.known_topics import KnownTopics
+from kafka_records_engine.sources.log_facts import KnownTopics
 from kafka_records_engine.sources.protocol import Context, LogEnds
 from kafka_records_runtime.printable import printable, some_names
 
@@ -159,7 +159,7 @@ class SnapshotPartition:
     ) -> Iterator[Any]:
         """See `protocol.LogPartition.batches`.
 
-        With `context.history` all rows come, and otherwise those that the log had at the moment of `context.as_of_ms`.
+        With `context.history` all rows come, and otherwise those that the log had at the moment that is asked about.
         """
         return _Reading(self, context, columns, start, end).batches()
 
@@ -207,7 +207,7 @@ class _Reading:
             context.progress(min(self._done, log.size))
         context.counts.bytes += self._done
         if self._asked_end < stored.end:
-            context.add_hole(self._asked_end - 1)
+            context.log.add_hole(self._asked_end - 1)
 
     def _viewed(self, stored: StoredLog) -> Lost:
         """Tell the context what is known, and return what is to be left out."""
@@ -215,12 +215,12 @@ class _Reading:
         if context.history:
             view = everything(stored)
         else:
-            cut, is_end = _cut(stored, context.as_of_ms)
+            cut, is_end = _cut(stored, context.question.as_of_ms)
             view = as_of(stored, cut)
             if is_end:
                 self._end = min(self._end, cut)
-        context.log_start = view.log_start
-        context.cleaned_up_to = view.cleaned_up_to
+        context.log.start = view.log_start
+        context.log.cleaned_up_to = view.cleaned_up_to
         if view.is_due:
             self._find(
                 "damage",
@@ -241,10 +241,10 @@ class _Reading:
 
     def _tell_age(self, stored: StoredLog) -> None:
         """Say that a moment is later than what was read."""
-        if self._context.as_of_ms is None:
+        if self._context.question.as_of_ms is None:
             return
         at = _read_at_ms(self._log.root, stored)
-        if at is not None and at < self._context.as_of_ms:
+        if at is not None and at < self._context.question.as_of_ms:
             what = f"the snapshot was taken at {moment(at)} for the last time"
             self._find("note", what, "what happened between that and the moment asked about is not in it")
 
@@ -282,7 +282,7 @@ class _Reading:
         context = self._context
         if file.trouble:
             context.report(file.finding(context.topic, context.partition))
-            context.add_hole(max(self._position, file.first) - 1)
+            context.log.add_hole(max(self._position, file.first) - 1)
             return
         with _opened(file.path) as opened:
             context.counts.files += 1
@@ -297,7 +297,7 @@ class _Reading:
                     what = f"cannot be read: {error}"
                     consequence = f"offsets {first} to {last} are not read"
                     context.report(unreadable(file.path, what, consequence, context.topic, context.partition))
-                    context.add_hole(max(self._position, first) - 1)
+                    context.log.add_hole(max(self._position, first) - 1)
                     continue
                 for batch in rows.combine_chunks().to_batches():
                     kept = self._kept(batch, lost)
@@ -314,8 +314,8 @@ class _Reading:
                 if (told.get("base_offset") or 0) < self._told_before:
                     self._context.report(finding_of(told, moment(stretch.read_at_ms)))
             for hole in stretch.holes:
-                if hole < self._told_before and (not self._context.holes or hole > self._context.holes[-1]):
-                    self._context.add_hole(hole)
+                if hole < self._told_before and (not self._context.log.holes or hole > self._context.log.holes[-1]):
+                    self._context.log.add_hole(hole)
 
     @property
     def _stored_names(self) -> list[str]:

@@ -1,4 +1,4 @@
-"""Turns what a caller asks for into the request that an engine runs. Every argument is checked, every mistake named."""
+"""Turns what a caller asks for into a question. Every argument is checked, every mistake named."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from importlib.util import find_spec
 from typing import Any
 
 from kafka_records_engine import arguments
+from kafka_records_engine.sources.question import Question
 from kafka_records_tables.engines.package_check import misfits
 from kafka_records_tables.engines.request import TableRequest
 from kafka_records_tables.near_names import UnknownColumn, UnknownOption, UnknownTable, near
@@ -27,30 +28,49 @@ def table_called(table: str | Table) -> Table:
     return TABLES[table]
 
 
-def request_of(
-    table: str | Table,
+def question_of(
+    tables: Sequence[str | Table],
     *,
     group: str | Sequence[str] | None = None,
     as_of: datetime | int | str | None = None,
     assume: str | None = None,
+    topic: str | None = None,
     package: str = "kafka_records",
     options: Mapping[str, Any] | None = None,
-) -> TableRequest:
-    """What `read_table` asks of each log partition; `options` are those of the table alone.
+) -> Question:
+    """What a caller asks of some tables: the arguments of `read_table` and of all functions like it become a question
+    here, and nowhere else. `options` are those of the tables alone; of several tables each is asked those that it has.
 
     Raises UnknownTable, UnknownOption, ValueError and TypeError.
     """
+    declarations = [table_called(table) for table in tables]
+    given = options or {}
+    own = [given] if len(declarations) == 1 else options_of_each(declarations, given)
     groups = None if group is None else arguments.texts("group", group)
-    declaration = table_called(table)
-    if groups is not None and declaration.group is None and not declaration.group_inputs:
-        raise ValueError(f"{declaration.name} has no column that names a group: it takes no group")
-    if as_of is not None and not is_of_records(declaration):
-        raise ValueError(f"{declaration.name} is about logs as they are now: it takes no as_of")
-    module = _checked_module(declaration)
-    as_of_ms = None if as_of is None else moment("as_of", as_of)
-    values = option_values(declaration, options or {}, as_of_ms)
-    own = tuple(values.items())
-    return TableRequest(module, as_of_ms, _checked_assume(assume), groups, _checked_package(package, declaration), own)
+    as_of_ms = None
+    modules, values = [], []
+    for table, some in zip(declarations, own, strict=True):
+        if groups is not None and table.group is None and not table.group_inputs:
+            raise ValueError(f"{table.name} has no column that names a group: it takes no group")
+        if as_of is not None and not is_of_records(table):
+            raise ValueError(f"{table.name} is about logs as they are now: it takes no as_of")
+        modules.append(_checked_module(table))
+        if as_of is not None and as_of_ms is None:
+            as_of_ms = moment("as_of", as_of)
+        values.append(tuple(option_values(table, some, as_of_ms).items()))
+        _check_assume(assume)
+        _check_package(package, table)
+    return Question(tuple(modules), tuple(values), as_of_ms, assume, groups, topic, package)
+
+
+def requests_of(question: Question) -> list[TableRequest]:
+    """What is asked of each table by itself."""
+    return [TableRequest(each) for each in question.each()]
+
+
+def request_of(table: str | Table, **asked: Any) -> TableRequest:
+    """A question to one table; `asked` is as for `question_of`, which raises the same."""
+    return TableRequest(question_of([table], **asked))
 
 
 def options_of_each(tables: Sequence[Table], given: Mapping[str, Any]) -> list[dict[str, Any]]:
@@ -111,7 +131,7 @@ def _checked_module(table: Table) -> str:
     return module
 
 
-def _checked_package(package: str, table: Table) -> str:
+def _check_package(package: str, table: Table) -> None:
     try:
         found = find_spec(arguments.text("package", package)) if package else None
     except ModuleNotFoundError:  # a package of that name would have to be inside of another one
@@ -124,10 +144,8 @@ def _checked_package(package: str, table: Table) -> str:
     unfit = misfits(table, package)
     if unfit:
         raise ValueError(f"the package {package} does not do: {'; '.join(unfit)}")
-    return package
 
 
-def _checked_assume(assume: str | None) -> str | None:
+def _check_assume(assume: str | None) -> None:
     if assume not in (None, "committed"):
         raise ValueError(f'assume is "committed" or None, not {assume!r}')
-    return assume

@@ -16,8 +16,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from kafka_records_engine.numpy_types import FLAGS
-from kafka_records_engine.sources import Context
 from kafka_records_engine.sources.arrow_rows import in_log_order
+from kafka_records_engine.sources.collected_findings import Findings
 from kafka_records_runtime.errors import KafkaRecordsError
 from kafka_records_tables.engines.seen_offsets import UNTOLD_MS, first_lost, last_seen
 from kafka_records_tables.table_options import value_of
@@ -34,6 +34,7 @@ from kafka_records_tables.tables.following.outlived_rows import (
 from kafka_records_tables.tables.table_reading import rows_of, rows_of_groups
 
 if TYPE_CHECKING:
+    from kafka_records_engine.sources import Context
     from kafka_records_tables.engines.request import TableRequest
     from kafka_records_tables.tables.declaration import Table
 
@@ -124,8 +125,8 @@ class GoingOn:
     """Goes on with a table over one log partition after another piece of it has come."""
 
     request: TableRequest
-    kind: type[Context] = Context
-    """Of the contexts that get what is found about records which came."""
+    kind: type[Findings] = Findings
+    """What collects what is found about records which came."""
     is_lenient: bool = False
     """Whether rows below what was read are left out, and the query goes on where records are lost. Otherwise both are
     errors."""
@@ -189,7 +190,7 @@ class GoingOn:
         now = whole.filter(pa.array(touched))
         rows_before = self._rows(before, quiet)
         rows_now = self._rows(now, self._behind_hole(self.kind, partition, hole))
-        left = carried(now, table, self._behind_hole(Context, partition, hole))
+        left = carried(now, table, self._behind_hole(Findings, partition, hole))
         if goes_by_group or forgets_offsets(table) or forgets_members(table):
             left = without_outlived(left, rows_now.column(table.group).combine_chunks(), table, quiet)
         untouched = old.filter(pa.array(~touched[: old.num_rows]))
@@ -201,25 +202,25 @@ class GoingOn:
         self, partition: int, state: LogState | None, new: pa.RecordBatch, read_to: int
     ) -> tuple[LogState, pa.RecordBatch]:
         table, request = self.request.table, self.request
-        module = table.code
+        module, groups = table.code, request.question.groups
         quiet = request.context(table.topic, partition)
 
         def still_open(kept: bytes | None) -> Iterator[pa.RecordBatch]:
-            return iter(()) if kept is None else rows_of_groups(table, module.still_open(kept, quiet), request.groups)
+            return iter(()) if kept is None else rows_of_groups(table, module.still_open(kept, quiet), groups)
 
         kept = None if state is None else state.rows.column(_KEPT)[0].as_py()
         rows_before = list(still_open(kept))
-        loud = request.context(table.topic, partition, self.kind)
+        loud = request.context(table.topic, partition, self.kind())
         kept, found = module.go_on(kept, iter([new] if new.num_rows else []), loud)
-        rows_now = [*rows_of_groups(table, found, request.groups), *still_open(kept)]
+        rows_now = [*rows_of_groups(table, found, groups), *still_open(kept)]
         before, now = (pa.Table.from_batches(rows, table.schema) for rows in (rows_before, rows_now))
         left = pa.RecordBatch.from_pydict({_KEPT: pa.array([kept], pa.large_binary())})
         return LogState(read_to, left), changes(table, before, now, read_to)
 
-    def _behind_hole(self, kind: type[Context], partition: int, hole: int | None) -> Context:
-        context = self.request.context(self.request.table.topic, partition, kind)
+    def _behind_hole(self, kind: type[Findings], partition: int, hole: int | None) -> Context:
+        context = self.request.context(self.request.table.topic, partition, kind())
         if hole is not None:
-            context.add_hole(hole)
+            context.log.add_hole(hole)
         return context
 
     def _behind(self, new: pa.RecordBatch, partition: int, read_to: int) -> pa.RecordBatch:

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from kafka_records_engine.log.discovery import LogSourceError
-from kafka_records_engine.sources import Context
+from kafka_records_engine.sources.collected_findings import Findings
 from kafka_records_engine.sources.given import source_of
 from kafka_records_engine.sources.missing_rights import AbsentTopic, MissingRight, missing_rights
 from kafka_records_engine.sources.unreachable import UnreachableBrokers
@@ -29,30 +29,19 @@ ReadInput = Callable[["TableRequest", Sequence["LogPartition"], "OnProgress | No
 """Reads a table over some log partitions."""
 
 
-AskedOfInput = tuple["Table", Any, dict[str, Any]]
-"""An input of a view, the groups that it is asked for, and its options."""
-
-
-def asked_of_inputs(view: Table, groups: Any, options: Mapping[str, Any]) -> Iterator[AskedOfInput]:
-    """The inputs of a view, each with the groups and the options of the view that it is asked for."""
+def input_requests(request: TableRequest) -> dict[str, TableRequest]:
+    """What a view asks of each of its inputs, by their names: the groups where only rows about them matter, and of its
+    options those that the input has too. Each input has a topic of its own."""
+    view, question = request.table, request.question
+    found = {}
     for each in inputs_of(view):
         own = {option.name for option in each.options}
-        chosen = groups if each.name in view.group_inputs else None
-        yield each, chosen, {name: value for name, value in options.items() if name in own}
-
-
-def input_requests(request: TableRequest) -> dict[str, TableRequest]:
-    """What a view asks of each of its inputs."""
-    asked = asked_of_inputs(request.table, request.groups, dict(request.options))
-    return {
-        each.name: replace(
-            request,
-            module=each.module,
-            groups=groups,
-            options=tuple((option_values(each, {}, request.as_of_ms) | options).items()),
-        )
-        for each, groups, options in asked
-    }
+        given = {name: value for name, value in question.options.items() if name in own}
+        values = option_values(each, {}, question.as_of_ms) | given
+        groups = question.groups if each.name in view.group_inputs else None
+        asked = replace(question, tables=(each.module,), values=(tuple(values.items()),), groups=groups, topic=None)
+        found[each.name] = replace(request, question=asked)
+    return found
 
 
 @dataclass(slots=True)
@@ -95,13 +84,13 @@ def read_view(
     request: TableRequest,
     logs: Mapping[str, Sequence[LogPartition]],
     read: ReadInput,
-    context: Context,
+    found: Findings,
     on_progress: OnProgress | None = None,
     *,
     source: Source | None = None,
 ) -> Iterator[pa.RecordBatch]:
     """The rows of a view. Its inputs are read by `read`, one after the other in their order, and held in memory. What
-    views find goes to `context`. `source` is asked for rights that are missing."""
+    views find goes to `found`. `source` is asked for rights that are missing."""
     sizes = {name: sum(log.size for log in of_input) for name, of_input in logs.items()}
     before = 0
 
@@ -110,7 +99,7 @@ def read_view(
         name = asked.table.name
         if asked.table.inputs:
             inputs = input_requests(asked)
-            yield from joined(asked, {each: list(rows_of(inputs[each])) for each in inputs}, context, source)
+            yield from joined(asked, {each: list(rows_of(inputs[each])) for each in inputs}, found, source)
             return
         if name not in logs:
             return
@@ -125,12 +114,12 @@ def _moved(on_progress: OnProgress, before: int, total: int, done: int, _: int) 
     on_progress(before + done, total)
 
 
-def read_here(request: TableRequest, given: Any, kind: type[Context]) -> Iterator[pa.RecordBatch]:
+def read_here(request: TableRequest, given: Any, kind: type[Findings]) -> Iterator[pa.RecordBatch]:
     """The rows of a view, read in this process; `kind` says what damage does."""
 
     def read(asked: TableRequest, logs: Sequence[LogPartition], _: OnProgress | None) -> Iterator[pa.RecordBatch]:
         for log in logs:
-            yield from asked.answer(log, asked.context(log.topic, log.partition, kind))
+            yield from asked.answer(log, asked.context(log.topic, log.partition, kind()))
 
     source = source_of(given)
     starts = starts_before([request.table], source)
@@ -143,25 +132,26 @@ def read_here(request: TableRequest, given: Any, kind: type[Context]) -> Iterato
         return found[table.topic]
 
     there = logs_there(request.table, logs_of)
-    context = kind()
+    found_here = kind()
     for finding in there.lacking:
-        context.report(finding)
-    yield from read_view(with_known_topics(request, source, context.report), there.logs, read, context, source=source)
+        found_here.report(finding)
+    asked = with_known_topics(request, source, found_here.report)
+    yield from read_view(asked, there.logs, read, found_here, source=source)
 
 
-def _rights_or_damage(source: Source, context: Context, topics: Collection[str]) -> Sequence[MissingRight]:
+def _rights_or_damage(source: Source, found: Findings, topics: Collection[str]) -> Sequence[MissingRight]:
     """The rights that are missing. That nobody answers any more is damage: what was read before is worth having."""
     try:
         return missing_rights(source, topics)
     except UnreachableBrokers as error:
-        context.report(error.finding())
+        found.report(error.finding())
         return ()
 
 
 def joined(
     request: TableRequest,
     parts: Mapping[str, Iterable[pa.RecordBatch]],
-    found: Context,
+    found: Findings,
     source: Source | None = None,
 ) -> Iterator[pa.RecordBatch]:
     """The rows of a view out of those of its inputs. What it reports goes to `found`; `source` is asked for rights that
@@ -170,12 +160,12 @@ def joined(
     tables = {name: pa.Table.from_batches(part, input_called(name).schema) for name, part in parts.items()}
     context = request.context("", -1)
     if source is not None:
-        context.missing_rights = partial(_rights_or_damage, source, context)
+        context.log.missing_rights = partial(_rights_or_damage, source, context.findings)
     for rows in view.joined(tables, context):
-        if request.groups is None or view.group is None:  # a view without groups has asked its inputs for them
+        if request.question.groups is None or view.group is None:  # a view without groups has asked its inputs for them
             yield rows
         else:
-            groups = pa.array(request.groups, pa.string())
+            groups = pa.array(request.question.groups, pa.string())
             yield rows.filter(pc.fill_null(pc.is_in(rows.column(view.group), groups), False))
     for finding in context.findings:
         found.report(finding)

@@ -81,8 +81,8 @@ class LogRange:
         if behind is None:
             return
         # A source says that a marker may stand behind the range, and here it is looked for, or does not count.
-        if context.holes and context.holes[-1] == behind - 1:
-            context.holes.pop()
+        if context.log.holes and context.log.holes[-1] == behind - 1:
+            context.log.holes.pop()
         if self.looks_behind and waiting.producers:
             yield from self._markers(context, columns, behind, waiting)
 
@@ -93,9 +93,9 @@ class LogRange:
         looking = Context(self.topic, self.partition)
         told = 0
         for batch in self.log.batches(looking, columns, behind, None):
-            for hole in looking.holes[told:]:
-                context.add_hole(hole)
-            told = len(looking.holes)
+            for hole in looking.log.holes[told:]:
+                context.log.add_hole(hole)
+            told = len(looking.log.holes)
             wanted = pc.is_in(batch.column("producer_id"), value_set=pa.array(list(waiting.producers), pa.int64()))
             ends = batch.filter(pc.and_(pc.is_valid(batch.column("control")), wanted))
             if ends.num_rows:
@@ -103,8 +103,8 @@ class LogRange:
                 waiting.note(ends)
                 if not waiting.producers:
                     return
-        for hole in looking.holes[told:]:
-            context.add_hole(hole)
+        for hole in looking.log.holes[told:]:
+            context.log.add_hole(hole)
 
 
 @dataclass(slots=True)

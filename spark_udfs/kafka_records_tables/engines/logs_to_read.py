@@ -11,7 +11,8 @@ from kafka_records_engine import arguments
 from kafka_records_engine.log.discovery import LogSourceError
 from kafka_records_engine.sources.ends_of_logs import log_starts
 from kafka_records_engine.sources.given import source_of
-from kafka_records_engine.sources.known_topics import KnownTopics, known_topics
+from kafka_records_engine.sources.known_topics import known_topics
+from kafka_records_engine.sources.log_facts import KnownTopics
 from kafka_records_engine.sources.missing_rights import MissingRight, lacking_coordinator_topics
 from kafka_records_engine.sources.unreachable import UnreachableBrokers
 from kafka_records_tables.tables import tables_read
@@ -53,12 +54,11 @@ def starts_before(tables: Iterable[Table], source: Source) -> LogStarts | None:
 def asked_of_logs(
     request: TableRequest,
     given: Any,
-    topic: str | None = None,
     report: Callable[[Finding], object] | None = None,
 ) -> tuple[TableRequest, Sequence[LogPartition]]:
     """What to ask, with what the source `given` knows of topics where the table uses it, and the log partitions to
     ask. `report` gets a finding where brokers stop answering about topics. Raises as `logs_to_read` does."""
-    table = request.table
+    table, topic = request.table, request.question.topic
     source = source_of(given, topic or table.topic) if table.topic else given
     # What is read ends where the logs end now. A topic that a record names was made before, so topics are asked for
     # afterwards.
@@ -77,12 +77,7 @@ def with_known_topics(
 
 def with_topics(request: TableRequest, known: KnownTopics) -> TableRequest:
     """The request, with what is known of topics."""
-    return replace(
-        request,
-        topic_names=known.names,
-        partition_counts=known.partition_counts,
-        topics_asked_ms=known.asked_ms,
-    )
+    return replace(request, topics=known)
 
 
 def uses_topics(request: TableRequest) -> bool:

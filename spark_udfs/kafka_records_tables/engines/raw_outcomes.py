@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
@@ -19,6 +18,7 @@ from kafka_records_engine.log.discovery import LogSourceError
 from kafka_records_engine.log.raw_rows import RAW_SCHEMA, raw_column, rebatched
 from kafka_records_engine.log.reading import BATCH_ROWS
 from kafka_records_engine.sources import Context
+from kafka_records_engine.sources.collected_findings import Findings
 from kafka_records_tables.engines.log_ranges import LogRange
 from kafka_records_tables.engines.spark_offsets import DataLost
 from kafka_records_tables.engines.spark_tasks import DamageFound
@@ -35,21 +35,23 @@ _WAITS: Final = pa.array([PENDING, OPEN])
 _AT: Final = RAW_SCHEMA.get_field_index("transaction")
 
 
-@dataclass(slots=True)
-class RawContext(Context):
-    """A context of raw rows, which come without findings: what another try may read ends the reading, and nothing is
-    left out without a line in the log of the task."""
+class RawFindings(Findings):
+    """Findings about raw rows of a `topic`, which come without any: what another try may read ends the reading, and
+    nothing is left out without a line in the log of the task."""
 
-    is_failfast: bool = True
-    fails_on_data_loss: bool = False
+    def __init__(self, topic: str, is_failfast: bool, fails_on_data_loss: bool) -> None:
+        super().__init__()
+        self._topic = topic
+        self._is_failfast = is_failfast
+        self._fails_on_data_loss = fails_on_data_loss
 
-    def add_finding(self, finding: Finding) -> None:
+    def add(self, finding: Finding) -> None:
         """Tell what was found. Raises DataLost, DamageFound, and LogSourceError for what another try may read."""
         if finding.reason in (UNREACHABLE_LOG, MISSING_RIGHT):
-            raise LogSourceError(finding.file or self.topic, f"{finding.what} ({finding.consequence})")
-        if finding.reason == DELETED_MEANWHILE and self.fails_on_data_loss:
+            raise LogSourceError(finding.file or self._topic, f"{finding.what} ({finding.consequence})")
+        if finding.reason == DELETED_MEANWHILE and self._fails_on_data_loss:
             raise DataLost(str(finding))
-        if finding.severity == "damage" and self.is_failfast:
+        if finding.severity == "damage" and self._is_failfast:
             raise DamageFound(str(finding), _REMEDY)
         if finding.severity == "damage" or finding.reason == DELETED_MEANWHILE:
             _log.warning("%s", finding)
@@ -57,14 +59,15 @@ class RawContext(Context):
 
 def raw_rows(log: LogPartition, is_failfast: bool, fails_on_data_loss: bool = False) -> Iterator[pa.RecordBatch]:
     """What a task gives of a log partition."""
-    context = RawContext(log.topic, log.partition, is_failfast=is_failfast, fails_on_data_loss=fails_on_data_loss)
+    findings = RawFindings(log.topic, is_failfast, fails_on_data_loss)
+    context = Context(log.topic, log.partition, findings=findings)
     return rebatched(raw_rows_of(log, context), BATCH_ROWS)
 
 
 def raw_rows_of(log: LogPartition, context: Context) -> Iterator[pa.RecordBatch]:
     """The rows of a log partition with the columns of RAW_SCHEMA, each with the outcome of its transaction.
 
-    `open` is what has no marker in what is read, `unknown` what a hole in it (`Context.holes`) may hide the marker of.
+    `open` is what has no marker in what is read, `unknown` what a hole in it (`LogFacts.holes`) may hide the marker of.
     A row whose source does not tell of transactions stays as it is. A column that the source lacks is null.
     """
     end = log.end if isinstance(log, LogRange) else None

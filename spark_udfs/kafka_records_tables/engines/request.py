@@ -2,57 +2,56 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from kafka_records_engine.sources import PLACE_COLUMNS, Context
+from kafka_records_engine.sources.collected_findings import Findings
+from kafka_records_engine.sources.log_facts import KnownTopics, LogFacts
 
 if TYPE_CHECKING:
     from kafka_records_engine.sources import LogPartition
+    from kafka_records_engine.sources.question import Question
     from kafka_records_tables.tables.declaration import Table
 
 
 @dataclass(frozen=True, slots=True)
 class TableRequest:
-    """What is asked of each log partition; small and picklable.
+    """A question to one table, and what its source has said of topics before logs are read; small and picklable."""
 
-    `module` is where the table stands, the rest is as in `Context`.
-    """
-
-    module: str
-    as_of_ms: int | None = None
-    assume: str | None = None
-    groups: tuple[str, ...] | None = None
-    package: str = "kafka_records"
-    options: tuple[tuple[str, Any], ...] = ()
-    """The values of all options of the table, by name (`table_options.option_values`)."""
-    topic_names: Mapping[str, str] = field(default_factory=dict)
-    partition_counts: Mapping[str, int] = field(default_factory=dict)
-    topics_asked_ms: int | None = None
-    """When brokers were asked for the two; None for what is stored."""
+    question: Question
+    topics: KnownTopics = field(default_factory=KnownTopics)
+    """Empty where the table does not use it."""
 
     @property
     def table(self) -> Table:
         """The table."""
-        table: Table = import_module(self.module).TABLE
+        (module,) = self.question.tables
+        table: Table = import_module(module).TABLE
         return table
 
-    def context(self, topic: str, partition: int, kind: type[Context] = Context) -> Context:
-        """A context for one log partition."""
-        context = kind(topic, partition, self.as_of_ms, self.assume, self.groups, self.package)
-        context.history = self.table.is_history
-        context.options = dict(self.options)
-        context.topic_names = self.topic_names
-        context.partition_counts = self.partition_counts
-        context.counts.note_moment("topics", self.topics_asked_ms)
+    def context(
+        self, topic: str, partition: int, findings: Findings | None = None, log: LogFacts | None = None
+    ) -> Context:
+        """A context for one log partition. `findings` is what collects what is found, `log` has the facts of others who
+        read the same rows."""
+        context = Context(
+            topic,
+            partition,
+            self.question,
+            LogFacts(topics=self.topics) if log is None else log,
+            Findings() if findings is None else findings,
+            history=self.table.is_history,
+        )
+        context.counts.note_moment("topics", self.topics.asked_ms)
         return context
 
     @property
     def columns(self) -> tuple[str, ...]:
         """The columns of raw rows to read."""
-        times = ("timestamp_ms",) if self.as_of_ms is not None and "timestamp_ms" not in self.table.reads else ()
+        times = () if self.question.as_of_ms is None else ("timestamp_ms",)
         return tuple(dict.fromkeys((*self.table.reads, *times, *PLACE_COLUMNS)))
 
     def answer(self, log: LogPartition, context: Context) -> Iterator[Any]:

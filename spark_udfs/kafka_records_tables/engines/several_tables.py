@@ -11,9 +11,11 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from kafka_records_engine.log.discovery import LogSourceError
-from kafka_records_engine.sources import Context, Counts
+from kafka_records_engine.sources import Counts
 from kafka_records_engine.sources.abilities import HasHistory, has
+from kafka_records_engine.sources.collected_findings import Findings
 from kafka_records_engine.sources.given import source_of
+from kafka_records_engine.sources.log_facts import KnownTopics
 from kafka_records_engine.sources.missing_rights import MissingRight
 from kafka_records_engine.sources.unreachable import UnreachableBrokers
 from kafka_records_tables.engines.asked_brokers import moments_asked
@@ -27,12 +29,12 @@ from kafka_records_tables.engines.logs_to_read import (
     uses_topics,
     with_topics,
 )
+from kafka_records_tables.engines.request import TableRequest
 
 if TYPE_CHECKING:
     from kafka_records_engine.findings import Finding
     from kafka_records_engine.sources import LogPartition
-    from kafka_records_engine.sources.known_topics import KnownTopics
-    from kafka_records_tables.engines.request import OnProgress, TableRequest
+    from kafka_records_tables.engines.request import OnProgress
     from kafka_records_tables.tables import Table
 
 RunTasks = Callable[[Sequence[LogTask], RunReports, "OnProgress | None"], Iterator[tuple[int, pa.RecordBatch]]]
@@ -107,9 +109,9 @@ class SeveralTables:
 
         if not request.table.inputs:
             return list(was_read(request, (), None)), report
-        joined = Context()
+        joined = Findings()
         rows = list(read_view(request, there.logs, was_read, joined, source=self._source))
-        report.add([*joined.findings, *moments_asked(report.counts, self._source.name)], joined.counts)
+        report.add([*joined, *moments_asked(report.counts, self._source.name)], Counts())
         return rows, report
 
     # -- what is to be read --------------------------------------------------------------------------------------------
@@ -189,6 +191,6 @@ def _at_the_bottom(request: TableRequest) -> Iterator[TableRequest]:
 
 def _alone(request: TableRequest) -> TableRequest:
     """The request without what only other inputs of its view use, so that equal ones can be found."""
-    if request.table.reader.uses_topics:
-        return request
-    return replace(request, topic_names={}, partition_counts={}, topics_asked_ms=None)
+    # The source has the topic by now that files do not name.
+    question = replace(request.question, topic=None)
+    return TableRequest(question, request.topics if request.table.reader.uses_topics else KnownTopics())

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from kafka_records_engine.sources import Context, Counts
-from kafka_records_engine.sources.repeated_findings import RepeatedFindings
+from kafka_records_engine.sources.collected_findings import RepeatedFindings
+from kafka_records_engine.sources.log_facts import KnownTopics, LogFacts
 from kafka_records_tables.engines.log_tasks import TaskReport
 from kafka_records_tables.tables.table_reading import TableReading
 
@@ -21,8 +23,10 @@ class SharedReading:
     def __init__(self, task: LogTask, progress: Callable[[int], None]) -> None:
         self._log = task.log
         _, first = task.requests[0]
-        self._context = first.context(task.log.topic, task.log.partition)
-        self._context.progress = progress
+        # Only some of the tables may use what the source knows of topics.
+        known = next((each.topics for _, each in task.requests if each.topics != KnownTopics()), first.topics)
+        context = first.context(task.log.topic, task.log.partition, log=LogFacts(topics=known))
+        self._context = replace(context, progress=progress)
         shared: dict[Any, Any] | None = {} if len(task.requests) > 1 else None
         self._readers = [_Reader(number, request, self._context, shared) for number, request in task.requests]
 
@@ -54,24 +58,22 @@ class SharedReading:
         for each in self._readers:
             most.widen(each.own)
         counts.add(most)
-        of_tables = [(each.number, each.context.findings, each.context.counts) for each in self._readers]
-        return TaskReport(self._log.topic, self._log.partition, self._context.findings, counts, of_tables)
+        of_tables = [(each.number, tuple(each.context.findings), each.context.counts) for each in self._readers]
+        return TaskReport(self._log.topic, self._log.partition, tuple(self._context.findings), counts, of_tables)
 
 
 class _Reader:
-    """One table, and what it knows of the reading: what `told` was told until its last batch."""
+    """One table: it has the facts about the log of the reading `told`, and findings and counts of its own."""
 
     def __init__(self, number: int, request: TableRequest, told: Context, shared: dict[Any, Any] | None) -> None:
         self.number = number
         self.request = request
-        self.context = request.context(told.topic, told.partition)
-        self.context.shared = shared
+        self.context = replace(request.context(told.topic, told.partition, log=told.log), shared=shared)
         self._reading = TableReading(request.table, self.context)
         self.own = Counts()
         """What the table has counted itself."""
         self._told = told
-        self._holes = 0
-        self._findings = RepeatedFindings(told, self.context)
+        self._findings = RepeatedFindings(told.findings, self.context.findings)
 
     @property
     def is_over(self) -> bool:
@@ -99,9 +101,5 @@ class _Reader:
         return batch.select([name for name in self.request.columns if name in there])
 
     def catch_up(self) -> None:
-        """Tell the table what is known about the log so far."""
-        told, context = self._told, self.context
-        context.log_start, context.cleaned_up_to = told.log_start, told.cleaned_up_to
-        context.holes += told.holes[self._holes :]
-        self._holes = len(told.holes)
+        """Tell the table what was found in the log so far."""
         self._findings.catch_up()

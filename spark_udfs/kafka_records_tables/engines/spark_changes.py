@@ -18,7 +18,7 @@ from pyspark.sql.streaming.state import GroupState, GroupStateTimeout
 from pyspark.sql.types import BinaryType, IntegerType, LongType, StringType, StructField, StructType
 
 from kafka_records_engine.log.raw_rows import RAW_SCHEMA
-from kafka_records_engine.sources import Context
+from kafka_records_engine.sources.collected_findings import Findings
 from kafka_records_engine.spark.mapping import map_batches
 from kafka_records_engine.spark.spark_types import spark_schema
 from kafka_records_runtime.errors import KafkaRecordsError
@@ -106,7 +106,7 @@ def changed_rows(
         raise NoStream(table.name)
     rows, columns = all_rows(raw, request)
     packets = map_batches(rows, columns, Packets(request), _PACKETS)
-    kind = FailFast if is_failfast else Context
+    kind = FailFast if is_failfast else Findings
     going_on = GoingOn(request, kind, is_lenient=not is_failfast, delete_retention_ms=delete_retention_ms)
     told = packets.groupBy("partition").applyInPandasWithState(
         StateOfLog(going_on), _CHANGES, _STATE, "append", GroupStateTimeout.NoTimeout
@@ -215,9 +215,10 @@ class StateOfLog:
 
 def _asked(request: TableRequest, columns: Sequence[str]) -> str:
     """What the rows of a state are kept for. Names, for it is compared with what another version asks."""
+    question = request.question
     said: list[tuple[str, Any]] = [("table", request.table.name), ("form", request.table.reader.form_of_kept)]
-    said += [("group", request.groups), ("assume", request.assume)]
-    said += [("package", request.package), *request.options, ("columns", ",".join(columns))]
+    said += [("group", question.groups), ("assume", question.assume)]
+    said += [("package", question.package), *question.options.items(), ("columns", ",".join(columns))]
     return " ".join(f"{name}={value!r}" for name, value in said if value is not None)
 
 

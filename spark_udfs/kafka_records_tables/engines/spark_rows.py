@@ -2,8 +2,8 @@
 
 A topic may have billions of rows, and each that crosses into Python or between machines costs. Types and groups are
 chosen in the JVM. Where a later record of a key makes earlier ones superfluous (`TableReader.last_of_key`), a first
-function leaves those out where the rows are read, before they are brought together. `max(offset)` per key in the JVM and a join
-with it reads twice and took longer; so did bringing all rows together.
+function leaves those out where the rows are read, before they are brought together. `max(offset)` per key in the JVM
+and a join with it reads twice and took longer; so did bringing all rows together.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ def in_log_order(raw: DataFrame, request: TableRequest) -> tuple[DataFrame, Stru
     arguments.frame("raw", raw)
     refuse_stream(raw, request.table)
     # All rows together are needed to know where a cleaner has been, and where the moment of `as_of` lies.
-    needs_all = request.table.is_history or request.as_of_ms is not None
+    needs_all = request.table.is_history or request.question.as_of_ms is not None
     rows, columns = needed_rows(raw, request, needs_all=needs_all)
     return rows.repartition("partition").sortWithinPartitions(*_LOG_ORDER), columns
 
@@ -78,7 +78,7 @@ def all_rows(raw: DataFrame, request: TableRequest) -> tuple[DataFrame, StructTy
 def needed_rows(raw: DataFrame, request: TableRequest, *, needs_all: bool) -> tuple[DataFrame, StructType]:
     """The raw rows that a table needs, in any order, and their columns. With `needs_all` every row of the topic, those
     that are not needed without what they hold. Raises MissingColumn, WrongColumnType and UntoldTransactions at once."""
-    more = () if request.as_of_ms is None else ("timestamp_ms",)
+    more = () if request.question.as_of_ms is None else ("timestamp_ms",)
     return _with_columns(raw, request, more, needs_all=needs_all)
 
 
@@ -92,7 +92,7 @@ def _with_columns(
     rows = raw_rows(raw).where(F.col("topic") == table.topic)
     if not is_connect(raw.sparkSession):
         refuse_untold(
-            table, request.assume, tells_transactions=not {"transaction", "producer_id"} <= absent_columns(raw)
+            table, request.question.assume, tells_transactions=not {"transaction", "producer_id"} <= absent_columns(raw)
         )
     for name in _LOG_ORDER:
         rows = rows.withColumn(name, _required(name, table))
@@ -166,9 +166,11 @@ def _is_told() -> Column:
 
 def _is_wanted(request: TableRequest) -> Column:
     table = request.table
-    schemas: Mapping[int, RecordSchema] = import_module(f"{request.package}.schemas.{table.folder}").RECORDS
+    schemas: Mapping[int, RecordSchema] = import_module(f"{request.question.package}.schemas.{table.folder}").RECORDS
     is_record = F.lit(True) if table.reader.every_type else has_record_type(chosen_records(schemas, table.records))
-    if request.groups is not None and not table.reader.needs_all_groups:
-        is_about = begins_with(F.col("key"), (group.encode("utf-8", "surrogatepass") for group in request.groups))
+    if request.question.groups is not None and not table.reader.needs_all_groups:
+        is_about = begins_with(
+            F.col("key"), (group.encode("utf-8", "surrogatepass") for group in request.question.groups)
+        )
         return F.coalesce(is_record & is_about, F.lit(False)) | F.col("control").isNotNull()
     return F.coalesce(is_record, F.lit(False)) | is_unframed() | F.col("control").isNotNull()

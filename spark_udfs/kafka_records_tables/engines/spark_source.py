@@ -111,7 +111,7 @@ def _parts(asked: Asked) -> Sequence[InputPartition]:
         request = asked.rows.request
         topics: Sequence[str] = [request.table.topic]
         # Where a moment lies only who reads from the start can tell.
-        can_be_cut = request.table.helper == "facts" and request.as_of_ms is None
+        can_be_cut = request.table.helper == "facts" and request.question.as_of_ms is None
     else:
         topics = [asked.topic] if asked.topic is not None else source.topics()
         can_be_cut = True
@@ -143,4 +143,4 @@ def _refuse_untold_inputs(request: TableRequest, source: Source) -> None:
 
 
 def _refuse_untold(table: Table, request: TableRequest, logs: Iterable[LogPartition]) -> None:
-    refuse_untold(table, request.assume, tells_transactions=tell_transactions(logs))
+    refuse_untold(table, request.question.assume, tells_transactions=tell_transactions(logs))

@@ -19,7 +19,7 @@ import pyarrow as pa
 from kafka_records_engine.columns.framing_in_columns import prefix_column
 from kafka_records_engine.findings import Finding
 from kafka_records_engine.log.raw_rows import RAW_SCHEMA
-from kafka_records_engine.sources import Context
+from kafka_records_engine.sources.collected_findings import Findings
 from kafka_records_runtime.errors import KafkaRecordsError
 from kafka_records_tables.engines.frames import portable
 from kafka_records_tables.engines.joined_tables import read_here
@@ -84,16 +84,14 @@ class DamageFound(KafkaRecordsError, ValueError):
         return f"{self.finding}; {self.remedy}"
 
 
-class FailFast(Context):
-    """A context in which damage ends the reading."""
+class FailFast(Findings):
+    """Findings among which damage ends the reading."""
 
-    __slots__ = ()
-
-    def add_finding(self, finding: Finding) -> None:
+    def add(self, finding: Finding) -> None:
         """Tell what was found. Raises DamageFound."""
         if finding.severity == "damage":
             raise DamageFound(str(finding))
-        Context.add_finding(self, finding)
+        super().add(finding)
 
 
 # -- over logs --------------------------------------------------------------------------------------------------------
@@ -114,13 +112,12 @@ class LogRows:
 
     def of_view(self, source: Source) -> Iterator[pa.RecordBatch]:
         """The rows of a view, all of whose inputs are read here."""
-        for rows in read_here(self.request, source, FailFast if self.is_failfast else Context):
+        for rows in read_here(self.request, source, FailFast if self.is_failfast else Findings):
             yield rows.select(self.names)
 
     def of(self, log: LogPartition) -> Iterator[pa.RecordBatch]:
         """The rows of one log partition."""
-        kind = FailFast if self.is_failfast else Context
-        context = self.request.context(log.topic, log.partition, kind)
+        context = self.request.context(log.topic, log.partition, FailFast() if self.is_failfast else Findings())
         for rows in self.request.answer(log, context):
             yield rows.select(self.names)
 
@@ -216,9 +213,9 @@ class SortedRows:
     is_failfast: bool
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        table, kind = self.request.table, FailFast if self.is_failfast else Context
+        table, kind = self.request.table, FailFast if self.is_failfast else Findings
         for partition, rows in by_partition(batches):
-            context = self.request.context(table.topic, partition, kind)
+            context = self.request.context(table.topic, partition, kind())
             for answer in rows_of(table, _each_offset_once(rows), context):
                 yield answer.select(self.names)
 

@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 from pyspark.sql import functions as F  # noqa: N812 (the name everybody gives it)
 from pyspark.sql.types import IntegerType, StructField, StructType
 
-from kafka_records_engine.sources import Context
+from kafka_records_engine.sources.collected_findings import Findings
 from kafka_records_engine.spark.mapping import map_batches
 from kafka_records_engine.spark.spark_types import spark_schema
 from kafka_records_tables.engines.joined_tables import joined
@@ -84,7 +84,7 @@ class JoinedRows:
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         parts = _by_input(batches, self.request.table)
         if any(parts.values()):
-            found = FailFast() if self.is_failfast else Context()
+            found = FailFast() if self.is_failfast else Findings()
             for rows in joined(self.request, parts, found, self.source):
                 yield rows.select(self.names)
 
@@ -97,10 +97,10 @@ class JoinedFindings:
     source: Source | None = None
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        context = Context()
-        for _ in joined(self.request, _by_input(batches, self.request.table), context, self.source):
+        found = Findings()
+        for _ in joined(self.request, _by_input(batches, self.request.table), found, self.source):
             pass
-        yield rows_of_findings(context.findings)
+        yield rows_of_findings(found)
 
 
 def _by_input(batches: Iterator[pa.RecordBatch], view: Table) -> dict[str, list[pa.RecordBatch]]:

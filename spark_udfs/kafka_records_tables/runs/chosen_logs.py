@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
-from kafka_records_engine.sources import Context
+from kafka_records_engine.sources.collected_findings import Findings
 from kafka_records_runtime.errors import plural
 from kafka_records_tables.runs.catalog import TOPICS_TEXT, Catalog
 from kafka_records_tables.runs.endings import CommandError
@@ -15,7 +14,7 @@ from kafka_records_tables.runs.standard_error import say
 if TYPE_CHECKING:
     from kafka_records_engine.findings import Finding, OnFinding
     from kafka_records_engine.log.discovery import LogSourceError
-    from kafka_records_engine.sources import LogPartition, Source
+    from kafka_records_engine.sources import Context, LogPartition, Source
 
 _MOST_NAMED: Final = 20
 
@@ -56,16 +55,16 @@ def with_hint(error: LogSourceError) -> str:
     return f"{error} (--topic NAME)" if error.detail.endswith("say which topic it holds") else str(error)
 
 
-@dataclass(slots=True)
-class ToldContext(Context):
+class ToldFindings(Findings):
     """Tells each finding as soon as it is met, however many there are: nobody keeps them."""
 
-    tell: OnFinding | None = None
+    def __init__(self, tell: OnFinding) -> None:
+        super().__init__()
+        self._tell = tell
 
-    def add_finding(self, finding: Finding) -> None:
+    def add(self, finding: Finding) -> None:
         """Tell it."""
-        if self.tell is not None:
-            self.tell(finding)
+        self._tell(finding)
 
     def has_room(self, severity: object, reason: str, records: int = 0, size: int = 0) -> bool:
         """Always."""

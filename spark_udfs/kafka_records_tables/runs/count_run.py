@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
+from kafka_records_engine.sources import Context
 from kafka_records_engine.sources.broker_threads import read_by_broker
 from kafka_records_runtime.errors import plural
 from kafka_records_tables.runs.catalog import Catalog, catalog_of
-from kafka_records_tables.runs.chosen_logs import ToldContext, chosen_logs, raw_rows
+from kafka_records_tables.runs.chosen_logs import ToldFindings, chosen_logs, raw_rows
 from kafka_records_tables.runs.endings import DAMAGE
 from kafka_records_tables.runs.given_source import GivenSource
 from kafka_records_tables.runs.record_counts import COLUMNS, KEY_WITHOUT_TYPE, SCHEMA, count_records
@@ -42,7 +43,7 @@ def _batches(
     """Topics with raw rows of one of their partitions, those below the log start too."""
 
     def read(log: LogPartition) -> Iterator[tuple[str, Iterator[Any]]]:
-        context = ToldContext(log.topic, log.partition, tell=totals.tell)
+        context = Context(log.topic, log.partition, findings=ToldFindings(totals.tell))
         for rows in raw_rows(log, context, COLUMNS, start=0):
             yield log.topic, iter((rows,))
 

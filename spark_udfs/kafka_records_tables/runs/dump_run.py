@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any, Final, Never, cast
 import pyarrow as pa
 
 from kafka_records_engine.findings import MISSING_RIGHT, UNREACHABLE_LOG
-from kafka_records_engine.sources import PLACE_COLUMNS
+from kafka_records_engine.sources import PLACE_COLUMNS, Context
 from kafka_records_engine.sources.broker_threads import read_in_order
 from kafka_records_runtime.jsontext import json_lines
-from kafka_records_tables.runs.chosen_logs import ToldContext, chosen_logs, raw_rows
+from kafka_records_tables.runs.chosen_logs import ToldFindings, chosen_logs, raw_rows
 from kafka_records_tables.runs.endings import CommandError
 from kafka_records_tables.runs.progress_bar import ByteProgress
 from kafka_records_tables.runs.record_lines import COLUMNS, RecordPrinter, found_records
@@ -109,7 +109,12 @@ class DumpRun:
             self._records.counts.files += context.counts.files
             self._passed_over += context.counts.outside
 
-        context = ToldContext(log.topic, log.partition, progress=lambda done: act(partial(progress, done)), tell=tell)
+        context = Context(
+            log.topic,
+            log.partition,
+            findings=ToldFindings(tell),
+            progress=lambda done: act(partial(progress, done)),
+        )
         for rows in raw_rows(log, context, (*COLUMNS, *_PLACES), start, end):
             act(partial(self.print_rows, _with_places(rows, log)), rows.nbytes)
         act(count)

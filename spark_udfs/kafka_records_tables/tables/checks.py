@@ -148,7 +148,7 @@ def joined(parts: Mapping[str, Any], context: Context) -> Iterator[Any]:
     yield from problems.cast(TABLE.schema).to_batches()
     facts = _Facts(told.filter(pc.is_valid(told["fact"])).to_pylist())
     facts.tell_what_is_not_checked(context)
-    rows = list(facts.problems(context.as_of_ms is not None))
+    rows = list(facts.problems(context.question.as_of_ms is not None))
     if rows:
         yield pa.RecordBatch.from_pylist(rows, schema=TABLE.schema)
 

@@ -71,7 +71,7 @@ class Completeness:
     def _begin(self) -> None:
         """Start with the first rows: only then does a source tell its log start."""
         if self._next < 0:
-            self._next = 0 if self._table.is_pruned else self._context.log_start or 0
+            self._next = 0 if self._table.is_pruned else self._context.log.start or 0
             self._last = self._next - 1
 
     def _look_for_gaps(self, offsets: INT64) -> None:
@@ -82,7 +82,7 @@ class Completeness:
         elif first > self._next:
             self._whole_from = first
         self._next = last + 1
-        self._context.whole_from = self._whole_from
+        self._context.log.whole_from = self._whole_from
 
     def _note_times(self, batch: pa.RecordBatch, offsets: INT64, times: INT64) -> None:
         limit, count = self._limit, len(offsets)
@@ -143,7 +143,7 @@ class Completeness:
     @property
     def _limit(self) -> int | None:
         """The offset up to which records may have been removed; None where nobody knows. A source tells it late."""
-        return None if self._table.is_pruned else self._context.cleaned_up_to
+        return None if self._table.is_pruned else self._context.log.cleaned_up_to
 
     def report(self) -> None:
         """Report the note, if something is missing."""
@@ -157,11 +157,11 @@ class Completeness:
             return
         taken = "the coordinator has deleted it" if self._table.is_pruned else "compaction has taken it"
         what = f"some offsets have no record: {taken}, or its file is missing"
-        if context.holes:
+        if context.log.holes:
             what = f"some offsets have no record: it could not be read, or {taken}"
         if self._table.is_history:
             consequence = f"what happened is complete from offset {self._whole_from} on, and told only in part before"
-        elif context.as_of_ms is None or (self._is_beyond and context.as_of_ms >= self._since_ms):
+        elif context.question.as_of_ms is None or (self._is_beyond and context.question.as_of_ms >= self._since_ms):
             return
         elif self._is_beyond:
             since = time_text(self._since_ms)

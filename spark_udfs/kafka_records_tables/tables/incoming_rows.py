@@ -60,14 +60,14 @@ class IncomingRows:
     def _up_to_moment(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         """The rows up to the first record with a later timestamp."""
         context, completeness = self._context, self._completeness
-        if context.as_of_ms is None:
+        if context.question.as_of_ms is None:
             if "timestamp_ms" in batch.schema.names:
                 _note_times(context, batch.column("timestamp_ms").drop_null().to_numpy())
             completeness.before(batch, None)
             return batch
         times = _times(batch, context)
         _note_times(context, times)
-        later = np.flatnonzero(times > context.as_of_ms)
+        later = np.flatnonzero(times > context.question.as_of_ms)
         first = int(later[0]) if later.size else len(times)
         completeness.before(batch.slice(0, first), times[:first])
         if first < len(times):
@@ -94,7 +94,7 @@ class IncomingRows:
         """Report what was found, at the end of the log or when `is_done`."""
         if self._cut_at is not None:
             # What cannot be read after the end of the answer hides no marker that belongs to it.
-            self._context.holes[:] = [hole for hole in self._context.holes if hole < self._cut_at - 1]
+            self._context.log.holes[:] = [hole for hole in self._context.log.holes if hole < self._cut_at - 1]
         self._completeness.report()
         self._known.report()
 
@@ -123,7 +123,7 @@ class _KnownTypes:
         if self._is_known or not self._unknown:
             return
         context = self._context
-        what = f"none of {plural(self._unknown, 'record')} is of a type that {context.package} knows"
+        what = f"none of {plural(self._unknown, 'record')} is of a type that {context.question.package} knows"
         consequence = "none is in the answer; see whether the topic is this one, and how keys were saved (encoding)"
         context.report(Finding("damage", UNKNOWN_RECORDS, what, consequence, context.topic, context.partition))
 
@@ -162,7 +162,7 @@ def _with_times(batch: pa.RecordBatch) -> pa.RecordBatch:
 
 def _of_groups(batch: pa.RecordBatch, context: Context) -> pa.RecordBatch:
     """The rows about some groups, and the control rows, which are about a producer."""
-    if context.groups is None:
+    if context.question.groups is None:
         return batch
-    groups = (group.encode("utf-8", "surrogatepass") for group in context.groups)
+    groups = (group.encode("utf-8", "surrogatepass") for group in context.question.groups)
     return batch.filter(pc.or_(pc.is_valid(batch.column("control")), begins_with(batch.column("key"), groups)))

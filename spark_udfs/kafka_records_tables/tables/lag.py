@@ -145,7 +145,7 @@ def _hidden_topics(parts: Sequence[Any], ends: Any, context: Context) -> Any:
 
     topics = pc.unique(pa.chunked_array([chunk for part in parts for chunk in part["topic"].chunks], pa.string()))
     without_log = topics.filter(pc.invert(pc.is_in(topics, pc.unique(ends["topic"])))).drop_null()
-    rights = context.missing_rights(sorted(without_log.to_pylist()))
+    rights = context.log.missing_rights(sorted(without_log.to_pylist()))
     for right in rights:
         context.report(right.finding("its lag is unknown"))
     return pa.array([right.resource_name for right in rights], pa.string())

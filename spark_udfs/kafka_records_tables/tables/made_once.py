@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable
-from dataclasses import replace
 from typing import TYPE_CHECKING, Generic, Protocol, TypeVar, cast
 
-from kafka_records_engine.sources import Context, Counts
-from kafka_records_engine.sources.repeated_findings import RepeatedFindings
+from kafka_records_engine.sources import Context
+from kafka_records_engine.sources.collected_findings import RepeatedFindings
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -36,18 +35,17 @@ class MadeOnce(Generic[_Made]):
     def __init__(self, what: Hashable, make: Callable[[Context], Maker[_Made]], context: Context) -> None:
         self._context = context
         shared = {} if context.shared is None else context.shared
-        name = (what, context.as_of_ms, context.assume, context.groups, context.package)
+        name = (what, context.question.of_rows())
         self._is_first = name not in shared
         if self._is_first:
-            own = replace(context, findings=[], finding_counts={}, counts=Counts())
+            own = context.apart()
             shared[name] = _Making(make(own), own)
         self._making = cast("_Making[_Made]", shared[name])
-        self._found = RepeatedFindings(self._making.context, context)
+        self._found = RepeatedFindings(self._making.context.findings, context.findings)
 
     def take(self, batch: pa.RecordBatch) -> None:
         """Add raw rows after those before."""
         if self._is_first:
-            self._tell()
             self._making.maker.take(batch)
         self._found.catch_up()
 
@@ -55,17 +53,10 @@ class MadeOnce(Generic[_Made]):
         """What was made, at the end of the log."""
         making = self._making
         if making.made is None:
-            self._tell()
             making.made = making.maker.made()
         self._found.catch_up()
         self._context.counts.add(making.context.counts)
         return making.made
-
-    def _tell(self) -> None:
-        """Tell the context of the maker what that of the table knows of the log. Both have the same list of holes."""
-        context, other = self._context, self._making.context
-        other.log_start, other.cleaned_up_to = context.log_start, context.cleaned_up_to
-        other.whole_from = context.whole_from
 
 
 class _Making(Generic[_Made]):

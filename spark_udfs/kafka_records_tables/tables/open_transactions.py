@@ -110,7 +110,7 @@ def joined(parts: Mapping[str, Any], context: Context) -> Iterator[Any]:
     for number, table in enumerate((pending.select(_OF_PENDING), entries.filter(pc.or_(is_live, has_pending)))):
         for row in table.to_pylist():
             by_producer.setdefault(row["producer_id"], ([], []))[number].append(row)
-    now = int(time.time() * 1000) if context.as_of_ms is None else context.as_of_ms
+    now = int(time.time() * 1000) if context.question.as_of_ms is None else context.question.as_of_ms
     rows = [row for waiting, known in by_producer.values() for row in _of_producer(waiting, known, now)]
     if rows:
         columns = {name: [row.get(name) for row in rows] for name in TABLE.names if name != "since_timestamp"}

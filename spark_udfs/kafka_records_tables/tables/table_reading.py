@@ -52,7 +52,11 @@ class TableReading:
         self.is_over = True
 
     def _chosen(self, rows: Iterable[pa.RecordBatch]) -> Iterable[pa.RecordBatch]:
-        return rows_of_groups(self._table, rows, self._context.groups) if self._table.reader.needs_all_groups else rows
+        return (
+            rows_of_groups(self._table, rows, self._context.question.groups)
+            if self._table.reader.needs_all_groups
+            else rows
+        )
 
 
 def rows_of(table: Table, batches: Iterator[pa.RecordBatch], context: Context) -> Iterator[pa.RecordBatch]:

@@ -88,11 +88,11 @@ class SavedPartition:
             last = int(rows.column("offset")[-1].as_py())
             if "control" not in there:
                 # Without the column nobody can tell markers from records, or they were left out.
-                context.add_hole(last)
+                context.log.add_hole(last)
             yield pa.RecordBatch.from_arrays([raw_column(rows, name) for name in chosen], names=chosen)
             context.progress(self.size * reading.done // max(reading.total, 1))
         if end is not None and any(piece.last >= end for piece in self.pieces):
-            context.add_hole(end - 1)
+            context.log.add_hole(end - 1)
         context.counts.bytes += reading.done
 
 
@@ -155,12 +155,12 @@ class _Reading:
             for first, last in self._lost:
                 gaps = (behind[:-1] + 1 < offsets) & (behind[:-1] < last) & (offsets > first)
                 for hole in np.maximum(behind[:-1][gaps], first - 1).tolist():
-                    self._context.add_hole(hole)
+                    self._context.log.add_hole(hole)
             before = int(offsets[-1])
             yield rows
         for first, last in self._lost:
             if before < last:
-                self._context.add_hole(max(before, first - 1))
+                self._context.log.add_hole(max(before, first - 1))
 
     def _read(
         self, piece: FilePiece, raws: Sequence[str] | None = None, counts: bool = True, *, is_sorted: bool = False
@@ -180,7 +180,7 @@ class _Reading:
                 first = last + 1 if is_sorted else piece.first
                 self._tell_damage(file, piece, first, piece.rows - given, error)
                 if is_sorted:
-                    self._context.add_hole(last)
+                    self._context.log.add_hole(last)
                 else:
                     self._lost.append((first, piece.last))
         if counts:
@@ -197,9 +197,9 @@ class _Reading:
     def _tell(self) -> None:
         for wrong in self._wrong:
             if (self._start is None or wrong.offset >= self._start) and (self._end is None or wrong.offset < self._end):
-                if self._context.has_room("damage", DAMAGED_LOG, 1):
-                    self._context.add_finding(wrong.finding)
-                self._context.add_hole(wrong.offset - 1)
+                if self._context.findings.has_room("damage", DAMAGED_LOG, 1):
+                    self._context.findings.add(wrong.finding)
+                self._context.log.add_hole(wrong.offset - 1)
         self._wrong.clear()
 
     def _tell_damage(self, file: SavedFile, piece: FilePiece, first: int, lost: int, error: Exception) -> None:

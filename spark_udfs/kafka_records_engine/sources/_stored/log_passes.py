@@ -125,14 +125,14 @@ class Pass:
     def ended_at_ms(self) -> int | None:
         """When the log ended where the stored rows end, by the word of a broker that gave all of them."""
         is_whole = high_watermark(self._log) is not None and not any(
-            hole >= self._behind for hole in self._context.holes
+            hole >= self._behind for hole in self._context.log.holes
         )
         return self._run.started_ms if is_whole else None
 
     @property
     def has_log_start_risen(self) -> bool:
         """Whether rows that are stored lie below the log start, which nobody knew so far."""
-        start, stored = self._context.log_start, self._stored
+        start, stored = self._context.log.start, self._stored
         return bool(stored.files) and start is not None and start > max(stored.log_start, stored.files[0].first)
 
     # -- rows ----------------------------------------------------------------------------------------------------------
@@ -215,7 +215,7 @@ class Pass:
     def _check_end(self) -> None:
         """The last record of a log is never cleaned away. Who does not have it has less than is stored."""
         stored = self._stored
-        if not stored.files or self._has_reached_end or self._context.holes:
+        if not stored.files or self._has_reached_end or self._context.log.holes:
             return
         ends = f"ends at offset {self._seen}" if self._seen >= 0 else "has no record behind the stored ones"
         raise OtherLog(
@@ -227,7 +227,7 @@ class Pass:
     @property
     def _has_reached_end(self) -> bool:
         """Whether the log was read up to where the stored rows end, or has nothing left from before that."""
-        log_start = self._context.log_start
+        log_start = self._context.log.start
         return self._seen >= self._stored.end - 1 or (log_start is not None and log_start >= self._stored.end)
 
     # -- what goes into the files --------------------------------------------------------------------------------------
@@ -235,7 +235,7 @@ class Pass:
     def _close(self, added: Added, *, is_last: bool) -> None:
         assert self._file is not None
         file, context, run = self._file, self._context, self._run
-        holes = context.holes[self._told_holes :]
+        holes = context.log.holes[self._told_holes :]
         known = [told for stretch in read_on(self._stored.stretches, run.id) for told in stretch.findings]
         damage = [told_of(found) for found in context.findings if found.severity == "damage"]
         stretch = Stretch(
@@ -248,7 +248,7 @@ class Pass:
             rows=file.rows,
             latest_ms=file.latest_ms,
             asked_from=self._asked_from,
-            log_start=context.log_start,
+            log_start=context.log.start,
             cleaned_up_to=self._reach(is_last),
             is_last=is_last,
             ended_at_ms=self.ended_at_ms if is_last else None,
@@ -256,14 +256,14 @@ class Pass:
             holes=tuple(holes),
             findings=tuple(told for told in damage[self._told_findings :] if told not in known),
         )
-        self._told_holes, self._told_findings = len(context.holes), len(damage)
+        self._told_holes, self._told_findings = len(context.log.holes), len(damage)
         file.close([stretch])
         self._file = None
         added.files += 1
 
     def _reach(self, is_complete: bool) -> int | None:
         """The offset below which a cleaner may have been."""
-        reach = self._context.cleaned_up_to
+        reach = self._context.log.cleaned_up_to
         if reach is None:
             # Brokers say where the log ended; of others the end of what they gave is known when it has come.
             reach = high_watermark(self._log)
@@ -291,7 +291,7 @@ class Pass:
         if not self._has_reached_end:
             return  # not all could be read, which was told
         there = np.concatenate([np.empty(0, np.int64), *self._there])
-        unjudged = _behind_holes(context.holes, there)
+        unjudged = _behind_holes(context.log.holes, there)
         known = Lost(self._stored.surveys)
         firsts, lasts = [], []
         for file in self._stored.files:
@@ -310,7 +310,7 @@ class Pass:
             source=run.name,
             read_at_ms=read_at_ms(self._log),
             end=end,
-            log_start=context.log_start,
+            log_start=context.log.start,
             cleaned_up_to=reach,
         )
         folder = gone_folder_of(run.root, log.topic, log.partition)

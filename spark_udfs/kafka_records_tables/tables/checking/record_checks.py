@@ -77,10 +77,10 @@ class RecordChecks:
         self._owner = owner
         self._stops = stops
         self._name_of = name_of
-        self._asked_release: str | None = context.options["loads_in"]
+        self._asked_release: str | None = context.question.options["loads_in"]
         self._release = known_release(self._asked_release) if self._asked_release else None
-        asked: Mapping[str, int] = context.options["partitions"] or {}
-        self._partitions = asked.get(context.topic, context.partition_counts.get(context.topic))
+        asked: Mapping[str, int] = context.question.options["partitions"] or {}
+        self._partitions = asked.get(context.topic, context.log.topics.partition_counts.get(context.topic))
         if context.topic in asked and asked[context.topic] <= (context.partition or 0):
             context.report(_too_few(context, asked[context.topic]))
         self._began_ms = int(time.time() * 1000)

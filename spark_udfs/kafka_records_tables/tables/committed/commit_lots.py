@@ -155,9 +155,9 @@ class CommitLot:
         for row in np.flatnonzero(np.isin(self.codes, list(found.errors))).tolist() if found.errors else ():
             code = int(self.codes[row])
             error = found.errors[code]
-            if context.has_room("damage", reason_of(error)):
+            if context.findings.has_room("damage", reason_of(error)):
                 number = int(found.record_type[code]) if found.has_type[code] else None
-                context.add_finding(undecodable(rows, row, error, context, number, consequence))
+                context.findings.add(undecodable(rows, row, error, context, number, consequence))
         times = np.bincount(self.codes, minlength=len(found.key_bytes_left))
         context.counts.bytes_left += int((times * found.key_bytes_left).sum())
         context.counts.with_bytes_left += int(times[found.key_bytes_left > 0].sum())

@@ -29,7 +29,7 @@ _BATCH_PLACE: Final = ("file", "position", "base_offset")
 
 def schemas(context: Context, folder: str) -> Mapping[int, RecordSchema]:
     """The records of a topic by type, as the package of the context has them."""
-    module = import_module(f"{context.package}.schemas.{folder}")
+    module = import_module(f"{context.question.package}.schemas.{folder}")
     return cast("Mapping[int, RecordSchema]", module.RECORDS)
 
 
@@ -63,8 +63,8 @@ def _tell_without_type(batch: pa.RecordBatch, which: FLAGS, context: Context, co
     keys = batch.column("key")
     for row in np.flatnonzero(which).tolist():
         error = unframed_key(len(keys[row].as_buffer()) if keys[row].is_valid else None)
-        if context.has_room("damage", reason_of(error)):
-            context.add_finding(undecodable(batch, row, error, context, None, consequence))
+        if context.findings.has_room("damage", reason_of(error)):
+            context.findings.add(undecodable(batch, row, error, context, None, consequence))
 
 
 class DecodedRecords:
@@ -147,9 +147,9 @@ class DecodedRecords:
         """Find the records that could not be decoded, and count what was let pass in the others."""
         columns = self.columns
         for row, error in sorted(columns.errors.items()):
-            if (which is None or which[row]) and context.has_room("damage", reason_of(error)):
+            if (which is None or which[row]) and context.findings.has_room("damage", reason_of(error)):
                 number = int(columns.record_type[row]) if columns.has_type[row] else None
-                context.add_finding(undecodable(self.rows, row, error, context, number, consequence(row)))
+                context.findings.add(undecodable(self.rows, row, error, context, number, consequence(row)))
         left = columns.key_bytes_left + columns.value_bytes_left
         if which is not None:
             left = np.where(which, left, 0)

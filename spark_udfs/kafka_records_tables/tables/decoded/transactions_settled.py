@@ -127,7 +127,7 @@ def _outside(batch: pa.RecordBatch, words: NDArray[np.int32], context: Context, 
         untold = silent & ~has_producer & is_record
         if tombstones_at_once:
             untold &= batch.column("value").is_valid().to_numpy(zero_copy_only=False)
-        if untold.any() and context.assume is None:
+        if untold.any() and context.question.assume is None:
             offset = int(batch.column("offset")[int(np.argmax(untold))].as_py())
             raise UntoldTransactions(context.topic, context.partition, offset)
         plain = plain | (silent & has_producer & (producers.fill_null(0).to_numpy() < 0)) | untold
@@ -239,7 +239,7 @@ class Settling:
 
     def _hole_behind(self, rows: pa.RecordBatch) -> INT64:
         """For each row the offset of the first hole at or behind it."""
-        holes = np.array(sorted(self._context.holes), np.int64)
+        holes = np.array(sorted(self._context.log.holes), np.int64)
         at = np.searchsorted(holes, rows.column("offset").to_numpy())
         behind: INT64 = np.append(holes, _NOWHERE)[at]
         return behind
@@ -252,9 +252,9 @@ class Settling:
         may have held its marker. Of an earlier moment nobody can tell: the transaction may have ended since.
         """
         context = self._context
-        if context.as_of_ms is not None or context.cleaned_up_to is None or context.whole_from is None:
+        if context.question.as_of_ms is not None or context.log.cleaned_up_to is None or context.log.whole_from is None:
             return np.zeros(rows.num_rows, np.bool_)
-        before: FLAGS = rows.column("offset").to_numpy() < context.whole_from
+        before: FLAGS = rows.column("offset").to_numpy() < context.log.whole_from
         return before
 
     def rest(self) -> Iterator[Settled]:
@@ -266,7 +266,7 @@ class Settling:
         left = np.ones(rows.num_rows, np.bool_)
         # A source without control rows may know how it ended; one that has them says so too early, if asked about an
         # earlier moment.
-        if not self._any_marker or self._context.as_of_ms is None:
+        if not self._any_marker or self._context.question.as_of_ms is None:
             for outcome in (COMMITTED, ABORTED):
                 told = pc.fill_null(pc.equal(words, outcome), False).to_numpy(zero_copy_only=False)
                 left &= ~told

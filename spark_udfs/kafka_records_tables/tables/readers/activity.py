@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import replace
 from functools import cache
 from typing import TYPE_CHECKING, Any, Final
 
@@ -12,7 +11,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from kafka_records_engine.findings import OTHER_RETENTION
-from kafka_records_engine.sources import Counts
 from kafka_records_tables.tables.activity import TABLE
 from kafka_records_tables.tables.column_types import instants, record_batch
 from kafka_records_tables.tables.committed.commit_effects import CLOCK, Clock
@@ -49,14 +47,14 @@ class Reader(TableReader):
     needs_all_groups = True
 
     def __init__(self, context: Context) -> None:
-        known, asked = schemas(context, "consumer_offsets"), context.options
+        known, asked = schemas(context, "consumer_offsets"), context.question.options
         self._context = context
         self._types = numbers_of(known, TABLE.records)
         self._clock, self._whole, self._lots = Clock(), _Whole(context), Lots()
         self._sums = ActivitySums(known, context, asked["window"])
         self._lives = GroupLives({}, of_epochs_alone=True)
         # What cannot be decoded is found once, where it is counted.
-        self._quiet = replace(context, findings=[], finding_counts={}, counts=Counts())
+        self._quiet = context.apart()
         self._transitions: list[Transition] = []
         self._explaining = Explaining(
             known,
@@ -139,7 +137,7 @@ class _Whole:
         """Look at rows of all groups, with CLOCK."""
         if batch.num_rows:
             offsets, clock = batch.column("offset").to_numpy(), batch.column(CLOCK).to_numpy()
-            whole_from = self._context.whole_from
+            whole_from = self._context.log.whole_from
             if whole_from is not None and whole_from != self._whole_from:
                 self._whole_from = whole_from
                 at = int(np.searchsorted(offsets, whole_from))
@@ -148,8 +146,8 @@ class _Whole:
 
     def since_ms(self) -> int | None:
         """A window that begins later is complete; None where all are."""
-        limit = self._context.cleaned_up_to
-        if limit is not None and self._context.as_of_ms is None and self._last + 1 < limit:
+        limit = self._context.log.cleaned_up_to
+        if limit is not None and self._context.question.as_of_ms is None and self._last + 1 < limit:
             return self._last_ms
         return self._since_ms
 

@@ -40,7 +40,7 @@ class Reader(RecordReader):
         context = self.context
         told = self._records.replayed(context, "what it assigns is not looked for", picked=CONSUMED_PICKED)
         groups = told.groups.by_id
-        names = {**context.topic_names, **names_in_groups(groups.values())}
+        names = {**context.log.topics.names, **names_in_groups(groups.values())}
         found = consumed_partitions(groups, names)
         while some := list(islice(found, _ROWS)):
             groups_, topics, partitions = map(pa.array, zip(*some, strict=True))

@@ -67,7 +67,7 @@ def still_open(kept: bytes, context: Context) -> Iterator[Any]:
 
 
 def _explaining(known: Mapping[int, RecordSchema], context: Context) -> Explaining:
-    asked = context.options
+    asked = context.question.options
     return Explaining(known, context, retention_ms=asked["retention"], session_ms=asked["session_timeout"])
 
 

@@ -23,7 +23,7 @@ class Reader(TableReader):
 
     def __init__(self, context: Context) -> None:
         self._context = context
-        self._at: int | None = context.options["at"]
+        self._at: int | None = context.question.options["at"]
         self._latest_ms = self._at or 0
         self._held = HeldCollector(context, _NAMES)
 
@@ -34,7 +34,7 @@ class Reader(TableReader):
         return ()
 
     def finish(self) -> Iterator[pa.RecordBatch]:
-        context, asked = self._context, self._context.options
+        context, asked = self._context, self._context.question.options
         if self._at is not None and self._latest_ms > self._at:
             context.report(_later_records(context))
         found = self._held.held()

@@ -55,7 +55,7 @@ class Reader(CheckReader):
         self._context = context
         self._commit_types = numbers_of(known, COMMITS)
         self._records = RecordChecks(context, known, owner="group_id", stops=STOPS)
-        self._loading, self._names = LoadingGroups(), dict(context.topic_names)
+        self._loading, self._names = LoadingGroups(), dict(context.log.topics.names)
         self._conflicts: list[CheckRow] = []
         self._lots = Lots()
 
@@ -139,7 +139,7 @@ def _conflict(event: Event, why: str) -> CheckRow:
 
 def _may_lack_records(context: Context) -> bool:
     """Whether records that were there at the moment asked about are gone: nothing is said of groups then."""
-    if context.as_of_ms is None or context.whole_from is None:
+    if context.question.as_of_ms is None or context.log.whole_from is None:
         return False
     what = "a cleaner may have taken records that were there at that moment"
     consequence = "groups and their assignments are not checked; they are as of the end of the log"
@@ -150,7 +150,7 @@ def _may_lack_records(context: Context) -> bool:
 def _of_assignments(loading: LoadingGroups, names: dict[str, str], context: Context) -> Iterator[CheckRow]:
     groups = loading.groups.by_id
     known = names | names_in_groups(groups.values())
-    topics = Topics(known, context.topic_names, context.partition_counts)
+    topics = Topics(known, context.log.topics.names, context.log.topics.partition_counts)
     for group_id, group in groups.items():
         if loading.is_sound(group_id):
             yield from assignment_problems(group_id, group, topics)

@@ -49,7 +49,7 @@ def _batch(every: Sequence[ExplainedEnd], context: Context) -> Any:
         row = {
             "group_id": group_id,
             "topic_id": topic_id,
-            "topic": context.topic_names.get(topic_id),
+            "topic": context.log.topics.names.get(topic_id),
             "partition": partition,
             "cause": " or ".join(each.cause),
             "confidence": each.confidence,

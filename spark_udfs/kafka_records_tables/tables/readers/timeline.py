@@ -31,7 +31,7 @@ class Reader(RecordReader):
         super().__init__(context, "consumer_offsets", TABLE.records, NOT_USED)
         self._lots = Lots()
         self._log = GroupLog(self.schemas, context, more=[MORE], consequence="what it tells of its group has no row")
-        self._lives = GroupLives(context.topic_names)
+        self._lives = GroupLives(context.log.topics.names)
         self._states, self._commits = GroupStates(), CommitMoments(self.schemas)
 
     def add(self, rows: pa.RecordBatch) -> Iterator[pa.RecordBatch]:

@@ -48,7 +48,7 @@ class NamedTopics:
 
     def names(self, context: Context, groups: Iterable[Group]) -> dict[str, str]:
         """The names by ids. Reports commits that cannot be decoded."""
-        names = dict(context.topic_names)
+        names = dict(context.log.topics.names)
         names |= names_in_groups(groups)
         rows = self._latest.rows()
         if rows is not None:

@@ -130,7 +130,7 @@ class Regressions(TableReader):
     def _is_known(self, places: INT64, groups: StatesAt) -> FLAGS:
         """Whether the members of groups are known: neither a record of theirs was unreadable nor bytes before a place,
         which may have held one."""
-        unreadable = min(self._context.holes, default=_NOWHERE)
+        unreadable = min(self._context.log.holes, default=_NOWHERE)
         known: FLAGS = ~groups.exists | groups.state.is_valid().to_numpy(zero_copy_only=False)
         return known & (places <= unreadable)
 

@@ -1,0 +1,48 @@
+"""What is known of a log, beside its rows: written by its source and by who watches its rows, read by everybody."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+
+@dataclass(frozen=True, slots=True)
+class KnownTopics:
+    """What a source knows of the topics of its cluster. Empty where it cannot tell."""
+
+    names: Mapping[str, str] = field(default_factory=dict)
+    """By the ids of the topics, as Kafka writes them (22 characters)."""
+    partition_counts: Mapping[str, int] = field(default_factory=dict)
+    """How many partitions the topics have in their cluster, by their names."""
+    asked_ms: int | None = field(default=None, compare=False)
+    """When brokers were asked, in milliseconds since 1970; None for what is stored."""
+
+
+def _no_rights(topics: Collection[str]) -> Sequence[Any]:
+    """For sources that hide nothing."""
+    return ()
+
+
+@dataclass(slots=True)
+class LogFacts:
+    """Facts about one log partition, as far as it was read. There is one object for each reading of a log, and all who
+    read along have it: nobody copies it."""
+
+    start: int | None = None
+    """The offset at which the log starts; None when the source does not know."""
+    cleaned_up_to: int | None = None
+    """The offset below which a cleaner may have removed records; None when the source does not know."""
+    whole_from: int | None = None
+    """The offset after the last gap in the offsets that were read so far; None where there is none."""
+    holes: list[int] = field(default_factory=list)
+    """Offsets after which something could not be read, ascending: a marker may have stood there."""
+    topics: KnownTopics = field(default_factory=KnownTopics)
+    """As far as the source knows topics and a table uses that."""
+    missing_rights: Callable[[Collection[str]], Sequence[Any]] = _no_rights
+    """Of a view: a `missing_rights.MissingRight` for each of some topics that the source may not describe. It is asked
+    when the inputs are read."""
+
+    def add_hole(self, after: int) -> None:
+        """Say that something unreadable comes after the record at offset `after`, before the rows after it come."""
+        self.holes.append(after)

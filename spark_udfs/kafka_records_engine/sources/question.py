@@ -1,0 +1,46 @@
+"""What is asked, as one value: the same object in Python, in Spark, for the command and for the report."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """What is asked of some tables. Small and picklable: workers of any engine get this very value.
+
+    Raw rows alone are asked for by `Question()`.
+    """
+
+    tables: tuple[str, ...] = ()
+    """The modules in which the tables are declared, each once."""
+    values: tuple[tuple[tuple[str, Any], ...], ...] = ()
+    """For each of `tables` the values of all its options, by their names."""
+    as_of_ms: int | None = None
+    """Answer as at this moment (milliseconds since 1970): the log up to the first record with a later timestamp."""
+    assume: str | None = None
+    """What a record counts as if its source does not tell of transactions: `committed`. None: it is refused."""
+    groups: tuple[str, ...] | None = None
+    """Only what is about these groups (or transactional ids); None for all."""
+    topic: str | None = None
+    """The topic that files or rows hold which do not say so, and the only one of a table about every topic."""
+    package: str = "kafka_records"
+    """The generated package whose schemas say what the records hold."""
+
+    @property
+    def options(self) -> Mapping[str, Any]:
+        """What a single table is asked, by the names of its options."""
+        return dict(self.values[0]) if self.values else {}
+
+    def each(self) -> tuple[Question, ...]:
+        """The same question to each of the tables alone."""
+        return tuple(
+            replace(self, tables=(table,), values=(values,))
+            for table, values in zip(self.tables, self.values, strict=True)
+        )
+
+    def of_rows(self) -> Question:
+        """The same without what only tables are asked: which raw rows are meant, and how they are read."""
+        return replace(self, tables=(), values=())
