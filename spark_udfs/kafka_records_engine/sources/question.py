@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Literal
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,7 +20,7 @@ class Question:
     """For each of `tables` the values of all its options, by their names."""
     as_of_ms: int | None = None
     """Answer as at this moment (milliseconds since 1970): the log up to the first record with a later timestamp."""
-    assume: str | None = None
+    assume: Literal["committed"] | None = None
     """What a record counts as if its source does not tell of transactions: `committed`. None: it is refused."""
     groups: tuple[str, ...] | None = None
     """Only what is about these groups (or transactional ids); None for all."""
@@ -34,6 +34,11 @@ class Question:
         """What a single table is asked, by the names of its options."""
         return dict(self.values[0]) if self.values else {}
 
+    @property
+    def options_of_all(self) -> Mapping[str, Any]:
+        """What all tables are asked, where those with an option of the same name are asked the same."""
+        return {name: value for values in self.values for name, value in values}
+
     def each(self) -> tuple[Question, ...]:
         """The same question to each of the tables alone."""
         return tuple(
@@ -44,3 +49,9 @@ class Question:
     def of_rows(self) -> Question:
         """The same without what only tables are asked: which raw rows are meant, and how they are read."""
         return replace(self, tables=(), values=())
+
+
+def together(questions: Sequence[Question]) -> Question:
+    """Questions that differ in their tables alone, as one."""
+    tables = tuple(table for each in questions for table in each.tables)
+    return replace(questions[0], tables=tables, values=tuple(values for each in questions for values in each.values))

@@ -192,22 +192,25 @@ def run(options: argparse.Namespace) -> int:
     form = _format(options)
     limits = _thresholds(options)
     given = given_source(options)
+    from kafka_records_tables.report.making import NamedSource, report_question
     from kafka_records_tables.runs.report_run import ReportRun, ReportTask
 
     task = ReportTask(
+        report_question(
+            tuple(options.group) or None,
+            options.as_of,
+            options.retention,
+            options.partitions,
+            options.assume,
+            options.package,
+        ),
         given,
-        _source_arguments(options),
+        NamedSource(_source_arguments(options), options.bootstrap, options.command_config),
         form,
         options.output,
         overwrite=options.overwrite,
-        groups=options.group,
-        topics=options.topic_filter,
-        as_of_ms=options.as_of,
-        retention_ms=options.retention,
-        partitions=options.partitions,
-        assume=options.assume,
+        topics=tuple(options.topic_filter),
         thresholds=limits,
-        package=options.package,
         processes=options.processes,
         spark=spark_settings(options),
         with_tables=not options.no_tables,

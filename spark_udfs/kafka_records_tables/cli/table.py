@@ -238,25 +238,30 @@ def run(options: argparse.Namespace) -> int:
     if table.inputs and options.topic is not None:
         raise UsageError(f"--topic: the table {table.name} is about several topics, which it reads by their names")
     _check_records(table, options)
-    own = _own(table, options)
+    values = _own(table, options)
     check_engine(options)
     _set_format(options)
     _check_format(table, options)
     given = given_source(options)
+    from kafka_records_tables.engines.checked_request import question_to
     from kafka_records_tables.runs.table_run import TableRun, TableTask
 
+    question = question_to(
+        table,
+        values,
+        as_of_ms=options.as_of,
+        assume=options.assume,
+        groups=tuple(options.group) or None,
+        topic=options.topic,
+        package=options.package,
+    )
     task = TableTask(
         table,
+        question,
         query,
         given,
         output_of(options),
-        topic=options.topic,
         findings=options.findings,
-        groups=options.group,
-        as_of_ms=options.as_of,
-        assume=options.assume,
-        package=options.package,
-        own=own,
         processes=options.processes,
         spark=spark_settings(options),
         needs_order=bool(options.sort),
@@ -306,8 +311,8 @@ def _check_records(table: Table, options: argparse.Namespace) -> None:
             raise UsageError(f"{option}: rows of {table.name} {why}")
 
 
-def _own(table: Table, options: argparse.Namespace) -> dict[str, str]:
-    """What was asked of this table alone, as it was written. Raises a UsageError for what cannot be asked of it."""
+def _own(table: Table, options: argparse.Namespace) -> dict[str, Any]:
+    """The values of all options that only some tables have. Raises a UsageError for what cannot be asked of it."""
     known = {option.name: option.argument for option in own_options(TABLES.values())}
     given = {name: getattr(options, name) for name in known if getattr(options, name) is not None}
     for name in given:
@@ -315,10 +320,9 @@ def _own(table: Table, options: argparse.Namespace) -> dict[str, str]:
             tables = tables_with(name, TABLES.values())
             raise UsageError(f"--{known[name]}: {table.name} has no such option, {tables} has")
     try:
-        option_values(table, given, options.as_of)
+        return option_values(table, given, options.as_of)
     except OptionError as error:
         raise UsageError(f"--{known[error.option]}{error.detail}") from None
-    return given
 
 
 def _set_format(options: argparse.Namespace) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from importlib import import_module
 from importlib.util import find_spec
-from typing import Any
+from typing import Any, Literal
 
 from kafka_records_engine import arguments
 from kafka_records_engine.sources.question import Question
@@ -47,7 +47,7 @@ def question_of(
     given = options or {}
     own = [given] if len(declarations) == 1 else options_of_each(declarations, given)
     groups = None if group is None else arguments.texts("group", group)
-    as_of_ms = None
+    as_of_ms = assumed = None
     modules, values = [], []
     for table, some in zip(declarations, own, strict=True):
         if groups is not None and table.group is None and not table.group_inputs:
@@ -58,9 +58,22 @@ def question_of(
         if as_of is not None and as_of_ms is None:
             as_of_ms = moment("as_of", as_of)
         values.append(tuple(option_values(table, some, as_of_ms).items()))
-        _check_assume(assume)
+        assumed = _checked_assume(assume)
         _check_package(package, table)
-    return Question(tuple(modules), tuple(values), as_of_ms, assume, groups, topic, package)
+    return Question(tuple(modules), tuple(values), as_of_ms, assumed, groups, topic, package)
+
+
+def question_to(table: Table, values: Mapping[str, Any], **asked: Any) -> Question:
+    """A question to a table of ours, out of `values` of all its options (`table_options.option_values`); `asked` are
+    fields of the question, which `check_question` checks before it is answered."""
+    return Question((table.module,), (tuple(values.items()),), **asked)
+
+
+def check_question(question: Question) -> None:
+    """Raise ValueError for a question whose tables or package cannot be had."""
+    for request in requests_of(question):
+        _checked_module(request.table)
+        _check_package(question.package, request.table)
 
 
 def requests_of(question: Question) -> list[TableRequest]:
@@ -146,6 +159,7 @@ def _check_package(package: str, table: Table) -> None:
         raise ValueError(f"the package {package} does not do: {'; '.join(unfit)}")
 
 
-def _check_assume(assume: str | None) -> None:
+def _checked_assume(assume: str | None) -> Literal["committed"] | None:
     if assume not in (None, "committed"):
         raise ValueError(f'assume is "committed" or None, not {assume!r}')
+    return None if assume is None else "committed"

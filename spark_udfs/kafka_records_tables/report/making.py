@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from os import PathLike, fspath
 from typing import TYPE_CHECKING, Any, Final, Literal
@@ -13,16 +13,19 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from kafka_records_engine import arguments
 from kafka_records_engine.findings import MISSING_RIGHT
 from kafka_records_engine.log.discovery import LogSourceError
 from kafka_records_engine.sources import Counts
 from kafka_records_engine.sources.given import source_of
+from kafka_records_engine.sources.question import Question, together
+from kafka_records_tables.engines.checked_request import question_of, requests_of
 from kafka_records_tables.query import query_of, topic_columns
-from kafka_records_tables.read import read_tables
+from kafka_records_tables.read import Engine, read_answers
 from kafka_records_tables.report.glance import numbers_of
 from kafka_records_tables.report.lost_files import lost_files
 from kafka_records_tables.report.ranking import findings_of
-from kafka_records_tables.report.report_diff import earlier_report, report_diff
+from kafka_records_tables.report.report_diff import EarlierReport, earlier_report, report_diff
 from kafka_records_tables.report.report_parts import USUAL_PACKAGE, Report, ReportRequest
 from kafka_records_tables.report.sight import Sight
 from kafka_records_tables.report.thresholds import thresholds_of
@@ -38,6 +41,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from kafka_records_engine.findings import Finding
+    from kafka_records_engine.sources import Source
     from kafka_records_tables.engines.request import OnProgress
     from kafka_records_tables.results.result import Result
 
@@ -83,6 +87,7 @@ def read_report(
     spark: SparkSession | None = None,
     on_progress: OnProgress | None = None,
     source_arguments: Sequence[str] | None = None,
+    command_config: str | None = None,
     diff: Report | Path | str | None = None,
 ) -> Report:
     """What is wrong in the topics of the coordinators: findings, the worst first, with the tables they come from.
@@ -107,7 +112,10 @@ def read_report(
     thresholds
         A file of thresholds (TOML), or a mapping of them; docs/report.md has all with their defaults and reasons.
     source_arguments
-        What names the source on a command line, for the commands of findings; the paths by default.
+        What names the source on a command line, for the commands of findings; the paths by default, or the addresses of
+        running brokers.
+    command_config
+        The file that says how to talk to running brokers, for these commands.
     diff
         An earlier report of the same selection, or the file of one that `kafka-records report --format json` wrote:
         what changed since then.
@@ -137,45 +145,89 @@ def read_report(
     limits = thresholds_of(thresholds)
     groups = None if group is None else (group,) if isinstance(group, str) else tuple(group)
     patterns = () if topic_filter is None else (topic_filter,) if isinstance(topic_filter, str) else tuple(topic_filter)
-    as_of_ms = None if as_of is None else moment("as_of", as_of)
-    retention_ms = value_of(RETENTION, RETENTION.default if retention is None else retention)
-    counts = value_of(PARTITIONS, partitions)
+    question = report_question(groups, as_of, retention, partitions, assume, package)
     earlier = None if diff is None else earlier_report(diff)
     if earlier is not None:
         earlier.check_selection(groups, patterns)
-    made_ms = time.time_ns() // 1_000_000
     given = source_of(source)
-    reading = _Reading(
-        given,
-        groups,
-        as_of_ms,
-        {"assume": assume, "package": package, "processes": processes, "spark": spark, "on_progress": on_progress},
-        {RETENTION.name: retention_ms, PARTITIONS.name: counts},
-    )
+    bootstrap = _addresses(given)
+    if source_arguments is not None:
+        words = tuple(source_arguments)
+    else:
+        words = _paths(source) if bootstrap is None else ("--bootstrap", bootstrap)
+    named = NamedSource(words, bootstrap, command_config)
+    return report_of(question, given, named, Engine(processes, spark, on_progress), limits, patterns, earlier)
+
+
+@dataclass(frozen=True, slots=True)
+class NamedSource:
+    """How commands name a source."""
+
+    arguments: tuple[str, ...] = ()
+    """What names it on a command line; empty where no command can."""
+    bootstrap: str | None = None
+    """The addresses of running brokers; None for what is stored."""
+    command_config: str | None = None
+    """The file that says how to talk to them."""
+
+
+def report_question(
+    groups: tuple[str, ...] | None,
+    as_of: datetime | int | str | None,
+    retention: timedelta | int | str | None,
+    partitions: Mapping[str, int] | int | str | None,
+    assume: str | None,
+    package: str,
+) -> Question:
+    """What a report asks of its tables. Raises what `read_report` raises for its arguments."""
+    as_of_ms = None if as_of is None else moment("as_of", as_of)
+    names = [name for name in REPORTED if as_of_ms is None or is_of_records(TABLES[name])]
+    given = {
+        RETENTION.name: value_of(RETENTION, RETENTION.default if retention is None else retention),
+        PARTITIONS.name: value_of(PARTITIONS, partitions),
+    }
+    question = question_of(names, as_of=as_of_ms, assume=assume, package=package, options=given)
+    # Tables that take no groups are asked without them.
+    return question if groups is None else replace(question, groups=arguments.texts("group", groups))
+
+
+def report_of(
+    question: Question,
+    source: Source,
+    named: NamedSource,
+    engine: Engine,
+    limits: Mapping[str, Any],
+    topics: tuple[str, ...] = (),
+    earlier: EarlierReport | None = None,
+) -> Report:
+    """What `read_report` gives, for a question that was asked elsewhere; `limits` are all thresholds."""
+    made_ms = time.time_ns() // 1_000_000
+    reading = _Reading(source, question, engine)
     tables = reading.tables()
-    bootstrap, config = _brokers(given, source_arguments)
     # Counted are all records that were read, be they chosen or not.
-    last_ms = None if bootstrap else reading.counts.last_timestamp_ms
-    at_ms = as_of_ms if as_of_ms is not None else made_ms if last_ms is None else last_ms
+    last_ms = None if named.bootstrap else reading.counts.last_timestamp_ms
+    at_ms = question.as_of_ms if question.as_of_ms is not None else made_ms if last_ms is None else last_ms
+    options = question.options_of_all
     request = ReportRequest(
-        source=given.name,
-        source_arguments=_arguments(source, given) if source_arguments is None else tuple(source_arguments),
+        source=source.name,
+        source_arguments=named.arguments,
         made_timestamp_ms=made_ms,
         at_timestamp_ms=at_ms,
-        as_of=as_of_ms is not None,
-        retention_ms=retention_ms,
-        groups=groups,
-        topic_filter=patterns,
+        as_of=question.as_of_ms is not None,
+        retention_ms=options[RETENTION.name],
+        groups=question.groups,
+        topic_filter=topics,
         version=_version(),
-        engine="local" if spark is None else "spark",
-        assume=assume,
-        package=package,
-        partitions=counts,
+        engine="local" if engine.spark is None else "spark",
+        assume=question.assume,
+        package=question.package,
+        partitions=options.get(PARTITIONS.name),
     )
-    lost = lost_files(given, reading.found)
+    lost = lost_files(source, reading.found)
     # Rules see all rows, and what a finding counts is of the whole.
-    findings = findings_of(Sight(request, tables, reading.found, limits, lost, bootstrap, config))
-    chosen = {name: _about_topics(name, rows, patterns) for name, rows in tables.items()}
+    sight = Sight(request, tables, reading.found, limits, lost, named.bootstrap, named.command_config)
+    findings = findings_of(sight)
+    chosen = {name: _about_topics(name, rows, topics) for name, rows in tables.items()}
     report = Report(request, findings, numbers_of(chosen), chosen, reading.missing, reading.found, reading.counts)
     return report if earlier is None else replace(report, diff=report_diff(report, earlier))
 
@@ -183,19 +235,10 @@ def read_report(
 class _Reading:
     """The tables of one report."""
 
-    def __init__(
-        self,
-        source: Any,
-        groups: tuple[str, ...] | None,
-        as_of_ms: int | None,
-        settings: dict[str, Any],
-        options: Mapping[str, Any],
-    ) -> None:
+    def __init__(self, source: Source, question: Question, engine: Engine) -> None:
         self._source = source
-        self._groups = groups
-        self._as_of_ms = as_of_ms
-        self._settings = settings
-        self._options = options
+        self._question = question
+        self._engine = engine
         self.missing: dict[str, str] = {}
         self.found: list[Finding] = []
         self.counts = Counts()
@@ -203,25 +246,24 @@ class _Reading:
     def tables(self) -> dict[str, pa.Table]:
         """The rows by the names of tables. Raises LogSourceError where no log of any of the topics is there, or may be
         read."""
-        names = [name for name in REPORTED if self._as_of_ms is None or is_of_records(TABLES[name])]
-        self.missing = dict.fromkeys((name for name in REPORTED if name not in names), _OF_NOW)
+        question = self._question
+        asked = {each.table.name: each.question for each in requests_of(question)}
+        self.missing = dict.fromkeys((name for name in REPORTED if name not in asked), _OF_NOW)
         found: dict[str, Result] = {}
-        if self._groups is None:
-            self._read(names, found)
+        if question.groups is None:
+            self._read(question, found)
         else:
-            self._read([name for name in names if name not in _OF_ALL_GROUPS], found, group=self._groups)
-            self._read([name for name in names if name in _OF_ALL_GROUPS], found)
+            of_groups = [each for name, each in asked.items() if name not in _OF_ALL_GROUPS]
+            of_all = [each for name, each in asked.items() if name in _OF_ALL_GROUPS]
+            self._read(together(of_groups), found)
+            self._read(replace(together(of_all), groups=None), found)
         rights = [each for each in self.found if each.reason == MISSING_RIGHT]
         if rights and not any(TABLES[name].topic for name in found):
             raise LogSourceError(self._source.name, rights[0].what)
         return {name: self._chosen(name, found[name].table) for name in REPORTED if name in found}
 
-    def _read(self, names: Sequence[str], found: dict[str, Result], **asked: Any) -> None:
-        own = {option.name for name in names for option in TABLES[name].options}
-        asked["options"] = {name: value for name, value in self._options.items() if name in own}
-        if self._as_of_ms is not None:
-            asked["as_of"] = self._as_of_ms
-        results = read_tables(names, self._source, **self._settings, **asked)
+    def _read(self, question: Question, found: dict[str, Result]) -> None:
+        results = read_answers(question, self._source, self._engine)
         found.update(results)
         self.missing.update(results.missing)
         self.found += (each for each in results.findings if each not in self.found)
@@ -230,10 +272,10 @@ class _Reading:
 
     def _chosen(self, name: str, rows: pa.Table) -> pa.Table:
         """Those of the rows that are about the groups of the report."""
-        if name != "open_transactions" or self._groups is None:
+        if name != "open_transactions" or self._question.groups is None:
             return rows
         held = rows["holds_back"].combine_chunks()
-        of_groups = pc.is_in(held.flatten().field("group_id"), pa.array(self._groups))
+        of_groups = pc.is_in(held.flatten().field("group_id"), pa.array(self._question.groups))
         return rows.take(pc.unique(pc.list_parent_indices(held).filter(of_groups)))
 
 
@@ -245,26 +287,20 @@ def _about_topics(name: str, rows: pa.Table, patterns: tuple[str, ...]) -> pa.Ta
     return pa.Table.from_batches(list(Selection(TABLES[name], iter(rows.to_batches()), query)), rows.schema)
 
 
-def _brokers(source: Any, arguments: Sequence[str] | None) -> tuple[str | None, str | None]:
-    """The addresses of running brokers, and the file that says how to talk to them."""
-    given = list(arguments or ())
-    config = given[given.index("--command-config") + 1] if "--command-config" in given else None
-    if "--bootstrap" in given:
-        return given[given.index("--bootstrap") + 1], config
+def _addresses(source: Source) -> str | None:
+    """The addresses of running brokers; None for another source."""
     # Who has such a source has loaded its module, which takes a while.
     live = sys.modules.get("kafka_records_engine.sources.live")
-    is_live = live is not None and isinstance(source, live.LiveBrokers)
-    return (source.name, config) if is_live else (None, None)
+    return source.name if live is not None and isinstance(source, live.LiveBrokers) else None
 
 
-def _arguments(given: Any, source: Any) -> tuple[str, ...]:
+def _paths(given: Any) -> tuple[str, ...]:
     """What names the source on a command line, as far as a value does."""
     if isinstance(given, str | PathLike):
         return (fspath(given),)
     if isinstance(given, list | tuple) and all(isinstance(each, str | PathLike) for each in given):
         return tuple(map(fspath, given))
-    bootstrap, _ = _brokers(source, None)
-    return () if bootstrap is None else ("--bootstrap", bootstrap)
+    return ()
 
 
 def _version() -> str:

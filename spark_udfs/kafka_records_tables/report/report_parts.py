@@ -137,7 +137,7 @@ class Omission:
 
 @dataclass(frozen=True, slots=True)
 class ReportRequest:
-    """What a report was asked for."""
+    """The head of a report: what was asked (`read_report`), of what, when and with which version."""
 
     source: str
     """As a person would name it: the paths, or the addresses of the brokers."""

@@ -4,22 +4,22 @@ from __future__ import annotations
 
 import sys
 from collections import defaultdict
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 import pyarrow.compute as pc
 
 from kafka_records_engine.findings import OUTSIDE_LOG
 from kafka_records_runtime.errors import plural
 from kafka_records_tables.engines.absent_groups import absence_of
+from kafka_records_tables.engines.checked_request import requests_of
 from kafka_records_tables.near_names import did_you_mean
-from kafka_records_tables.read import read_table
-from kafka_records_tables.report.making import read_report
-from kafka_records_tables.report.report_diff import DiffError
+from kafka_records_tables.read import Engine, stream_answer
+from kafka_records_tables.report.making import report_of
+from kafka_records_tables.report.report_diff import DiffError, earlier_report
 from kafka_records_tables.report.report_text import in_short, write_report_text
-from kafka_records_tables.runs.catalog import KAFKA
 from kafka_records_tables.runs.chosen_logs import with_hint
 from kafka_records_tables.runs.endings import DAMAGE, FOUND, OK, CommandError
 from kafka_records_tables.runs.engine_run import SparkSettings, check_java_for, session_of, told_in_words
@@ -31,6 +31,8 @@ from kafka_records_tables.runs.written_output import Output, check_output, repla
 from kafka_records_tables.tables import TABLES
 
 if TYPE_CHECKING:
+    from kafka_records_engine.sources.question import Question
+    from kafka_records_tables.report.making import NamedSource
     from kafka_records_tables.report.report_parts import FailOn, Report
     from kafka_records_tables.tables.declaration import Table
 
@@ -39,21 +41,16 @@ if TYPE_CHECKING:
 class ReportTask:
     """What one run is asked to do; see `kafka_records_tables.report.making.read_report`."""
 
+    question: Question
     given: GivenSource
-    source_arguments: tuple[str, ...]
+    named: NamedSource
     format: str
     """`text`, `json` or `html`, which goes to a file."""
     path: Path | None = None
     """A file; None for standard output."""
     overwrite: bool = False
-    groups: Sequence[str] = ()
-    topics: Sequence[str] = ()
-    as_of_ms: int | None = None
-    retention_ms: int | None = None
-    partitions: Mapping[str, int] | None = None
-    assume: Literal["committed"] | None = None
+    topics: tuple[str, ...] = ()
     thresholds: Mapping[str, Any] = field(default_factory=dict)
-    package: str = KAFKA
     processes: int | None = None
     spark: SparkSettings | None = None
     with_tables: bool = True
@@ -94,22 +91,12 @@ class ReportRun:
             ByteProgress("report") as progress,
             session_of(task.spark, progress) as session,
         ):
-            return read_report(
-                task.given.source(),
-                group=task.groups or None,
-                topic_filter=task.topics or None,
-                as_of=task.as_of_ms,
-                retention=task.retention_ms,
-                partitions=task.partitions,
-                assume=task.assume,
-                thresholds=task.thresholds,
-                package=task.package,
-                processes=task.processes,
-                spark=session,
-                on_progress=progress.moved,
-                source_arguments=task.source_arguments,
-                diff=task.diff,
-            )
+            source = task.given.source()
+            earlier = None if task.diff is None else earlier_report(task.diff)
+            if earlier is not None:
+                earlier.check_selection(task.question.groups, task.topics)
+            engine = Engine(task.processes, session, progress.moved)
+            return report_of(task.question, source, task.named, engine, task.thresholds, task.topics, earlier)
 
     def _write(self, report: Report) -> None:
         task = self._task
@@ -152,10 +139,11 @@ class ReportRun:
         """Say that no row is about a group or topic that was asked for: no finding about it means nothing then."""
         task = self._task
         there = _values(report, lambda table: table.group)
-        unknown = [group for group in task.groups if group not in there]
+        unknown = [group for group in task.question.groups or () if group not in there]
         if unknown and task.given.has_files and task.spark is None:
-            asked: dict[str, Any] = {"as_of": task.as_of_ms, "assume": task.assume, "package": task.package}
-            there = set(read_table("groups", task.given.source(), **asked).table["group_id"].to_pylist())
+            (question,) = (each.question for each in requests_of(task.question) if each.table.name == "groups")
+            with stream_answer(replace(question, groups=None), task.given.source(), Engine()) as rows:
+                there = {name for batch in rows for name in batch.column("group_id").to_pylist()}
         for group in unknown:
             say(f"note: {absence_of(group)}{did_you_mean(group, there)}")
         if task.topics and not _values(report, lambda table: "topic" if "topic" in table.schema.names else None):

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, Literal
+from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
 
@@ -15,9 +15,10 @@ from kafka_records_engine.log.discovery import LogSourceError
 from kafka_records_engine.sources.missing_rights import missing_rights
 from kafka_records_runtime.errors import UnsupportedVersion, plural
 from kafka_records_tables.engines.absent_groups import absence_of
+from kafka_records_tables.engines.checked_request import check_question
 from kafka_records_tables.engines.package_check import misfits
 from kafka_records_tables.near_names import did_you_mean, has_words
-from kafka_records_tables.read import stream_table
+from kafka_records_tables.read import Engine, stream_answer, stream_table
 from kafka_records_tables.results.finding_lines import finding_json, finding_lines
 from kafka_records_tables.results.offset_files import without_line_breaks
 from kafka_records_tables.runs.catalog import KAFKA, catalog_of
@@ -44,7 +45,8 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from kafka_records_engine.findings import Finding
-    from kafka_records_engine.sources import Counts
+    from kafka_records_engine.sources import Counts, Source
+    from kafka_records_engine.sources.question import Question
     from kafka_records_tables import Stream, Table
     from kafka_records_tables.query import Query
 
@@ -54,19 +56,12 @@ class TableTask:
     """What one run is asked to do; see `kafka_records_tables.read.read_table`."""
 
     table: Table
+    question: Question
     query: Query
     given: GivenSource
     output: Output
-    topic: str | None = None
-    """The topic of files that do not name one, and the only one of a table about every topic."""
     findings: Path | None = None
     """A file that gets all that is found, as JSON lines."""
-    groups: Sequence[str] = ()
-    as_of_ms: int | None = None
-    assume: Literal["committed"] | None = None
-    package: str = KAFKA
-    own: Mapping[str, str] = field(default_factory=dict)
-    """What only this table is asked, by the names of its options."""
     processes: int | None = None
     spark: SparkSettings | None = None
     needs_order: bool = False
@@ -109,19 +104,12 @@ class TableRun:
 
     def _stream(self, progress: ByteProgress, session: SparkSession | None) -> Stream:
         task = self._task
-        return stream_table(
-            self._table,
-            task.given.source(task.topic or self._table.topic or None),
-            topic=task.topic,
-            group=task.groups or None,
-            as_of=task.as_of_ms,
-            assume=task.assume,
-            package=task.package,
-            **task.own,
-            processes=task.processes,
-            spark=session,
-            on_progress=progress.moved,
-        )
+        check_question(task.question)
+        engine = Engine(task.processes, session, progress.moved)
+        return stream_answer(task.question, self._source(), engine)
+
+    def _source(self) -> Source:
+        return self._task.given.source(self._task.question.topic or self._table.topic or None)
 
     @property
     def _most_held(self) -> int | None:
@@ -189,7 +177,7 @@ class TableRun:
     def _sum_up(self, findings: Sequence[Finding], counts: Counts, matching: int) -> int:
         given = self._task.given
         files = FileTotals(place=given.place)
-        records = RecordTotals(counts, has_files=given.has_files, package=self._task.package)
+        records = RecordTotals(counts, has_files=given.has_files, package=self._task.question.package)
         for finding in findings:
             if finding.reason in OF_LOGS:
                 files.count(finding)
@@ -227,19 +215,12 @@ class TableRun:
         """Say that no row is about some of the groups that were asked for, with names that are like theirs. What is
         small is read once more for it."""
         column, task = self._table.group, self._task
-        absent = [group for group in task.groups if absence_of(group) in absences]
+        absent = [group for group in task.question.groups or () if absence_of(group) in absences]
         if not absent:
             return
         known: set[str] = set()
         if column is not None and task.spark is None and task.given.has_files and self._size() <= _READ_AGAIN:
-            asked: dict[str, Any] = {
-                "topic": task.topic,
-                "as_of": task.as_of_ms,
-                "assume": task.assume,
-                "package": task.package,
-                **task.own,
-            }
-            with stream_table(self._table, task.given.source(task.topic or self._table.topic or None), **asked) as rows:
+            with stream_answer(replace(task.question, groups=None), self._source(), Engine()) as rows:
                 for batch in rows:
                     known.update(batch.column(column).unique().drop_null().to_pylist())
         for group in absent:
@@ -247,8 +228,8 @@ class TableRun:
 
     def _size(self) -> int:
         """The bytes of the logs that were read."""
-        source = self._task.given.source(self._task.topic or self._table.topic or None)
-        names = self._task.topic or self._table.topic
+        source = self._source()
+        names = self._task.question.topic or self._table.topic
         topics = [names] if names else [name for name in source.topics() if name in _TOPICS]
         return sum(log.size for name in topics for log in source.partitions(name))
 
@@ -269,7 +250,7 @@ def _check(task: TableTask) -> None:
         if task.output.path is not None and is_same_file(task.findings, task.output.path):
             raise CommandError(f"{task.findings}: is the file of --output as well: --findings needs one of its own")
         refuse_source(task.findings, task.given.paths)
-    _check_package(task.table, task.package)
+    _check_package(task.table, task.question.package)
 
 
 def _check_package(table: Table, package: str) -> None:

@@ -17,6 +17,7 @@ import pyarrow.compute as pc
 from kafka_records_engine.findings import INCOMPLETE_HISTORY, Finding
 from kafka_records_engine.numpy_types import INT64
 from kafka_records_tables.tables.column_types import YEAR_1_MS, YEAR_9999_END_MS
+from kafka_records_tables.tables.words.topics import SHARE_STATE
 
 if TYPE_CHECKING:
     from kafka_records_engine.sources import Context
@@ -32,13 +33,16 @@ class Completeness:
     a coordinator does. If a source does not know up to where a cleaner has been (`Context.cleaned_up_to`), its last row
     is assumed to be one that no cleaner can have removed.
 
-    A coordinator that deletes the beginning of its log (`Table.is_pruned`) may have done so because of any later
-    record. So there the log start is a gap, and only an answer at the last record is known to be complete.
+    A coordinator that deletes the beginning of its log may have done so because of any later record. So there the log
+    start is a gap, and only an answer at the last record is known to be complete.
     """
 
     def __init__(self, context: Context, table: Table) -> None:
         self._context = context
         self._table = table
+        # Whether a coordinator deletes the beginning of the log when later records replace it, so that what is left does
+        # not tell of earlier moments: ShareCoordinatorService.setupRecordPruning.
+        self._is_pruned = table.topic == SHARE_STATE
         self._next = self._last = -1
         self._is_cut = False
         self._whole_from: int | None = None
@@ -71,7 +75,7 @@ class Completeness:
     def _begin(self) -> None:
         """Start with the first rows: only then does a source tell its log start."""
         if self._next < 0:
-            self._next = 0 if self._table.is_pruned else self._context.log.start or 0
+            self._next = 0 if self._is_pruned else self._context.log.start or 0
             self._last = self._next - 1
 
     def _look_for_gaps(self, offsets: INT64) -> None:
@@ -143,7 +147,7 @@ class Completeness:
     @property
     def _limit(self) -> int | None:
         """The offset up to which records may have been removed; None where nobody knows. A source tells it late."""
-        return None if self._table.is_pruned else self._context.log.cleaned_up_to
+        return None if self._is_pruned else self._context.log.cleaned_up_to
 
     def report(self) -> None:
         """Report the note, if something is missing."""
@@ -155,7 +159,7 @@ class Completeness:
             self._whole_from = limit
         if self._whole_from is None:
             return
-        taken = "the coordinator has deleted it" if self._table.is_pruned else "compaction has taken it"
+        taken = "the coordinator has deleted it" if self._is_pruned else "compaction has taken it"
         what = f"some offsets have no record: {taken}, or its file is missing"
         if context.log.holes:
             what = f"some offsets have no record: it could not be read, or {taken}"

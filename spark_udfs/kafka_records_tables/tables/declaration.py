@@ -11,7 +11,6 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 from kafka_records_tables.tables.reader import TableReader
-from kafka_records_tables.tables.words.topics import SHARE_STATE
 
 if TYPE_CHECKING:
     from kafka_records_engine.sources import Context
@@ -150,12 +149,6 @@ class Table:
         """Whether rows depend on how transactions ended, so that a source has to tell: it reads who wrote a record, and
         in which transaction. A view depends on what its inputs do."""
         return {"producer_id", "transaction"} <= {*self.reads}
-
-    @property
-    def is_pruned(self) -> bool:
-        """Whether a coordinator deletes the beginning of the log when later records replace it, so that what is left
-        does not tell of earlier moments (`ShareCoordinatorService.setupRecordPruning`)."""
-        return self.topic == SHARE_STATE
 
     @property
     def code(self) -> Any:
