@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Final, Literal
+from dataclasses import dataclass, field, fields
+from typing import TYPE_CHECKING, Any, Final, Literal
 
 from kafka_records_runtime.printable import printable
 
@@ -122,6 +122,9 @@ class Finding:
     bytes: int = 0
     """Bytes of the file that are not read because of it: the whole batch if no record of it is read, and all bytes of
     compressed records if only some come out."""
+    complete_from: int | None = None
+    """Of INCOMPLETE_HISTORY the offset in the log from which on an answer about what happened is complete. None where
+    that depends on a moment."""
 
     def __str__(self) -> str:
         return f"{self.place}: {self.what} ({self.consequence})"
@@ -158,6 +161,12 @@ class Finding:
             self.file or "",
             -1 if self.position is None else self.position,
         )
+
+
+def members_of(finding: Finding) -> dict[str, Any]:
+    """The members of a finding as documents have them, by their names: those of their format, which has sentences for
+    `complete_from`."""
+    return {each.name: getattr(finding, each.name) for each in fields(finding) if each.name != "complete_from"}
 
 
 OnFinding = Callable[[Finding], None]

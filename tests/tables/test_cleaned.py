@@ -218,12 +218,9 @@ def test_tables_of_what_happened_have_a_part_of_the_rows_and_say_which(name: str
             complete_from = 0
             if len(left) < len(log.rows):
                 (finding,) = result.findings
-                told = re.fullmatch(
-                    r"what happened is complete from offset (\d+) on, and told only in part before", finding.consequence
-                )
                 assert (finding.severity, finding.reason, finding.what) == ("note", INCOMPLETE_HISTORY, MISSING)
-                assert told is not None
-                complete_from = int(told[1])
+                assert finding.complete_from is not None
+                complete_from = finding.complete_from
                 assert complete_from <= max(source.cleaned_up_to, 1 + max(_missing(log.rows, left)))
             else:
                 assert result.findings == ()

@@ -55,6 +55,7 @@ def test_a_gap_before_the_moment() -> None:
         OFFSETS_TOPIC,
         0,
     )
+    assert finding.complete_from is None
     assert str(finding) == (
         "__consumer_offsets-0: some offsets have no record: compaction has taken it, or its file is missing "
         f"({_since(5)})"
@@ -110,6 +111,7 @@ def test_what_happened_is_complete_behind_the_last_gap() -> None:
     ):
         for as_of in (None, START_MS + 20_000):
             (finding,) = read_table("offset_commits", log, as_of=as_of).findings
+            assert finding.complete_from == offset
             assert finding.consequence == (
                 f"what happened is complete from offset {offset} on, and told only in part before"
             )

@@ -8,7 +8,7 @@ files it has is looked up by that task: a live broker replaces them between the 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from os import PathLike
 from pickle import dumps, loads
 from typing import TYPE_CHECKING, Any, Final
@@ -17,7 +17,7 @@ import pyarrow as pa
 from pyspark.sql.types import BinaryType, StructField, StructType
 
 from kafka_records_engine import arguments
-from kafka_records_engine.findings import Finding
+from kafka_records_engine.findings import Finding, members_of
 from kafka_records_engine.log.reading import (
     FoundLog,
     SegmentCounts,
@@ -239,5 +239,5 @@ def _report_row(log: FoundLog, stats: SegmentCounts) -> dict[str, Any]:
         "codecs": sorted(stats.codecs.items()),
         "formats": sorted(stats.magics.items()),
         "damaged": any(finding.severity == "damage" for finding in stats.findings),
-        "findings": [{**asdict(finding), "message": str(finding)} for finding in stats.findings],
+        "findings": [{**members_of(finding), "message": str(finding)} for finding in stats.findings],
     }

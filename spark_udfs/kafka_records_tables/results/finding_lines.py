@@ -6,10 +6,11 @@ import json
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import fields, replace
+from dataclasses import replace
 from itertools import groupby
 from typing import TYPE_CHECKING, Any, Final
 
+from kafka_records_engine.findings import members_of
 from kafka_records_runtime.errors import plural
 
 if TYPE_CHECKING:
@@ -123,8 +124,7 @@ def _values(values: Sequence[str]) -> str:
 
 def finding_object(finding: Finding) -> dict[str, Any]:
     """A finding as JSON has it: its fields by their names, bytes in hex, and what `str()` gives as `message`."""
-    values = {field.name: getattr(finding, field.name) for field in fields(finding)}
-    plain = {name: value.hex() if isinstance(value, bytes) else value for name, value in values.items()}
+    plain = {name: value.hex() if isinstance(value, bytes) else value for name, value in members_of(finding).items()}
     return {**plain, "message": str(finding)}
 
 

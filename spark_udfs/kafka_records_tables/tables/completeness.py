@@ -7,6 +7,7 @@ with and without those records. An answer as of an earlier moment, or about what
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Final
 
@@ -163,7 +164,9 @@ class Completeness:
         what = f"some offsets have no record: {taken}, or its file is missing"
         if context.log.holes:
             what = f"some offsets have no record: it could not be read, or {taken}"
+        complete_from = None
         if self._table.is_history:
+            complete_from = self._whole_from
             consequence = f"what happened is complete from offset {self._whole_from} on, and told only in part before"
         elif context.question.as_of_ms is None or (self._is_beyond and context.question.as_of_ms >= self._since_ms):
             return
@@ -172,7 +175,8 @@ class Completeness:
             consequence = f"rows may be missing or not as they were then; as of {since} or later the answer is complete"
         else:
             consequence = "rows may be missing or not as they were then; only the answer of the whole log is complete"
-        context.report(Finding("note", INCOMPLETE_HISTORY, what, consequence, context.topic, context.partition))
+        note = Finding("note", INCOMPLETE_HISTORY, what, consequence, context.topic, context.partition)
+        context.report(replace(note, complete_from=complete_from))
 
 
 def time_text(milliseconds: int) -> str:
