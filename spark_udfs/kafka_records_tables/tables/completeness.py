@@ -41,8 +41,8 @@ class Completeness:
     def __init__(self, context: Context, table: Table) -> None:
         self._context = context
         self._table = table
-        # Whether a coordinator deletes the beginning of the log when later records replace it, so that what is left does
-        # not tell of earlier moments: ShareCoordinatorService.setupRecordPruning.
+        # Whether a coordinator deletes the beginning of the log when later records replace it, so that what is left
+        # does not tell of earlier moments: ShareCoordinatorService.setupRecordPruning.
         self._is_pruned = table.topic == SHARE_STATE
         self._next = self._last = -1
         self._is_cut = False
