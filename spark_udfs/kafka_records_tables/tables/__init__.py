@@ -10,6 +10,7 @@ from kafka_records_tables.tables import (
     assigned_partitions,
     assignments,
     checks,
+    commit_progress,
     current_offsets,
     deletable_offsets,
     disappearances,
@@ -20,10 +21,12 @@ from kafka_records_tables.tables import (
     history,
     lag,
     log_ends,
+    log_tails,
     members,
     offset_commits,
     open_transactions,
     pending_offsets,
+    progress,
     regressions,
     share_checks,
     share_disappearances,
@@ -61,13 +64,15 @@ TABLES: Final[Mapping[str, Table]] = {
         log_ends,
         lag,
         group_lag,
+        progress,
         checks,
     )
 }
 """The tables by name."""
 
 _PARTS: Final[Mapping[str, Table]] = {
-    module.TABLE.name: module.TABLE for module in (assigned_partitions, group_checks, share_checks, transaction_checks)
+    module.TABLE.name: module.TABLE
+    for module in (assigned_partitions, commit_progress, group_checks, log_tails, share_checks, transaction_checks)
 }
 """Inputs of views that are no answers by themselves."""
 

@@ -1,0 +1,143 @@
+"""Whether each group gets on with each partition: ok, idle, falling behind, stalled, stopped or rewound."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any, Final
+
+from kafka_records_tables.tables.commit_progress import WINDOW
+from kafka_records_tables.tables.declaration import EVERY_TOPIC, Column, Option, Table, timestamps
+from kafka_records_tables.tables.words.progress_words import KNOWN_BY, REASONS, STATES
+
+if TYPE_CHECKING:
+    from kafka_records_engine.sources import Context
+
+TABLE: Final = Table(
+    name="progress",
+    topic=EVERY_TOPIC,
+    about="whether each group gets on: ok, idle, falling behind, stalled, stopped or rewound, and since when",
+    helper="view",
+    inputs=("commit_progress", "assigned_partitions", "log_tails"),
+    records=(),
+    reads=(),
+    columns=(
+        Column("group_id", "string", "the group"),
+        Column("topic", "string", "topic whose records it consumes"),
+        Column("partition", "int32", "partition of that topic"),
+        Column(
+            "state",
+            "string",
+            "ok, idle, falling_behind, stalled, stopped or rewound; null where reason says why it is unknown",
+            STATES,
+        ),
+        *timestamps("since", "when the state began; null where it is unknown"),
+        Column(
+            "reason",
+            "string",
+            "why the state is unknown: no_log, topic_recreated, end_unknown, beyond_end or time_unknown; why the group "
+            "is idle though there are records: left or open_transaction; otherwise null",
+            REASONS,
+        ),
+        Column("offset", "int64", "committed offset: that of the next record to consume"),
+        Column("end_offset", "int64", "end of the log; null where the source does not tell"),
+        *timestamps("unread", "by when the first record was there that is left to read; null for none, or unknown"),
+        Column(
+            "wait_ms",
+            "int64",
+            "how long the group has had a record to read and the offset has not changed; null if none is left",
+        ),
+        Column("longest_wait_ms", "int64", "the longest such wait that ended, in the log; null where it shows none"),
+        Column("fell_from", "int64", "of a rewound offset, the highest one before; otherwise null"),
+        *timestamps("changed", "when the offset was committed first, with no other one since"),
+        *timestamps("commit", "when it was committed last"),
+        Column(
+            "known_by",
+            "string",
+            "how it is known what is left to read. log: by the files of the topic. end: by its end alone. commits: by "
+            "commits of other groups",
+            KNOWN_BY,
+        ),
+        *timestamps("moment", "the moment that the state is of"),
+        Column("log_partition", "int32", "partition of `__consumer_offsets` that the group is in"),
+    ),
+    sort=("group_id", "topic", "partition", "log_partition"),
+    needs_transactions=True,
+    group="group_id",
+    module=__name__,
+    essential=("group_id", "topic", "partition", "state", "since_timestamp", "reason"),
+    details=(
+        "log_partition",
+        "known_by",
+        "moment_timestamp",
+        "commit_timestamp",
+        "changed_timestamp",
+        "fell_from",
+        "longest_wait_ms",
+        "end_offset",
+        "unread_timestamp",
+    ),
+    options=(
+        WINDOW,
+        Option("at", "moment", "the moment to judge by; default: now for brokers, else the time of the last record"),
+    ),
+    rules="""\
+One row per committed offset. No watching is needed: the history of commits is in the log, and the time of each record
+is in the files of its topic.
+
+A *wait* is how long a group has had a record to read without changing its offset: from the time of the first record
+that is left, or of the last change if that was later. A wait is too long if it is longer than the window and more than
+twice as long as the longest one before. So a topic with one record a day, a job that runs once an hour and a consumer
+that commits rarely raise no alarm. Markers of transactions are no records, and neither are records of aborted
+transactions: an offset right before them has nothing left to read. The state is the first that applies:
+
+- `rewound`: the offset was committed lower than before within the window, and has not come back to where it was. An
+  offset that was deleted in between, or is of another topic of the same name, is none; nor is one that came back from
+  beyond the end of the log.
+- `stalled`: the wait is too long, and there are commits within the window: all of the same offset. A consumer that
+  cannot process a record and one that is paused look the same.
+- `stopped`: the wait is too long, and there is no commit within the window.
+- `falling_behind`: the offset goes on, and more records are left over after each quarter of the window than after the
+  one before, four times in a row or more; at least a tenth of what was written meanwhile.
+- `idle`: nothing is left to read, and the offset has not changed within the window.
+- `ok`: everything else.
+
+`since` is when the wait began of `stalled`; of `stopped` the last commit, or the first record after it if that was
+later; of `rewound` the last commit that was lower; of `falling_behind` the first of these quarters, at most six of
+which are remembered; and when the offset that stands was committed first of `ok` and `idle`.
+
+A group is `idle` with a `reason` where records are left that it cannot or does not want to read: `open_transaction`,
+its offset is where a transaction begins that is open (`read_committed` ends there), and `left`, its members have
+partitions, but none of this topic.
+
+The state is null, and `reason` says why, where nothing can be said: `no_log`, the source has no log of the partition;
+`topic_recreated`, the commit is of another topic that had this name; `end_unknown`, nobody tells the end of the log;
+`beyond_end`, the offset is negative or above the end; `time_unknown`, records are left, and nobody tells since when.
+
+What is known of logs over time depends on the source, as `known_by` says:
+
+- `log`: the files of the topic. Of at least the last 128 KiB of each log the heads of all batches are read, which tell
+  the time of each record to the batch; further back `.timeindex` has some times. Records are not read. This has all
+  states.
+- `end`: the end of the log as it is now, of running brokers. When a record was written follows only from other groups
+  that have consumed it. So `falling_behind` is never found, and a group that does not go on while no other one does is
+  `time_unknown`. Ask again later, or read the files of the brokers.
+- `commits`: no log of the topic at all, as in a copy of `__consumer_offsets`. What other groups have consumed was
+  there. Without such a group the state is null, unless the offset was rewound.
+
+Times of commits are the brokers'; times of records may be the producers', so a producer whose clock is wrong makes
+waits shorter or longer. The moment is now for running brokers. For stored logs it is the time of the last record or
+commit in the source, and not now, so that a copy from last week shows what was so last week; `at` names another one.
+
+What the logs cannot know: a cleaner takes away older commits, and with them how long a group has waited before; a
+finding says from which offset on nothing is missing. A job that runs for the first time has not waited yet: it is
+`stopped` when records have waited for longer than the window. A group that has never committed has no row. Records that
+were filtered out or are delayed by the group on purpose look like any others.
+""",
+)
+
+
+def joined(parts: Mapping[str, Any], context: Context) -> Iterator[Any]:
+    """The rows; `TABLE.rules` says which."""
+    from kafka_records_tables.tables.moving.states import rows
+
+    return rows(TABLE, parts, context.options)
