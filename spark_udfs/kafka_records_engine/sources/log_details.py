@@ -25,12 +25,11 @@ FILES: Final = pa.schema(
     [
         ("segments", pa.int64()),
         ("bytes", pa.int64()),
-        ("active_segment_offset", pa.int64()),
-        ("active_segment_bytes", pa.int64()),
+        ("sizes", pa.list_(pa.struct([("offset", pa.int64()), ("bytes", pa.int64())]))),
         ("cleaner_offset", pa.int64()),
     ]
 )
-"""Files with records and their bytes; offset in the name of the newest of them, and its bytes; the offset up to which
+"""Files with records and their bytes; the same by file, with the offset in its name; the offset up to which
 `cleaner-offset-checkpoint` says that the log is cleaned."""
 
 Details = Mapping[tuple[str, int], Mapping[str, Any]]

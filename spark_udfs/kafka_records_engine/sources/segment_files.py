@@ -183,13 +183,8 @@ def _files_of(opened: reader.OpenLog) -> dict[str, Any]:
     """The columns FILES of a log, without what a checkpoint says."""
     if not opened.segments or opened.is_part:
         return {}
-    active = opened.segments[-1]
-    return {
-        "segments": len(opened.segments),
-        "bytes": opened.size,
-        "active_segment_offset": active.base_offset,
-        "active_segment_bytes": active.size,
-    }
+    sizes = [{"offset": each.base_offset, "bytes": each.size} for each in opened.segments]
+    return {"segments": len(opened.segments), "bytes": opened.size, "sizes": sizes}
 
 
 def _cleaned(directory: Place, context: Context) -> dict[tuple[str, int], int]:

@@ -20,7 +20,12 @@ from kafka_records_tables.tables import (
     groups,
     history,
     lag,
+    loaded_offsets,
+    loaded_share_state,
+    loaded_transactions,
     log_ends,
+    log_files,
+    log_sizes,
     log_tails,
     members,
     offset_commits,
@@ -62,6 +67,7 @@ TABLES: Final[Mapping[str, Table]] = {
         transactions,
         open_transactions,
         log_ends,
+        log_files,
         lag,
         group_lag,
         progress,
@@ -72,7 +78,18 @@ TABLES: Final[Mapping[str, Table]] = {
 
 _PARTS: Final[Mapping[str, Table]] = {
     module.TABLE.name: module.TABLE
-    for module in (assigned_partitions, commit_progress, group_checks, log_tails, share_checks, transaction_checks)
+    for module in (
+        assigned_partitions,
+        commit_progress,
+        group_checks,
+        loaded_offsets,
+        loaded_share_state,
+        loaded_transactions,
+        log_sizes,
+        log_tails,
+        share_checks,
+        transaction_checks,
+    )
 }
 """Inputs of views that are no answers by themselves."""
 

@@ -11,7 +11,7 @@ from kafka_records_tables.tables.words.topics import OFFSETS
 WINDOW: Final = Option(
     "window",
     "duration",
-    "how far back is looked, and how long a record may wait in any case",
+    "how far back is looked, and how long a record may wait in any case; less if the history is short",
     default="10m",
     least_ms=1000,
 )
@@ -40,6 +40,7 @@ TABLE: Final = Table(
             "list<struct<timestamp_ms: int64, offset: int64, before_timestamp_ms: int64, before_offset: int64>>",
             "commits that changed the offset: the last ones, those after long pauses, one for each part of the window",
         ),
+        Column("first_log_timestamp_ms", "int64", "the time of the first record in the log partition"),
         Column("log_timestamp_ms", "int64", "the latest time of a record in the log partition"),
         Column("log_partition", "int32", "partition of the topic that the group is in"),
     ),

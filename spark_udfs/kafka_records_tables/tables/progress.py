@@ -34,7 +34,7 @@ TABLE: Final = Table(
         Column(
             "reason",
             "string",
-            "why the state is unknown: no_log, topic_recreated, end_unknown, beyond_end or time_unknown; why the group "
+            "why the state is unknown: moved, no_log, topic_recreated, end_unknown, beyond_end or time_unknown; why the group "
             "is idle though there are records: left or open_transaction; otherwise null",
             REASONS,
         ),
@@ -87,7 +87,8 @@ is in the files of its topic.
 A *wait* is how long a group has had a record to read without changing its offset: from the time of the first record
 that is left, or of the last change if that was later. A wait is too long if it is longer than the window and more than
 twice as long as the longest one before. So a topic with one record a day, a job that runs once an hour and a consumer
-that commits rarely raise no alarm. Markers of transactions are no records, and neither are records of aborted
+that commits rarely raise no alarm. Where the whole history is shorter than four windows, a quarter of it stands in for
+the window. Markers of transactions are no records, and neither are records of aborted
 transactions: an offset right before them has nothing left to read. The state is the first that applies:
 
 - `rewound`: the offset was committed lower than before within the window, and has not come back to where it was. An
@@ -96,20 +97,23 @@ transactions: an offset right before them has nothing left to read. The state is
 - `stalled`: the wait is too long, and there are commits within the window: all of the same offset. A consumer that
   cannot process a record and one that is paused look the same.
 - `stopped`: the wait is too long, and there is no commit within the window.
-- `falling_behind`: the offset goes on, and more records are left over after each quarter of the window than after the
-  one before, four times in a row or more; at least a tenth of what was written meanwhile.
+- `falling_behind`: the offset goes on, and more records are left over at the end of each part of the window than of
+  the one before, in four parts in a row or more up to now; at least a tenth of what was written meanwhile. A part is
+  about a quarter of the window, 131 seconds of ten minutes.
 - `idle`: nothing is left to read, and the offset has not changed within the window.
 - `ok`: everything else.
 
 `since` is when the wait began of `stalled`; of `stopped` the last commit, or the first record after it if that was
-later; of `rewound` the last commit that was lower; of `falling_behind` the first of these quarters, at most six of
-which are remembered; and when the offset that stands was committed first of `ok` and `idle`.
+later; of `rewound` the last commit that was lower; of `falling_behind` the end of the first of these parts, at most
+eight of which are remembered; and when the offset that stands was committed first of `ok` and `idle`.
 
 A group is `idle` with a `reason` where records are left that it cannot or does not want to read: `open_transaction`,
 its offset is where a transaction begins that is open (`read_committed` ends there), and `left`, its members have
 partitions, but none of this topic.
 
-The state is null, and `reason` says why, where nothing can be said: `no_log`, the source has no log of the partition;
+The state is null, and `reason` says why, where nothing can be said: `moved`, the group has committed in another
+partition of `__consumer_offsets` since, as after a change of their number, and its coordinator does not know this
+offset; `no_log`, the source has no log of the partition;
 `topic_recreated`, the commit is of another topic that had this name; `end_unknown`, nobody tells the end of the log;
 `beyond_end`, the offset is negative or above the end; `time_unknown`, records are left, and nobody tells since when.
 

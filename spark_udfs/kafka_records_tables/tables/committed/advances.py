@@ -28,7 +28,8 @@ NONE: Final = np.iinfo(np.int64).min
 PARTS: Final = 4
 """Into how many parts a window is divided: of each the last advance is kept."""
 
-_KEPT_PARTS: Final = PARTS + 2
+_KEPT_PARTS: Final = 2 * PARTS
+"""Of so many parts the last advance is kept. When parts become twice as long, half as many are left."""
 _LAST: Final = 4
 _LONGEST: Final = 4
 _MOST: Final = _LAST + _LONGEST + _KEPT_PARTS
@@ -54,11 +55,18 @@ _ADVANCE: Final = ("key", "ms", "offset", "before_ms", "before_offset")
 """What is remembered of a commit that changed the offset; the last two are NONE where there was none before."""
 
 
-class Advances:
-    """Follows commits that took effect. `width_ms` is a part of the window."""
+def part_ms(window_ms: int, history_ms: int) -> int:
+    """How long a part of the window is: about a quarter of it, and a sixteenth of the history if that is less. It is a
+    power of two, so that longer parts consist of whole shorter ones."""
+    longest = max(min(window_ms // PARTS, history_ms // PARTS**2), 1)
+    return 1 << longest.bit_length() - 1
 
-    def __init__(self, width_ms: int) -> None:
-        self._width = max(width_ms, 1)
+
+class Advances:
+    """Follows commits that took effect."""
+
+    def __init__(self, window_ms: int) -> None:
+        self._window = window_ms
         self.keys: pa.RecordBatch | None = None
         """Keys as `decoded_commits.KEY`, by their numbers."""
         self.ids: list[str] = []
@@ -67,6 +75,7 @@ class Advances:
         """_STATE by the numbers of keys."""
         self.advances: dict[str, INT64] = {name: np.zeros(0, np.int64) for name in _ADVANCE}
         """_ADVANCE, by key and in the order in which they took effect."""
+        self._first_ms: int | None = None
         self._latest_ms = NONE
 
     @property
@@ -182,6 +191,8 @@ class Advances:
             "before_offset": np.where(fresh, NONE, rows["offset"][np.maximum(at - 1, 0)]),
         }
         self._latest_ms = max(self._latest_ms, int(new["ms"].max()))
+        if self._first_ms is None:
+            self._first_ms = int(new["ms"].min())
         whole = {name: np.concatenate([self.advances[name], new[name]]) for name in _ADVANCE}
         order = stable_order(whole["key"])
         whole = {name: vector[order] for name, vector in whole.items()}
@@ -196,8 +207,9 @@ class Advances:
         closes = np.flatnonzero(ends(key))
         sizes = np.diff(np.concatenate([[-1], closes]))
         is_kept = np.repeat(closes, sizes) - np.arange(count) < _LAST
-        part = ms // self._width
-        is_recent = part > self._latest_ms // self._width - _KEPT_PARTS
+        width = part_ms(self._window, self._latest_ms - (self._first_ms or 0))
+        part = ms // width
+        is_recent = part > self._latest_ms // width - _KEPT_PARTS
         is_kept |= is_recent & (ends(key) | ends(part))
         pause = np.where(rows["before_ms"] == NONE, -1, ms.astype(np.float64) - rows["before_ms"])
         if count > _LONGEST:

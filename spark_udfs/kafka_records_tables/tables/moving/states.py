@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 
 from kafka_records_engine.numpy_types import FLAGS, INT64
 from kafka_records_tables.tables.column_types import instants, record_batch
-from kafka_records_tables.tables.committed.advances import PARTS
+from kafka_records_tables.tables.committed.advances import PARTS, part_ms
 from kafka_records_tables.tables.moving.log_times import LATE, NONE, Samples, flattened, numbers
 from kafka_records_tables.tables.words.progress_words import (
     BEYOND_END,
@@ -23,6 +23,7 @@ from kafka_records_tables.tables.words.progress_words import (
     FALLING_BEHIND,
     IDLE,
     LEFT,
+    MOVED,
     NO_LOG,
     OK,
     OPEN_TRANSACTION,
@@ -56,7 +57,9 @@ def rows(table: Table, parts: Mapping[str, Any], options: Mapping[str, Any]) -> 
     now = options["at"]
     if now is None:
         now = _moment(pc.max(told["log_timestamp_ms"]).as_py(), logs)
-    found = _States(commits, logs, now, options["window"])
+    began = pc.min(told["first_log_timestamp_ms"]).as_py()
+    history = now if began is None else max(now - began, 0)
+    found = _States(commits, logs, now, options["window"], history)
     columns = found.columns(_left(commits, parts["assigned_partitions"]))
     yield record_batch(table.schema, columns, commits.num_rows)
 
@@ -143,11 +146,25 @@ def _left(commits: pa.Table, assigned: pa.Table) -> FLAGS:
     return is_in(group, assigned) & ~is_in(group, unnamed) & ~is_in([*group, "topic"], assigned)
 
 
+def _moved(commits: pa.Table, commit_ms: INT64) -> FLAGS:
+    """Whether a group has committed later in another partition of the topic of groups, where its coordinator is now."""
+    group, place = (_codes(commits.select(names)) for names in (["group_id"], ["group_id", "log_partition"]))
+    if not len(group) or int(group.max()) == int(place.max()):
+        return np.zeros(len(group), np.bool_)
+    latest, of_place = (np.full(int(codes.max()) + 1, NONE, np.int64) for codes in (group, place))
+    np.maximum.at(latest, group, commit_ms)
+    np.maximum.at(of_place, place, commit_ms)
+    found: FLAGS = of_place[place] < latest[group]
+    return found
+
+
 class _States:
     """What each commit comes to, as vectors."""
 
-    def __init__(self, commits: pa.Table, logs: _Logs, now: int, window: int) -> None:
+    def __init__(self, commits: pa.Table, logs: _Logs, now: int, window: int, history: int) -> None:
         self._commits, self._logs, self._now, self._window = commits, logs, now, window
+        self._part = part_ms(window, history)
+        self._patience = min(window, history // PARTS)
         self.offset = numbers(commits["offset"])
         self.commit_ms, self.changed_ms = (numbers(commits[f"{name}_timestamp_ms"]) for name in ("commit", "changed"))
         rows, (ms, after, before_ms, before) = flattened(
@@ -198,7 +215,7 @@ class _States:
     def _look_for_falling_behind(self) -> None:
         """Whether more and more records are left over: after the last advance of each part of the window, at least
         four parts in a row up to now, more than after the one before."""
-        width = max(self._window // PARTS, 1)
+        width = self._part
         part = self._ms // width
         closes = np.ones(len(part), np.bool_)
         closes[:-1] = (part[1:] != part[:-1]) | (self._rows[1:] != self._rows[:-1])
@@ -227,18 +244,20 @@ class _States:
 
     def columns(self, is_left: FLAGS) -> dict[str, Any]:
         """The columns of the table."""
-        now, window, logs, commits = self._now, self._window, self._logs, self._commits
-        start = now - window
+        now, logs, commits = self._now, self._logs, self._commits
+        start = now - self._patience
         has_log = logs.row >= 0
         ids = pc.fill_null(pc.not_equal(commits["topic_id"], self._text_of_log("topic_id")), False).to_numpy()
         fell_ms, fell_from = numbers(commits["fell_timestamp_ms"]), numbers(commits["fell_from"])
         is_beyond = self.has_end & (self.offset > self.end)
         was_beyond = self.has_end & (fell_from > self.end)
-        patience = np.maximum(np.where(self.longest_wait == NONE, 0, self.longest_wait) * _PATIENCE, window)
-        is_rewound = (fell_ms != NONE) & (fell_ms >= start) & (self.offset < fell_from) & ~was_beyond
+        patience = np.maximum(np.where(self.longest_wait == NONE, 0, self.longest_wait) * _PATIENCE, self._patience)
+        is_rewound = (fell_ms != NONE) & (fell_ms >= now - self._window) & (self.offset < fell_from) & ~was_beyond
         waits_too_long = self.is_unread & self.has_time & (self.wait > patience)
         is_moving = self.changed_ms >= start
+        has_moved = _moved(commits, self.commit_ms)
         reasons = {
+            MOVED: has_moved,
             NO_LOG: ~has_log & ~self.is_known,
             TOPIC_RECREATED: has_log & ids,
             END_UNKNOWN: has_log & ~self.is_known,
@@ -249,7 +268,7 @@ class _States:
         }
         reason = _first(reasons, len(self.offset))
         is_undecided = pc.is_in(
-            reason, pa.array([NO_LOG, TOPIC_RECREATED, END_UNKNOWN, BEYOND_END, TIME_UNKNOWN])
+            reason, pa.array([MOVED, NO_LOG, TOPIC_RECREATED, END_UNKNOWN, BEYOND_END, TIME_UNKNOWN])
         ).to_numpy(zero_copy_only=False)
         since_wait = np.maximum(self.changed_ms, np.where(self.has_time, self.unread_ms, NONE))
         since_stop = np.maximum(self.commit_ms, np.where(self.has_time, self.unread_ms, NONE))

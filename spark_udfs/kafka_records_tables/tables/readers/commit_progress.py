@@ -11,7 +11,7 @@ import pyarrow as pa
 from kafka_records_engine.numpy_types import INT64
 from kafka_records_tables.tables.column_types import record_batch
 from kafka_records_tables.tables.commit_progress import TABLE
-from kafka_records_tables.tables.committed.advances import NONE, PARTS, Advances
+from kafka_records_tables.tables.committed.advances import NONE, Advances
 from kafka_records_tables.tables.committed.commit_steps import CommitSteps
 from kafka_records_tables.tables.decoded.decoded_records import schemas
 from kafka_records_tables.tables.decoded.lots import LOT_ROWS
@@ -33,7 +33,7 @@ class Reader(TableReader):
     def __init__(self, context: Context) -> None:
         self._context = context
         self._steps = CommitSteps(schemas(context, "consumer_offsets"), context)
-        self._advances = Advances(context.options["window"] // PARTS)
+        self._advances = Advances(context.options["window"])
 
     def take(self, batch: pa.RecordBatch) -> Iterable[pa.RecordBatch]:
         self._steps.take(batch)
@@ -44,21 +44,23 @@ class Reader(TableReader):
     def finish(self) -> Iterator[pa.RecordBatch]:
         self._steps.end()
         self._add()
-        last_ms = self._context.counts.last_timestamp_ms
-        nothing = dict.fromkeys(TABLE.names)
-        yield record_batch(
-            TABLE.schema, nothing | {"log_timestamp_ms": last_ms, "log_partition": self._context.partition}, 1
-        )
+        counts, nothing = self._context.counts, dict.fromkeys(TABLE.names)
+        of_log = {
+            "first_log_timestamp_ms": counts.first_timestamp_ms,
+            "log_timestamp_ms": counts.last_timestamp_ms,
+            "log_partition": self._context.partition,
+        }
+        yield record_batch(TABLE.schema, nothing | of_log, 1)
         keys = np.flatnonzero(self._advances.state["is_value"] > 0)
         for start in range(0, len(keys), _ROWS):
-            yield self._rows(keys[start : start + _ROWS], last_ms)
+            yield self._rows(keys[start : start + _ROWS], of_log)
 
     def _add(self) -> None:
         steps = self._steps.steps()
         if steps is not None:
             self._advances.add(steps)
 
-    def _rows(self, keys: INT64, last_ms: int | None) -> pa.RecordBatch:
+    def _rows(self, keys: INT64, of_log: dict[str, int | None]) -> pa.RecordBatch:
         found, of_keys = self._advances, self._advances.keys
         assert of_keys is not None
         state = {name: vector[keys] for name, vector in found.state.items()}
@@ -75,8 +77,7 @@ class Reader(TableReader):
             "fell_timestamp_ms": _nullable(state["fell_ms"]),
             "fell_from": _nullable(state["fell_from"]),
             "advances": self._of_keys(keys),
-            "log_timestamp_ms": last_ms,
-            "log_partition": self._context.partition,
+            **of_log,
         }
         return record_batch(TABLE.schema, columns, len(keys))
 
