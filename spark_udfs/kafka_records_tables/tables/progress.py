@@ -85,8 +85,8 @@ One row per committed offset. No watching is needed: the history of commits is i
 is in the files of its topic.
 
 A *wait* is how long a group has had a record to read without changing its offset: from the time of the first record
-that is left, or of the last change if that was later. A wait is too long if it is longer than the window and more than
-twice as long as the longest one before. So a topic with one record a day, a job that runs once an hour and a consumer
+that is left, or of the last change if that was later. A wait is too long if it is longer than the window and than the
+longest one before, doubled. So a topic with one record a day, a job that runs once an hour and a consumer
 that commits rarely raise no alarm. Where the whole history is shorter than four windows, a quarter of it stands in for
 the window. Markers of transactions are no records, and neither are records of aborted
 transactions: an offset right before them has nothing left to read. The state is the first that applies:
@@ -98,14 +98,14 @@ transactions: an offset right before them has nothing left to read. The state is
   cannot process a record and one that is paused look the same.
 - `stopped`: the wait is too long, and there is no commit within the window.
 - `falling_behind`: the offset goes on, and more records are left over at the end of each part of the window than of
-  the one before, in four parts in a row or more up to now; at least a tenth of what was written meanwhile. A part is
+  the one before, four times in a row or more up to now; at least a tenth of what was written meanwhile. A part is
   about a quarter of the window, 131 seconds of ten minutes.
 - `idle`: nothing is left to read, and the offset has not changed within the window.
 - `ok`: everything else.
 
 `since` is when the wait began of `stalled`; of `stopped` the last commit, or the first record after it if that was
 later; of `rewound` the last commit that was lower; of `falling_behind` the end of the first of these parts, at most
-eight of which are remembered; and when the offset that stands was committed first of `ok` and `idle`.
+twelve of which are remembered; and when the offset that stands was committed first of `ok` and `idle`.
 
 A group is `idle` with a `reason` where records are left that it cannot or does not want to read: `open_transaction`,
 its offset is where a transaction begins that is open (`read_committed` ends there), and `left`, its members have
@@ -123,7 +123,7 @@ What is known of logs over time depends on the source, as `known_by` says:
   the time of each record to the batch; further back `.timeindex` has some times. Records are not read. This has all
   states.
 - `end`: the end of the log as it is now, of running brokers. When a record was written follows only from other groups
-  that have consumed it. So `falling_behind` is never found, and a group that does not go on while no other one does is
+  that have consumed it, and `since` may be later than it was. So `falling_behind` is never found, and a group that does not go on while no other one does is
   `time_unknown`. Ask again later, or read the files of the brokers.
 - `commits`: no log of the topic at all, as in a copy of `__consumer_offsets`. What other groups have consumed was
   there. Without such a group the state is null, unless the offset was rewound.

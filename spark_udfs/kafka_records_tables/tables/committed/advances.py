@@ -1,6 +1,6 @@
 """How committed offsets moved: per group, topic and partition what stands, since when, and when it went on before.
 
-What is remembered of a partition of a group is a few numbers and at most `_MOST` earlier steps, however often it
+What is remembered of a partition of a group is a few numbers and at most twenty earlier steps, however often it
 committed. So commits may come in lots of any size, and the answer is the same.
 """
 
@@ -28,12 +28,10 @@ NONE: Final = np.iinfo(np.int64).min
 PARTS: Final = 4
 """Into how many parts a window is divided: of each the last advance is kept."""
 
-_KEPT_PARTS: Final = 2 * PARTS
+_KEPT_PARTS: Final = 3 * PARTS
 """Of so many parts the last advance is kept. When parts become twice as long, half as many are left."""
 _LAST: Final = 4
 _LONGEST: Final = 4
-_MOST: Final = _LAST + _LONGEST + _KEPT_PARTS
-
 _STATE: Final = (
     "is_value",
     "offset",

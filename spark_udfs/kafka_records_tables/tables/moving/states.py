@@ -213,8 +213,8 @@ class _States:
         return longest
 
     def _look_for_falling_behind(self) -> None:
-        """Whether more and more records are left over: after the last advance of each part of the window, at least
-        four parts in a row up to now, more than after the one before."""
+        """Whether more and more records are left over: after the last advance of each part of the window more than
+        after that of the part before, four times in a row up to now."""
         width = self._part
         part = self._ms // width
         closes = np.ones(len(part), np.bool_)
@@ -232,7 +232,7 @@ class _States:
         began = np.maximum.accumulate(np.where(grows, 0, places)) if len(at) else places
         is_last = np.ones(len(at), np.bool_)
         is_last[:-1] = row[1:] != row[:-1]
-        last = np.flatnonzero(is_last & (places - began >= PARTS - 1))
+        last = np.flatnonzero(is_last & (places - began >= PARTS))
         is_recent = part[last] >= self._now // width - 1
         left_over = lag[last] - lag[began[last]]
         is_much = left_over * _GROWTH >= end[last] - end[began[last]]
