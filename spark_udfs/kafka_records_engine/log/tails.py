@@ -15,7 +15,7 @@ from struct import Struct
 from typing import Final
 
 from kafka_records_engine.log._scanning import nonsense_at
-from kafka_records_engine.log.batches import BatchHead, read_head
+from kafka_records_engine.log.batches import ENTRY_HEAD, BatchHead, read_head
 from kafka_records_engine.log.log_end import indexed_position
 from kafka_records_engine.log.opened import LogFile, OpenLog, Readable, SegmentFile
 from kafka_records_engine.log.places import Place
@@ -25,10 +25,12 @@ TAIL_BYTES: Final = 128 * 1024
 
 _MOST_FILES: Final = 8
 _WINDOW: Final = 16 * 1024
+_LARGE_WINDOW: Final = 256 * 1024
 _HEAD: Final = 61
 _TO_MAGIC: Final = 17
 _SAMPLES: Final = 32
 """How many entries of a time index are taken, one as far from the next as the other."""
+_SIZE: Final = Struct(">i")
 _TIME_ENTRY: Final = Struct(">qi")
 _ABORTED: Final = Struct(">hqqqq")
 
@@ -57,8 +59,9 @@ def tail_of(log: OpenLog, folder: Place) -> LogTail | None:
     for segment in reversed(log.segments):
         if segment.file is None or segment.base_offset is None:
             return None
-        position = indexed_position(segment, folder, segment.size - left)
-        of_file = _heads(segment.file, position, segment.size)
+        begin = segment.size - left
+        position = indexed_position(segment, folder, begin)
+        of_file = _heads(segment.file, position, segment.size, begin)
         if of_file is None:
             return None
         heads[:0] = of_file
@@ -84,23 +87,30 @@ def tail_of(log: OpenLog, folder: Place) -> LogTail | None:
     return LogTail([*_ascending(earlier), *exact], exact_from, open_from)
 
 
-def _heads(file: LogFile, position: int, length: int) -> list[BatchHead] | None:
-    """The heads of all entries from `position` on; None where one cannot be told from the next."""
+def _heads(file: LogFile, position: int, length: int, begin: int) -> list[BatchHead] | None:
+    """The heads of all entries that end after `begin`, looked for from `position` on; None where one cannot be told
+    from the next."""
     found: list[BatchHead] = []
+    size = 0
     while position < length:
         file.seek(position)
-        window = file.read(_WINDOW)
+        # Without an index all heads before are passed over, and small batches are many.
+        window = file.read(_LARGE_WINDOW if begin - position > _LARGE_WINDOW and 0 < size < _HEAD * 32 else _WINDOW)
         data = window + bytes(_HEAD)
         is_last = position + len(window) >= length
         at = 0
         while len(window) - at >= (_TO_MAGIC if is_last else _HEAD):
+            size = ENTRY_HEAD + int(_SIZE.unpack_from(data, at + 8)[0])
+            if ENTRY_HEAD < size <= begin - position - at:
+                at += size
+                continue
             if nonsense_at(window, at, len(window)) is not None:
                 return None if any(window[at : at + _HEAD]) else found
-            head = read_head(data, at, position + at)
-            if position + at + head.size > length:
+            if position + at + size > length:
                 return found  # an append that was cut short
-            found.append(head)
-            at += head.size
+            if position + at + size > begin:
+                found.append(read_head(data, at, position + at))
+            at += size
         if not at:
             return found  # less than the head of a batch is left
         position += at

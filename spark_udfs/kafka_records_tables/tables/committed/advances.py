@@ -17,6 +17,7 @@ from kafka_records_tables.tables.committed.commit_order import (
     ends,
     in_effect_by_number,
     numbers_of_keys,
+    running_maximum,
     stable_order,
 )
 from kafka_records_tables.tables.committed.commit_steps import Steps
@@ -32,6 +33,8 @@ _KEPT_PARTS: Final = 3 * PARTS
 """Of so many parts the last advance is kept. When parts become twice as long, half as many are left."""
 _LAST: Final = 4
 _LONGEST: Final = 4
+_LONGEST_PAUSE: Final = 2**32 - 2
+"""Pauses longer than 49 days count as equal."""
 _STATE: Final = (
     "is_value",
     "offset",
@@ -153,7 +156,7 @@ class Advances:
         changed = np.maximum.accumulate(np.where(is_change | is_first, places, 0))
         changed_ms = np.where(is_held_value[changed], state["changed_ms"][chain[changed]], ms[changed])
         segment = np.cumsum(is_fresh | is_first | ~is_value) - 1
-        peak = _running_maximum(segment, np.where(is_held_value, state["peak"][chain], offset))
+        peak = running_maximum(segment, np.where(is_held_value, state["peak"][chain], offset))
 
         self._note_advances(chain, rows, is_change, is_fresh, changed_ms[before])
 
@@ -209,13 +212,15 @@ class Advances:
         part = ms // width
         is_recent = part > self._latest_ms // width - _KEPT_PARTS
         is_kept |= is_recent & (ends(key) | ends(part))
-        pause = np.where(rows["before_ms"] == NONE, -1, ms.astype(np.float64) - rows["before_ms"])
-        if count > _LONGEST:
-            opens = np.repeat(closes - sizes + 1, sizes)
-            longest = np.lexsort((-pause, key))
-            rank = np.empty(count, np.int64)
-            rank[longest] = np.arange(count)
-            is_kept |= (rank - opens < _LONGEST) & (pause >= 0)
+        has_pause = rows["before_ms"] != NONE
+        pause = np.where(has_pause, ms.astype(np.float64) - rows["before_ms"], 0)
+        # Those without a pause come last.
+        shorter = np.where(has_pause, _LONGEST_PAUSE - np.clip(pause, 0, _LONGEST_PAUSE), _LONGEST_PAUSE + 1)
+        longest = stable_order(shorter.astype(np.int64))
+        longest = longest[stable_order(key[longest])]
+        rank = np.empty(count, np.int64)
+        rank[longest] = np.arange(count)
+        is_kept |= (rank - np.repeat(closes - sizes + 1, sizes) < _LONGEST) & has_pause
         return np.flatnonzero(is_kept)
 
 
@@ -227,12 +232,3 @@ def _known_before(chain: INT64, ids: INT64) -> INT64:
     is_known = (last >= 0) & (chain[np.maximum(last, 0)] == chain)
     return np.where(is_known, ids[np.maximum(last, 0)], -1)
 
-
-def _running_maximum(segment: INT64, values: INT64) -> INT64:
-    """The largest value so far of each segment; segments ascend."""
-    _, ranks = np.unique(values, return_inverse=True)
-    width = int(ranks.max()) + 1 if len(ranks) else 1
-    reached = np.maximum.accumulate(segment * width + ranks) - segment * width
-    distinct = np.unique(values)
-    found: INT64 = distinct[reached]
-    return found

@@ -9,6 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from kafka_records_engine.numpy_types import FLAGS, INT64
+from kafka_records_tables.tables.committed.commit_order import running_maximum
 
 NONE: Final = np.iinfo(np.int64).min
 """Stands for null in vectors."""
@@ -25,8 +26,9 @@ class Samples:
         self._distinct = np.unique(self._offset)
         self._keys = self._log * (len(self._distinct) + 1) + np.searchsorted(self._distinct, self._offset)
         # A record was there no later than any after it.
-        self._by_then = _running(self._log[::-1], self._ms[::-1], np.minimum)[::-1]
-        self._latest = _running(self._log, self._ms, np.maximum)
+        last = int(self._log.max(initial=0))
+        self._by_then = -running_maximum(last - self._log[::-1], -self._ms[::-1])[::-1]
+        self._latest = running_maximum(self._log, self._ms)
 
     def next_at(self, log: INT64, offset: INT64) -> tuple[FLAGS, INT64]:
         """Whether a log has a sample at an offset or after it, and by when the first of them was there at the latest;
@@ -52,22 +54,6 @@ class Samples:
         at = np.where(is_there, at, 0)
         is_there &= self._log[at] == log
         return np.where(is_there, self._offset[at] + 1, NONE)
-
-
-def _running(log: INT64, values: INT64, function: Any) -> INT64:
-    """The smallest or largest value so far of each log; equal logs are together."""
-    if not len(values):
-        return values
-    starts = np.flatnonzero(np.concatenate([[True], log[1:] != log[:-1]]))
-    distinct, ranks = np.unique(values, return_inverse=True)
-    width = len(distinct)
-    number = np.zeros(len(log), np.int64)
-    number[starts[1:]] = 1
-    number = np.cumsum(number)
-    # A later log outdoes all before it, so that one pass does for all of them.
-    shift = number * width if function is np.maximum else -number * width
-    found: INT64 = distinct[function.accumulate(ranks + shift) - shift]
-    return found
 
 
 def flattened(lists: Any, *names: str) -> tuple[INT64, list[INT64]]:
