@@ -32,9 +32,7 @@ class UserTopic:
         """Write a record, in a transaction if it has a producer; its offset."""
         attributes = 0 if producer < 0 else _TRANSACTIONAL
         body = record(0, b"k", b"v")
-        self.parts.append(
-            batch(body, 1, offset=self.end, attributes=attributes, producer_id=producer, timestamp=at_ms)
-        )
+        self.parts.append(batch(body, 1, offset=self.end, attributes=attributes, producer_id=producer, timestamp=at_ms))
         self.written.append((self.end, at_ms))
         self.end += 1
         return self.end - 1

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -10,6 +11,7 @@ import pytest
 
 from kafka_records_engine.sources.protocol import LogEnds
 from kafka_records_tables import read_table
+from tests.log.test_tails import PLANTED, unpacked
 from tests.tables.consumed import Brokers, Commit
 from tests.tables.moving_groups import (
     ABORT,
@@ -50,7 +52,9 @@ def rows_of(source: Any, **options: Any) -> list[Row]:
     return rows
 
 
-def judged(folder: Path, *groups: Group, assigned: dict[str, list[str]] | None = None, **options: Any) -> dict[str, Row]:
+def judged(
+    folder: Path, *groups: Group, assigned: dict[str, list[str]] | None = None, **options: Any
+) -> dict[str, Row]:
     """The rows by group, beside the clock's, which is ok."""
     topic, ticking = clock()
     topics = {each.topic.name: each.topic for each in groups} | {"clock": topic}
@@ -132,7 +136,9 @@ def test_just_beginning_to_fall_behind(tmp_path: Path) -> None:
     assert row["state"] == "ok"
 
 
-@pytest.mark.parametrize(("minutes", "window", "state"), [(5, "10m", "rewound"), (30, "10m", "ok"), (30, "1h", "rewound")])
+@pytest.mark.parametrize(
+    ("minutes", "window", "state"), [(5, "10m", "rewound"), (30, "10m", "ok"), (30, "1h", "rewound")]
+)
 def test_rewound(tmp_path: Path, minutes: int, window: str, state: str) -> None:
     topic = steady("orders")
     at = 6 * HOUR - minutes * MINUTE
@@ -329,6 +335,48 @@ def test_at_another_moment(tmp_path: Path) -> None:
     assert row["wait_ms"] == HOUR + MINUTE
 
 
+# -- real disks --------------------------------------------------------------------------------------------------------
+
+
+def test_a_healthy_cluster_has_groups_that_are_ok_or_idle(tmp_path: Path) -> None:
+    """Fifteen groups of all kinds that commit: rolling restarts, a job that runs six seconds a minute, a backlog that shrinks."""
+    folder = unpacked("healthy.tar.zst", tmp_path)
+    for options in ({}, {"window": "20s"}, {"window": "1m"}):
+        rows = rows_of(folder, **options)
+        assert len({row["group_id"] for row in rows}) == 15
+        assert {row["state"] for row in rows} <= {"ok", "idle"}
+        assert {row["reason"] for row in rows} == {None}
+
+
+def test_a_poison_record(tmp_path: Path) -> None:
+    """Both members fail on a record of partition 2, and are started again for ever; partition 0 goes on."""
+    rows = rows_of(unpacked("poison.tar.zst", tmp_path))
+    wrong = {
+        (row["group_id"], row["topic"], row["partition"]): row for row in rows if row["state"] not in ("ok", "idle")
+    }
+    assert {place: (row["state"], row["offset"]) for place, row in wrong.items()} == {
+        ("order-router", "orders.v2", 1): ("stopped", 69),
+        ("order-router", "orders.v2", 2): ("stopped", 68),
+        ("order-router", "orders.v2", 3): ("stopped", 68),
+    }
+    for row in wrong.values():
+        assert f"{row['since_timestamp']:%H:%M:%S}" in ("14:22:55", "14:22:56")
+
+
+def test_the_disk_of_a_broker(tmp_path: Path) -> None:
+    """A day after the copy all that has something left has waited too long; that is told of each by its producers."""
+    folder = unpacked("disk.tar.zst", tmp_path)
+    whole = {(row["group_id"], row["topic"], row["partition"]): row for row in rows_of(folder)}
+    moment = next(iter(whole.values()))["moment_timestamp_ms"]
+    later = {(row["group_id"], row["topic"], row["partition"]): row for row in rows_of(folder, at=moment + 24 * HOUR)}
+    for row in map(json.loads, (PLANTED / "left.jsonl").read_text("utf-8").splitlines()):
+        place = row["group"], row["topic"], row["partition"]
+        assert whole[place]["offset"] == row["committed"]
+        assert later[place]["state"] == ("stopped" if row["committed_records_left"] else "idle")
+        is_held = row["committed"] >= row["last_stable"] and row["last_stable"] < row["end"]
+        assert later[place]["reason"] == ("open_transaction" if is_held else None)
+
+
 # -- what is not known -------------------------------------------------------------------------------------------------
 
 
@@ -386,7 +434,9 @@ def test_brokers_tell_the_end_of_now() -> None:
     def log(end: int, stable: int | None = None) -> LogEnds:
         return LogEnds("", 0, None, 0, end, end, NOW, end if stable is None else stable)
 
-    ends = {(name, 0): log(100) for name in ("read", "left", "marked", "followed", "moving")} | {("held", 0): log(100, 50)}
+    ends = {(name, 0): log(100) for name in ("read", "left", "marked", "followed", "moving")} | {
+        ("held", 0): log(100, 50)
+    }
     steps = [START_MS + n * MINUTE for n in range(300)]
 
     def commits(group: str, topic: str, last: int, until: int = 300) -> list[Commit]:

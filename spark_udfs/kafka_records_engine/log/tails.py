@@ -69,10 +69,8 @@ def tail_of(log: OpenLog, folder: Place) -> LogTail | None:
         left -= segment.size - position
         if left <= 0 or len(files) == _MOST_FILES or segment.hole_before:
             break
-    exact_from = heads[0].offset if heads else files[-1].base_offset or 0
-    exact_from = max(exact_from, log.log_start)
-    if files[-1] is log.segments[0] and (not heads or heads[0].position == 0) and not files[-1].hole_before:
-        exact_from = log.log_start
+    first = files[-1].base_offset or 0
+    exact_from = max(heads[0].offset if heads and heads[0].position else first, log.log_start)
     aborted = [each for segment in files for each in _aborted(folder, segment)]
     open_from = _open_from(heads)
     exact = [

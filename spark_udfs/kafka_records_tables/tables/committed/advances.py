@@ -89,7 +89,9 @@ class Advances:
         numbers = self._numbers(steps)
         topic_ids = self._ids_of(steps)
         state = self.state
-        touched = np.flatnonzero((np.bincount(numbers, minlength=len(state["offset"])) > 0) & (state["log_offset"] >= 0))
+        touched = np.flatnonzero(
+            (np.bincount(numbers, minlength=len(state["offset"])) > 0) & (state["log_offset"] >= 0)
+        )
 
         def both(name: str, new: INT64) -> INT64:
             return np.concatenate([state[name][touched], new])
@@ -194,9 +196,11 @@ class Advances:
         self._latest_ms = max(self._latest_ms, int(new["ms"].max()))
         if self._first_ms is None:
             self._first_ms = int(new["ms"].min())
-        whole = {name: np.concatenate([self.advances[name], new[name]]) for name in _ADVANCE}
-        order = stable_order(whole["key"])
-        whole = {name: vector[order] for name, vector in whole.items()}
+        whole = new
+        if len(self.advances["key"]):
+            whole = {name: np.concatenate([self.advances[name], new[name]]) for name in _ADVANCE}
+            order = stable_order(whole["key"])
+            whole = {name: vector[order] for name, vector in whole.items()}
         kept = self._needed(whole)
         self.advances = {name: vector[kept] for name, vector in whole.items()}
 
@@ -231,4 +235,3 @@ def _known_before(chain: INT64, ids: INT64) -> INT64:
     last = np.maximum.accumulate(np.where(ids >= 0, np.arange(len(ids)), -1))
     is_known = (last >= 0) & (chain[np.maximum(last, 0)] == chain)
     return np.where(is_known, ids[np.maximum(last, 0)], -1)
-

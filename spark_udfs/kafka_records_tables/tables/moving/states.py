@@ -87,7 +87,7 @@ class _Logs:
         record, so the record of a commit is the one before the last."""
         return Samples(
             np.concatenate([self._sampled, self.of_commit[commits]]),
-            np.concatenate([self._offset, offset - 2]),
+            np.concatenate([self._offset, np.maximum(offset, 0) - 2]),
             np.concatenate([self._ms, ms]),
         )
 
@@ -189,14 +189,17 @@ class _States:
         self.end = np.where(told, high, np.where(end != NONE, end, high))
         readable = np.where(told, np.minimum(stable, self.end), self.end)
         in_tail, _ = logs.samples.next_at(of_log, offset)
-        evidence = logs.with_commits(self._rows, self._after, self._ms)
+        # Files know better, where there are some.
+        without = ~self.has_tail[self._rows]
+        evidence = logs.with_commits(self._rows[without], self._after[without], self._ms[without])
         seen, self.unread_ms = evidence.next_at(of_log, offset)
         self.has_end = self.end != NONE
         self.is_unread = np.where(self.has_tail, in_tail, np.where(self.has_end, readable > offset, seen))
         self.is_known = self.has_tail | self.has_end | seen
         # One offset that is left may be the marker of a transaction.
         is_alone = ~self.has_tail & self.has_end & (readable - offset == 1)
-        self.has_time = (self.unread_ms != LATE) & ~is_alone
+        # The oldest messages have no time.
+        self.has_time = (self.unread_ms != LATE) & (self.unread_ms >= 0) & ~is_alone
         held = np.where(told, stable, logs.of("open_from"))
         self.is_held = (held != NONE) & (offset >= held) & (self.end > offset) & ~self.is_unread
 
