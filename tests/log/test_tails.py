@@ -25,9 +25,11 @@ def tail(folder: Path, name: str = "t-0") -> LogTail | None:
 
 
 def unpacked(name: str, folder: Path) -> Path:
-    with pa.input_stream(str(PLANTED / name), compression="zstd") as stream:
-        with tarfile.open(fileobj=stream, mode="r|") as archive:
-            archive.extractall(folder, filter="data")
+    with (
+        pa.input_stream(str(PLANTED / name), compression="zstd") as stream,
+        tarfile.open(fileobj=stream, mode="r|") as archive,
+    ):
+        archive.extractall(folder, filter="data")
     return folder
 
 

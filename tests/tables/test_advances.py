@@ -29,7 +29,7 @@ def random_steps(chance: Random, count: int) -> list[Step]:
             at = places[-1] + 1 + chance.randrange(2)
             # Meanwhile others may take effect at once.
             marker = at + chance.randrange(3)
-            plain = [place for place in range(places[-1] + 1, marker)]
+            plain = list(range(places[-1] + 1, marker))
             found += [random_step(chance, place, place, ms) for place in plain]
             found += [random_step(chance, place, marker, ms) | {"is_value": True} for place in places]
             at = marker + 1

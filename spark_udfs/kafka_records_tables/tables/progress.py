@@ -34,8 +34,8 @@ TABLE: Final = Table(
         Column(
             "reason",
             "string",
-            "why the state is unknown: moved, no_log, topic_recreated, end_unknown, beyond_end or time_unknown; why the group "
-            "is idle though there are records: left or open_transaction; otherwise null",
+            "why the state is unknown: moved, no_log, topic_recreated, end_unknown, beyond_end or time_unknown; why the "
+            "group is idle though records are left: left or open_transaction; otherwise null",
             REASONS,
         ),
         Column("offset", "int64", "committed offset: that of the next record to consume"),
@@ -85,57 +85,61 @@ One row per committed offset. No watching is needed: the history of commits is i
 is in the files of its topic.
 
 A *wait* is how long a group has had a record to read without changing its offset: from the time of the first record
-that is left, or of the last change if that was later. A wait is too long if it is longer than the window and than the
-longest one before, doubled. So a topic with one record a day, a job that runs once an hour and a consumer
-that commits rarely raise no alarm. Where the whole history is shorter than four windows, a quarter of it stands in for
-the window. Markers of transactions are no records, and neither are records of aborted
-transactions: an offset right before them has nothing left to read. The state is the first that applies:
+that is left, or from the last change if that was later. A wait is too long if it is longer than the window, and longer
+than twice the longest one that ended before. So a topic with one record a day, a job that runs once an hour and a
+consumer that commits rarely raise no alarm. If the whole history is shorter than four windows, a quarter of it counts
+as the window. Markers of transactions are not records to read, and neither are records of aborted transactions: an
+offset right before them has nothing left. The state is the first that applies:
 
 - `rewound`: the offset was committed lower than before within the window, and has not come back to where it was. An
-  offset that was deleted in between, or is of another topic of the same name, is none; nor is one that came back from
-  beyond the end of the log.
-- `stalled`: the wait is too long, and there are commits within the window: all of the same offset. A consumer that
-  cannot process a record and one that is paused look the same.
+  offset that was deleted in between, or that is of another topic of the same name, is not rewound, nor is one that came
+  back from beyond the end of the log.
+- `stalled`: the wait is too long, and there are commits within the window, all of the same offset. A consumer that
+  cannot process a record and a paused one look the same.
 - `stopped`: the wait is too long, and there is no commit within the window.
-- `falling_behind`: the offset goes on, and more records are left over at the end of each part of the window than of
-  the one before, four times in a row or more up to now; at least a tenth of what was written meanwhile. A part is
-  about a quarter of the window, 131 seconds of ten minutes.
+- `falling_behind`: the offset moves, but more records are left over at the end of each part of the window than at the
+  end of the part before, at least four times in a row up to now, and at least a tenth of what was written meanwhile. A
+  part is about a quarter of the window: 131 seconds of ten minutes.
 - `idle`: nothing is left to read, and the offset has not changed within the window.
 - `ok`: everything else.
 
-`since` is when the wait began of `stalled`; of `stopped` the last commit, or the first record after it if that was
-later; of `rewound` the last commit that was lower; of `falling_behind` the end of the first of these parts, at most
-twelve of which are remembered; and when the offset that stands was committed first of `ok` and `idle`.
+`since` is the beginning of the wait if the state is `stalled`; if `stopped`, the last commit, or the first record left
+if that came later; if `rewound`, the last commit that was lower than the one before; if `falling_behind`, the end of
+the first of these parts, of which at most twelve are remembered; and if `ok` or `idle`, the first commit of the offset.
 
-A group is `idle` with a `reason` where records are left that it cannot or does not want to read: `open_transaction`,
-its offset is where a transaction begins that is open (`read_committed` ends there), and `left`, its members have
-partitions, but none of this topic.
+A group is `idle` with a `reason` if there are records that it cannot or does not want to read. `open_transaction`: its
+offset is where an open transaction begins, and `read_committed` ends there. `left`: its members have partitions, but
+none of this topic.
 
-The state is null, and `reason` says why, where nothing can be said: `moved`, the group has committed in another
-partition of `__consumer_offsets` since, as after a change of their number, and its coordinator does not know this
-offset; `no_log`, the source has no log of the partition;
-`topic_recreated`, the commit is of another topic that had this name; `end_unknown`, nobody tells the end of the log;
-`beyond_end`, the offset is negative or above the end; `time_unknown`, records are left, and nobody tells since when.
+The state is null if nothing can be said, and `reason` says why:
+
+- `moved`: the group has committed in another partition of `__consumer_offsets` since, as after a change of their number.
+  Its coordinator does not know this offset.
+- `no_log`: the source has no log of the partition.
+- `topic_recreated`: the commit is of another topic that had this name.
+- `end_unknown`: the end of the log is unknown.
+- `beyond_end`: the offset is negative, or above the end.
+- `time_unknown`: records are left, but it is unknown since when.
 
 What is known of logs over time depends on the source, as `known_by` says:
 
-- `log`: the files of the topic. Of at least the last 128 KiB of each log the heads of all batches are read, which tell
-  the time of each record to the batch; further back `.timeindex` has some times. Records are not read. This has all
-  states.
-- `end`: the end of the log as it is now, of running brokers. When a record was written follows only from other groups
-  that have consumed it, and `since` may be later than it was. So `falling_behind` is never found, and a group that does not go on while no other one does is
-  `time_unknown`. Ask again later, or read the files of the brokers.
-- `commits`: no log of the topic at all, as in a copy of `__consumer_offsets`. What other groups have consumed was
-  there. Without such a group the state is null, unless the offset was rewound.
+- `log`: the files of the topic. The heads of all batches in at least the last 128 KiB of each log are read, which tell
+  the time of a record to the batch; further back `.timeindex` has some times. Records are not read. All states are
+  found.
+- `end`: the end of the log as it is now, of running brokers. When a record was written is known only if other groups
+  have consumed it, and then `since` may be later than it was. So `falling_behind` is never found, and a group that
+  stands still while no other group moves on is `time_unknown`. Ask again later, or read the files of the brokers.
+- `commits`: no log of the topic, as in a copy of `__consumer_offsets` alone. What other groups have consumed was there.
+  Without such a group the state is null, unless the offset was rewound.
 
-Times of commits are the brokers'; times of records may be the producers', so a producer whose clock is wrong makes
-waits shorter or longer. The moment is now for running brokers. For stored logs it is the time of the last record or
-commit in the source, and not now, so that a copy from last week shows what was so last week; `at` names another one.
+Times of commits are the brokers'. Times of records may be the producers': a producer whose clock is wrong makes waits
+shorter or longer. The moment is now for running brokers. For stored logs it is the time of the last record or commit
+in the source, and not now, so that a copy from last week shows what was wrong last week; `at` sets another moment.
 
 What the logs cannot know: a cleaner takes away older commits, and with them how long a group has waited before; a
-finding says from which offset on nothing is missing. A job that runs for the first time has not waited yet: it is
-`stopped` when records have waited for longer than the window. A group that has never committed has no row. Records that
-were filtered out or are delayed by the group on purpose look like any others.
+finding says from which offset on nothing is missing. A job that runs for the first time has never waited: it is
+`stopped` when records have waited for longer than the window. A group that has never committed has no row. Groups that
+filter records out, or read late on purpose, look like any others.
 """,
 )
 
@@ -144,4 +148,4 @@ def joined(parts: Mapping[str, Any], context: Context) -> Iterator[Any]:
     """The rows; `TABLE.rules` says which."""
     from kafka_records_tables.tables.moving.states import rows
 
-    return rows(TABLE, parts, context.options)
+    return rows(TABLE, parts, context)

@@ -35,6 +35,7 @@ from kafka_records_tables.tables.words.progress_words import (
 )
 
 if TYPE_CHECKING:
+    from kafka_records_engine.sources import Context
     from kafka_records_tables.tables.declaration import Table
 
 _PATIENCE: Final = 2
@@ -46,14 +47,18 @@ _GROWTH: Final = 10
 _PLACE: Final = ["topic", "partition"]
 
 
-def rows(table: Table, parts: Mapping[str, Any], options: Mapping[str, Any]) -> Iterator[pa.RecordBatch]:
+def rows(table: Table, parts: Mapping[str, Any], context: Context) -> Iterator[pa.RecordBatch]:
     """The rows of `progress`; its rules say which."""
+    options = context.options
     told = parts["commit_progress"]
     is_commit = pc.is_valid(told["group_id"])
     commits = told.filter(is_commit)
     if not commits.num_rows:
         return
     logs = _Logs(commits, parts["log_tails"])
+    without_log = commits["topic"].combine_chunks().filter(pa.array(logs.row < 0)).unique().drop_null()
+    for right in context.missing_rights(sorted(without_log.to_pylist())):
+        context.report(right.finding("whether groups get on with it is unknown"))
     now = options["at"]
     if now is None:
         now = _moment(pc.max(told["log_timestamp_ms"]).as_py(), logs)
