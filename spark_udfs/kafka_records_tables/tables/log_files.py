@@ -49,7 +49,7 @@ TABLE: Final = Table(
         Column(
             "cleaner_offset",
             "int64",
-            "up to where a cleaner has been, by cleaner-offset-checkpoint; null for never, and where there are no files",
+            "up to where a cleaner has been, by cleaner-offset-checkpoint; null if nowhere, and if there are no files",
         ),
         Column(
             "cleanable_offset",

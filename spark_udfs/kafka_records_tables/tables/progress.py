@@ -34,8 +34,8 @@ TABLE: Final = Table(
         Column(
             "reason",
             "string",
-            "why the state is unknown: moved, no_log, topic_recreated, end_unknown, beyond_end or time_unknown; why the "
-            "group is idle though records are left: left or open_transaction; otherwise null",
+            "why the state is unknown: moved, no_log, topic_recreated, end_unknown, beyond_end or time_unknown; why "
+            "the group is idle though records are left: left or open_transaction; otherwise null",
             REASONS,
         ),
         Column("offset", "int64", "committed offset: that of the next record to consume"),
@@ -113,8 +113,8 @@ none of this topic.
 
 The state is null if nothing can be said, and `reason` says why:
 
-- `moved`: the group has committed in another partition of `__consumer_offsets` since, as after a change of their number.
-  Its coordinator does not know this offset.
+- `moved`: the group has committed in another partition of `__consumer_offsets` since, as after a change of their
+  number. Its coordinator does not know this offset.
 - `no_log`: the source has no log of the partition.
 - `topic_recreated`: the commit is of another topic that had this name.
 - `end_unknown`: the end of the log is unknown.
