@@ -119,7 +119,7 @@ later = read_report(segments, diff=earlier)
 len(later.diff.new), later.diff.worse, later.diff.gone
 # (7, (), ())
 later.diff.notes
-# ('one of the two reports lacks tables (group_lag, lag, log_ends): what is found in them is new or gone for that',)
+# ('one of the two reports lacks tables (group_lag, lag, log_ends, progress): what is found in them is new or gone for that',)
 ```
 
 ## A job that watches

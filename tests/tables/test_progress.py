@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from kafka_records_engine.sources.protocol import LogEnds
+from kafka_records_engine.sources.segment_files import Segments
+from kafka_records_engine.sources.snapshot_runs import take_snapshot
 from kafka_records_tables import read_table
 from tests.log.test_tails import PLANTED, unpacked
 from tests.tables.consumed import Brokers, Commit
@@ -489,3 +491,19 @@ def test_both_engines_say_the_same(tmp_path: Path, spark: SparkSession) -> None:
     ]
     folder = write_cluster(tmp_path, [topic, orders], groups)
     assert rows_of(folder, spark=spark) == rows_of(folder)
+
+
+def test_a_snapshot_tells_what_its_commits_tell(tmp_path: Path) -> None:
+    orders = steady("orders")
+    first = Group("first", orders).follows(every(MINUTE, 0, 6 * HOUR))
+    dead = Group("dead", orders).follows(every(MINUTE, 0, 5 * HOUR))
+    folder = write_cluster(tmp_path / "disk", [orders], [first, dead])
+    take_snapshot(Segments(folder), tmp_path / "snapshot")
+    found = rows_of(tmp_path / "snapshot")
+    # It has the last offset of each log, and nothing of when.
+    assert [(row["group_id"], *told(row)[:2], row["known_by"]) for row in found] == [
+        ("dead", "stopped", None, "end"),
+        ("first", "ok", None, "end"),
+    ]
+    # The moment is that of the last commit.
+    assert {row["moment_timestamp_ms"] for row in found} == {NOW - MINUTE}
