@@ -118,8 +118,8 @@ earlier = read_report(segments, as_of="2026-11-21T02:12:00Z")  # or the path of 
 later = read_report(segments, diff=earlier)
 len(later.diff.new), later.diff.worse, later.diff.gone
 # (7, (), ())
-later.diff.notes
-# ('one of the two reports lacks tables (group_lag, lag, log_ends): what is found in them is new or gone for that',)
+later.diff.notes[0].partition(":")[0]  # what is found in them is new or gone for that
+# 'one of the two reports lacks tables (group_lag, lag, log_ends, progress)'
 ```
 
 ## A job that watches

@@ -270,7 +270,8 @@ def test_the_columns_of_a_table_are_described() -> None:
         assert first == f"{table.name}: {table.about}"
         about = f"topic {table.topic}, records {table.records[0]}" if table.records else "every topic, no records"
         if table.inputs and not table.joined_by:
-            about = f"topics {', '.join(each.topic for each in inputs_of(table))}"
+            topics = dict.fromkeys(each.topic for each in inputs_of(table))
+            about = f"topics {', '.join(topic or 'and ends of all logs' for topic in topics)}"
         elif table.inputs:
             about = f"joins {' and '.join(table.inputs)} by {', '.join(table.joined_by)}"
         assert second.startswith(about)

@@ -131,8 +131,8 @@ def test_a_moment_outside_of_the_log_is_told_where_the_report_is(segments: Path,
     printed = run("report", str(segments), "--as-of", "9000-01-01T00:00")
     assert (told in " ".join(printed.lines), told in printed.err) == (True, False)
     assert (
-        "note: without the tables log_ends, lag, group_lag: where logs start and end is known only as it is now, and "
-        "the report is about another moment"
+        "note: without the tables log_ends, lag, group_lag, progress: where logs start and end is known only as it is "
+        "now, and the report is about another moment"
     ) in printed.err.split("\n")
     written = run("report", str(segments), "--as-of", "9000-01-01T00:00", "--output", str(tmp_path / "report.json"))
     assert told in written.err

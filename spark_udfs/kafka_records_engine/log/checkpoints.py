@@ -17,6 +17,9 @@ CHECKPOINT: Final = "log-start-offset-checkpoint"
 HIGH_WATERMARKS: Final = "replication-offset-checkpoint"
 """High watermarks of all logs, written every few seconds and when a broker stops."""
 
+CLEANED: Final = "cleaner-offset-checkpoint"
+"""Up to where compacted logs are cleaned; a log that no cleaner has finished yet is missing."""
+
 _ENTRY: Final = re.compile(r"(\S+) ([0-9]+) ([0-9]+)")
 _QUOTED: Final = 40
 

@@ -34,7 +34,7 @@ def end_of(segment: SegmentFile, folder: Place | None = None) -> int | None:
     """
     if segment.file is None:
         return None
-    last = _last_entry(segment, segment.file, _indexed(segment, folder))
+    last = _last_entry(segment, segment.file, indexed_position(segment, folder))
     if last is None:
         return segment.base_offset
     if _is_right(segment.file, last):
@@ -97,8 +97,9 @@ def _is_right(file: LogFile, entry: _Entry) -> bool:
     return bool(len(entries)) and bool(right_crcs(data + bytes(PAD), entries, end)[0])
 
 
-def _indexed(segment: SegmentFile, folder: Place | None) -> int:
-    """The position of the last batch that the offset index names; 0 where there is no index, or one of another file."""
+def indexed_position(segment: SegmentFile, folder: Place | None, most: int | None = None) -> int:
+    """The position of the last batch that the offset index names, or of the last one at `most` or before it; 0 where
+    there is no index, or one of another file."""
     if folder is None or segment.file is None or segment.base_offset is None or not segment.path.endswith(".log"):
         return 0
     try:
@@ -110,7 +111,7 @@ def _indexed(segment: SegmentFile, folder: Place | None) -> int:
                 middle = (low + high) // 2
                 index.seek(middle * _INDEX_ENTRY.size)
                 entry = _INDEX_ENTRY.unpack(index.read(_INDEX_ENTRY.size))
-                if entry[1]:
+                if entry[1] and (most is None or entry[1] <= most):
                     found, low = entry, middle + 1
                 else:
                     high = middle

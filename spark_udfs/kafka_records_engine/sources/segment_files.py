@@ -12,14 +12,16 @@ import pyarrow as pa
 from kafka_records_engine.findings import UNREAD_LOG, Finding, in_file
 from kafka_records_engine.log import reading as reader
 from kafka_records_engine.log.batches import LARGEST_OFFSET
-from kafka_records_engine.log.checkpoints import HIGH_WATERMARKS, read_checkpoint
+from kafka_records_engine.log.checkpoints import CLEANED, HIGH_WATERMARKS, read_checkpoint
 from kafka_records_engine.log.cuts import cuts_of
 from kafka_records_engine.log.log_end import end_of
 from kafka_records_engine.log.paths import without_secrets
 from kafka_records_engine.log.places import LogSourceError, Place
 from kafka_records_engine.log.ranges import OffsetRange
 from kafka_records_engine.log.raw_rows import gathered
+from kafka_records_engine.log.tails import tail_of
 from kafka_records_engine.log.topic_ids import topic_id, topic_names
+from kafka_records_engine.sources.log_details import FILES, TAIL, Details
 from kafka_records_engine.sources.log_facts import KnownTopics
 from kafka_records_engine.sources.protocol import Context, LogEnds, LogStarts
 from kafka_records_runtime.printable import printable
@@ -92,6 +94,24 @@ class Segments:
                 marks[directory] = _HighWatermarks(directory, context)
             yield _ends_of(log, marks[directory], context)
 
+    def log_details(self, topics: Collection[str], columns: Collection[str], context: Context) -> Details:
+        """See `log_details.TellsLogDetails`: by the heads of the last batches and the files beside them."""
+        logs = [log for log in self._found() if log.topic in topics]
+        found: dict[tuple[str, int], dict[str, Any]] = {(log.topic, log.partition): {} for log in logs}
+        cleaned: dict[Place, dict[tuple[str, int], int]] = {}
+        for log in logs:
+            told = found[log.topic, log.partition]
+            with reader.open_log(log) as opened:
+                if not set(columns).isdisjoint(TAIL.names):
+                    told |= _tail_of(log, opened, context)
+                if not set(columns).isdisjoint(FILES.names):
+                    directory = log.place.resolved().parent
+                    if directory not in cleaned:
+                        cleaned[directory] = _cleaned(directory, context)
+                    told |= _files_of(opened)
+                    told["cleaner_offset"] = cleaned[directory].get((log.topic, log.partition))
+        return found
+
     def _found(self, topic: str | None = None) -> list[reader.FoundLog]:
         return reader.find_logs(self._paths, topic, self._topic, self._filesystem)
 
@@ -142,6 +162,39 @@ def _ends_of(log: reader.FoundLog, marks: _HighWatermarks, context: Context) -> 
         high_watermark_timestamp_ms=when,
         place=printable(str(log.place)),
     )
+
+
+def _tail_of(log: reader.FoundLog, opened: reader.OpenLog, context: Context) -> dict[str, Any]:
+    """The columns TAIL of a log."""
+    try:
+        tail = tail_of(opened, log.place)
+    except OSError as error:
+        what = f"the end of the log cannot be read: {error.strerror or error}"
+        finding = in_file(printable(str(log.place)), None, None, what, "what is left to read in it is unknown")
+        context.report(replace(finding, topic=log.topic, partition=log.partition))
+        return {}
+    if tail is None:
+        return {}
+    samples = [{"offset": offset, "timestamp_ms": timestamp} for offset, timestamp in tail.samples]
+    return {"samples": samples, "exact_from": tail.exact_from, "open_from": tail.open_from}
+
+
+def _files_of(opened: reader.OpenLog) -> dict[str, Any]:
+    """The columns FILES of a log, without what a checkpoint says."""
+    if not opened.segments or opened.is_part:
+        return {}
+    sizes = [{"offset": each.base_offset, "bytes": each.size} for each in opened.segments]
+    return {"segments": len(opened.segments), "bytes": opened.size, "sizes": sizes}
+
+
+def _cleaned(directory: Place, context: Context) -> dict[tuple[str, int], int]:
+    """Up to where the logs of a data directory are cleaned (`LogCleanerManager`)."""
+    place = directory.child(CLEANED)
+    try:
+        return read_checkpoint(place)
+    except LogSourceError as error:
+        context.report(in_file(printable(str(place)), None, None, error.detail, "cleaner_offset is null"))
+        return {}
 
 
 def _start_of(opened: reader.OpenLog) -> int | None:

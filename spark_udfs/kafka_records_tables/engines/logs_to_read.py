@@ -120,8 +120,9 @@ class AllLogs:
     def batches(
         self, context: Context, columns: Collection[str], start: int | None = None, end: int | None = None
     ) -> Iterator[Any]:
-        """A row per log partition. Findings go to the context."""
+        """A row per log partition, with columns of `log_details` if `columns` has some. Findings go to the context."""
         from kafka_records_engine.sources.ends_of_logs import as_rows, log_ends
+        from kafka_records_engine.sources.log_details import asked_details, log_details, with_details
 
         try:
             topics = tuple(self.source.topics()) if self.topics is None else self.topics
@@ -135,9 +136,12 @@ class AllLogs:
                 if isinstance(lacking, MissingRight):
                     context.report(lacking.finding())
         found = log_ends(self.source, topics, context, self.starts)
+        asked = asked_details(columns)
         try:
+            details = log_details(self.source, topics, asked, context)
             while rows := list(islice(found, _ROWS)):
-                yield as_rows(rows)
+                places = [(each.topic, each.partition) for each in rows]
+                yield with_details(as_rows(rows), places, asked, details)
         except (UnreachableBrokers, MissingRight) as error:
             if not self.is_input:
                 raise

@@ -69,7 +69,8 @@ def _together(frames: Mapping[str, DataFrame], view: Table) -> tuple[DataFrame, 
         ]
         parts.append(frames[each.name].select(*view.joined_by, F.lit(number).alias(_INPUT), *structs))
     together = reduce(lambda one, other: one.unionAll(other), parts)
-    return together.repartition(*view.joined_by) if view.joined_by else together.coalesce(1), given
+    # One task joins all rows then. It shall not be the one that reads all logs.
+    return together.repartition(*(view.joined_by or [1])), given
 
 
 @dataclass(frozen=True)

@@ -63,6 +63,7 @@ REPORTED: Final = (
     "log_ends",
     "lag",
     "group_lag",
+    "progress",
     "checks",
 )
 """The tables of a report."""

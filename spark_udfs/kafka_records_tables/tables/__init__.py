@@ -10,6 +10,7 @@ from kafka_records_tables.tables import (
     assigned_partitions,
     assignments,
     checks,
+    commit_progress,
     current_offsets,
     deletable_offsets,
     disappearances,
@@ -19,11 +20,18 @@ from kafka_records_tables.tables import (
     groups,
     history,
     lag,
+    loaded_offsets,
+    loaded_share_state,
+    loaded_transactions,
     log_ends,
+    log_files,
+    log_sizes,
+    log_tails,
     members,
     offset_commits,
     open_transactions,
     pending_offsets,
+    progress,
     regressions,
     share_checks,
     share_disappearances,
@@ -59,15 +67,29 @@ TABLES: Final[Mapping[str, Table]] = {
         transactions,
         open_transactions,
         log_ends,
+        log_files,
         lag,
         group_lag,
+        progress,
         checks,
     )
 }
 """The tables by name."""
 
 _PARTS: Final[Mapping[str, Table]] = {
-    module.TABLE.name: module.TABLE for module in (assigned_partitions, group_checks, share_checks, transaction_checks)
+    module.TABLE.name: module.TABLE
+    for module in (
+        assigned_partitions,
+        commit_progress,
+        group_checks,
+        loaded_offsets,
+        loaded_share_state,
+        loaded_transactions,
+        log_sizes,
+        log_tails,
+        share_checks,
+        transaction_checks,
+    )
 }
 """Inputs of views that are no answers by themselves."""
 

@@ -90,3 +90,18 @@ def ends(values: INT64) -> FLAGS:
     found = np.ones(len(values), np.bool_)
     found[:-1] = values[1:] != values[:-1]
     return found
+
+
+def running_maximum(codes: INT64, values: INT64) -> INT64:
+    """The largest value so far of each code; codes ascend."""
+    if not len(values):
+        return values
+    lowest, highest = int(values.min()), int(values.max())
+    width = highest - lowest + 1
+    if (int(codes[-1]) + 1) * width < _MOST:
+        # A later code outdoes all before it, so that one pass does for all of them.
+        shift = codes * width - lowest
+        return np.maximum.accumulate(values + shift) - shift
+    distinct, ranks = np.unique(values, return_inverse=True)
+    found: INT64 = distinct[running_maximum(codes, ranks)]
+    return found

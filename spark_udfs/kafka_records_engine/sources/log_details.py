@@ -1,0 +1,63 @@
+"""What the files of a log tell beside where it begins and ends: columns that tables of all logs may ask for."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Final, Protocol
+
+import pyarrow as pa
+
+from kafka_records_engine.sources.abilities import has
+
+if TYPE_CHECKING:
+    from kafka_records_engine.sources.protocol import Context, Source
+
+TAIL: Final = pa.schema(
+    [
+        ("samples", pa.list_(pa.struct([("offset", pa.int64()), ("timestamp_ms", pa.int64())]))),
+        ("exact_from", pa.int64()),
+        ("open_from", pa.int64()),
+    ]
+)
+"""The members of `log.tails.LogTail`."""
+
+FILES: Final = pa.schema(
+    [
+        ("segments", pa.int64()),
+        ("bytes", pa.int64()),
+        ("sizes", pa.list_(pa.struct([("offset", pa.int64()), ("bytes", pa.int64())]))),
+        ("cleaner_offset", pa.int64()),
+    ]
+)
+"""Files with records and their bytes; the same by file, with the offset in its name; the offset up to which
+`cleaner-offset-checkpoint` says that the log is cleaned."""
+
+Details = Mapping[tuple[str, int], Mapping[str, Any]]
+"""By topic and partition, values of columns by their names."""
+
+
+class TellsLogDetails(Protocol):
+    """A source that has the files of its logs."""
+
+    def log_details(self, topics: Collection[str], columns: Collection[str], context: Context) -> Details:
+        """Columns of TAIL, of FILES, or of both, for the logs of some topics. Raises LogSourceError."""
+
+
+def asked_details(columns: Collection[str]) -> list[str]:
+    """Those of some columns that are of TAIL or FILES: all of either if one of them is asked for."""
+    return [name for schema in (TAIL, FILES) if not set(schema.names).isdisjoint(columns) for name in schema.names]
+
+
+def log_details(source: Source, topics: Collection[str], columns: Collection[str], context: Context) -> Details:
+    """The columns of `asked_details`; nothing of a source without files. Raises LogSourceError."""
+    return source.log_details(topics, columns, context) if columns and has(source, TellsLogDetails) else {}
+
+
+def with_details(rows: Any, places: Sequence[tuple[str, int]], columns: Collection[str], details: Details) -> Any:
+    """A `pyarrow.RecordBatch` of logs with more columns; null where nothing is known of a log."""
+    for schema in (TAIL, FILES):
+        for field in schema:
+            if field.name in columns:
+                values = [details.get(place, {}).get(field.name) for place in places]
+                rows = rows.append_column(field, pa.array(values, field.type))
+    return rows

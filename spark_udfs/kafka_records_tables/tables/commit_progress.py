@@ -1,0 +1,52 @@
+"""How the committed offsets of groups moved: an input of the table progress."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from kafka_records_tables.tables.committed.commits import COMMITS
+from kafka_records_tables.tables.declaration import Column, Option, Table
+from kafka_records_tables.tables.words.topics import OFFSETS
+
+WINDOW: Final = Option(
+    "window",
+    "duration",
+    "how far back is looked, and how long a record may wait in any case; less if the history is short",
+    default="10m",
+    least_ms=1000,
+)
+
+TABLE: Final = Table(
+    name="commit_progress",
+    topic=OFFSETS,
+    about="how the committed offsets of groups moved",
+    helper="history",
+    records=COMMITS,
+    reads=("offset", "timestamp_ms", "key", "value", "producer_id", "transaction", "control"),
+    columns=(
+        Column("group_id", "string", "the group; null in the row about the whole log partition"),
+        Column("topic", "string", "topic whose records it consumes"),
+        Column("partition", "int32", "partition of that topic"),
+        Column("topic_id", "string", "id of the topic by the last commit that tells one"),
+        Column("offset", "int64", "the committed offset"),
+        Column("commit_timestamp_ms", "int64", "when it was committed last"),
+        Column("changed_timestamp_ms", "int64", "when it was committed first, without another one in between"),
+        Column("commits", "int64", "commits in the log"),
+        Column("peak", "int64", "the highest offset since the first one, or since the last deletion"),
+        Column("fell_timestamp_ms", "int64", "the last commit below the one before it, since then; null for none"),
+        Column("fell_from", "int64", "the highest offset before that commit"),
+        Column(
+            "advances",
+            "list<struct<timestamp_ms: int64, offset: int64, before_timestamp_ms: int64, before_offset: int64>>",
+            "commits that changed the offset: the last ones, those after long pauses, one for each part of the window",
+        ),
+        Column("first_log_timestamp_ms", "int64", "the time of the first record in the log partition"),
+        Column("log_timestamp_ms", "int64", "the latest time of a record in the log partition"),
+        Column("log_partition", "int32", "partition of the topic that the group is in"),
+    ),
+    sort=("group_id", "topic", "partition", "log_partition"),
+    group="group_id",
+    module=__name__,
+    options=(WINDOW,),
+    rules="An input of progress.",
+)

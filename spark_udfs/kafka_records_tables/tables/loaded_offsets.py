@@ -1,0 +1,10 @@
+"""How many records of the topic of groups there are: an input of the table log_files."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from kafka_records_tables.tables.words.loaded_records import loaded
+from kafka_records_tables.tables.words.topics import OFFSETS
+
+TABLE: Final = loaded("loaded_offsets", OFFSETS, __name__)

@@ -1,0 +1,165 @@
+"""The files of each log, how far it is cleaned, what holds its cleaner back, and what a coordinator has to load."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any, Final
+
+from kafka_records_tables.tables.declaration import EVERY_TOPIC, Column, Table
+from kafka_records_tables.tables.words.topics import OFFSETS, SHARE_STATE, TRANSACTIONS
+
+if TYPE_CHECKING:
+    from kafka_records_engine.sources import Context
+
+OPEN_TRANSACTION: Final = "open_transaction"
+ACTIVE_SEGMENT: Final = "active_segment"
+DIRTY_RATIO: Final = "dirty_ratio"
+CLEANER: Final = "cleaner"
+_HELD_BY: Final = (OPEN_TRANSACTION, ACTIVE_SEGMENT, DIRTY_RATIO, CLEANER)
+
+_COMPACTED: Final = (OFFSETS, TRANSACTIONS)
+"""The topics of coordinators that a cleaner compacts; that of share groups loses its beginning instead."""
+
+_RECORDS: Final = ("loaded_offsets", "loaded_share_state", "loaded_transactions")
+
+TABLE: Final = Table(
+    name="log_files",
+    topic=EVERY_TOPIC,
+    about="files and bytes of each log, how far it is cleaned and why no further, and what a coordinator has to load",
+    helper="view",
+    inputs=(*_RECORDS, "log_sizes"),
+    may_lack=_RECORDS,
+    records=(),
+    reads=(),
+    columns=(
+        Column("topic", "string", "topic"),
+        Column("partition", "int32", "partition of the topic"),
+        Column("segments", "int64", "files with records; null where the source has no files"),
+        Column("bytes", "int64", "their bytes; null as above"),
+        Column("log_start_offset", "int64", "offset at which the log starts; null where the source does not tell"),
+        Column("log_end_offset", "int64", "offset after the last record"),
+        Column(
+            "records_to_load",
+            "int64",
+            "records and markers of transactions that a coordinator reads before it answers; null for other topics",
+        ),
+        Column("superseded", "int64", "those of them that a later record with the same key replaces"),
+        Column("superseded_percent", "int32", "the same of a hundred, rounded down; null where there is no record"),
+        Column("tombstones", "int64", "tombstones that no later record replaces"),
+        Column(
+            "cleaner_offset",
+            "int64",
+            "up to where a cleaner has been, by cleaner-offset-checkpoint; null if nowhere, and if there are no files",
+        ),
+        Column(
+            "cleanable_offset",
+            "int64",
+            "up to where a cleaner may go now; null for logs that no cleaner compacts, and where there are no files",
+        ),
+        Column("dirty_bytes", "int64", "bytes between the two, by whole files; null as above"),
+        Column("dirty_percent", "int32", "the same of a hundred of all bytes up to there, rounded down; null as above"),
+        Column(
+            "held_by",
+            "string",
+            "what holds the cleaner back: open_transaction, active_segment, dirty_ratio or cleaner; null as above",
+            _HELD_BY,
+        ),
+        Column("open_transaction_offset", "int64", "first record of the first open transaction; null for none"),
+        Column("place", "string", "folder of the log, or the broker that told its end"),
+    ),
+    sort=("topic", "partition"),
+    group=None,
+    module=__name__,
+    essential=("topic", "partition", "segments", "bytes", "records_to_load", "superseded_percent", "held_by"),
+    details=(
+        "place",
+        "log_start_offset",
+        "log_end_offset",
+        "tombstones",
+        "superseded",
+        "dirty_bytes",
+        "open_transaction_offset",
+    ),
+    rules=f"""\
+One row per log partition of every topic in the source. Records of the coordinators' topics are read; of other topics
+only names and sizes of files, and the ends of the logs.
+
+A coordinator that gets a partition reads its whole log before it answers (`CoordinatorLoaderImpl`,
+`TransactionStateManager`), superseded records and markers too: `records_to_load`, out of `bytes`. What a cleaner would
+save of that is `superseded`. Keys are compared as bytes. Records of aborted transactions are not counted, which it
+takes as well.
+
+A cleaner compacts `{OFFSETS}`, `{TRANSACTIONS}`, and topics with an entry in `cleaner-offset-checkpoint`
+(`LogCleanerManager.cleanableOffsets`): from the offset in that file, or the log start, up to `cleanable_offset`, the
+start of the first open transaction or of the newest file, whichever is first. `{SHARE_STATE}` is not compacted: its
+coordinator deletes the beginning. `held_by` is the first that applies:
+
+- `open_transaction`: a transaction that is open begins in an older file, and nothing from there on is cleaned. If it
+  does not end, the log grows without limit. `open_transactions` says whose it is.
+- `active_segment`: all that is older than the newest file is cleaned, which is never. This is how it should be.
+- `dirty_ratio`: less than half of the bytes up to `cleanable_offset` are dirty (`min.cleanable.dirty.ratio`, 0.5 by
+  default), so a cleaner leaves the log alone for now.
+- `cleaner`: half of them or more are, and a cleaner would clean. It may be about to (it looks every 15 seconds), slow,
+  or dead: a cleaner that has failed at one partition never tries it again before a restart
+  (`uncleanable-partitions-count`), and an offset in the checkpoint that does not move for days means just that.
+
+Topics have their own settings (`min.cleanable.dirty.ratio`, `min.compaction.lag.ms`, `max.compaction.lag.ms`), which
+are not looked at here. Of a topic that is not a coordinator's, open transactions are not looked for.
+
+Files are on the disks of brokers: running brokers, snapshots and saved rows do not tell of them, so of these sources
+columns about files and the cleaner are null, and a finding says so. Read the data directory of a broker for them. What
+is counted in records is there for every source.
+""",
+)
+
+
+def joined(parts: Mapping[str, Any], context: Context) -> Iterator[Any]:
+    """The rows; `TABLE.rules` says which."""
+    import pyarrow as pa
+
+    from kafka_records_engine.findings import UNMADE_CHECKS, Finding
+
+    sizes = parts["log_sizes"]
+    if not sizes.num_rows:
+        return
+    if sizes["segments"].null_count == sizes.num_rows:
+        what = "this source has no files of logs"
+        consequence = "columns about files and the cleaner are null: read the data directory of a broker for them"
+        context.report(Finding("note", UNMADE_CHECKS, what, consequence))
+    records = {(row["topic"], row["partition"]): row for name in _RECORDS for row in parts[name].to_pylist()}
+    rows = [_row(log, records.get((log["topic"], log["partition"]), {})) for log in sizes.to_pylist()]
+    yield from pa.Table.from_pylist(rows, TABLE.schema).to_batches()
+
+
+def _row(log: Mapping[str, Any], counted: Mapping[str, Any]) -> dict[str, Any]:
+    records = counted.get("records")
+    return {
+        **{name: log[name] for name in log if name in TABLE.names},
+        "records_to_load": None if records is None else records + counted["markers"],
+        "superseded": counted.get("superseded"),
+        "superseded_percent": 100 * counted["superseded"] // records if records else None,
+        "tombstones": counted.get("tombstones"),
+        "open_transaction_offset": counted.get("open_from"),
+        **_cleaning(log, counted.get("open_from")),
+    }
+
+
+def _cleaning(log: Mapping[str, Any], open_from: int | None) -> dict[str, Any]:
+    """What a cleaner may do with a log."""
+    is_compacted = log["topic"] in _COMPACTED or log["cleaner_offset"] is not None
+    sizes = log["sizes"]
+    if not is_compacted or not sizes or any(each["offset"] is None for each in sizes):
+        return {}
+    active = sizes[-1]["offset"]
+    start = max(log["cleaner_offset"] or 0, sizes[0]["offset"])
+    end = max(start, active if open_from is None else min(active, open_from))
+    clean = sum(each["bytes"] for each in sizes if each["offset"] < start)
+    dirty = sum(each["bytes"] for each in sizes if start <= each["offset"] < end)
+    if open_from is not None and open_from < active:
+        held_by = OPEN_TRANSACTION
+    elif not dirty:
+        held_by = ACTIVE_SEGMENT
+    else:
+        held_by = CLEANER if dirty >= clean else DIRTY_RATIO
+    percent = 100 * dirty // (clean + dirty) if clean + dirty else None
+    return {"cleanable_offset": end, "dirty_bytes": dirty, "dirty_percent": percent, "held_by": held_by}

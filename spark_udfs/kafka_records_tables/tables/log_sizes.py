@@ -1,0 +1,41 @@
+"""How large the files of logs are, and up to where they are cleaned: an input of the table log_files."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from kafka_records_tables.tables.declaration import EVERY_TOPIC, Column, Table
+
+TABLE: Final = Table(
+    name="log_sizes",
+    topic=EVERY_TOPIC,
+    about="how large the files of logs are, and up to where they are cleaned",
+    helper="ends",
+    records=(),
+    reads=(
+        "topic",
+        "partition",
+        "log_start_offset",
+        "log_end_offset",
+        "place",
+        "segments",
+        "bytes",
+        "sizes",
+        "cleaner_offset",
+    ),
+    columns=(
+        Column("topic", "string", "topic"),
+        Column("partition", "int32", "partition of the topic"),
+        Column("log_start_offset", "int64", "offset at which the log starts"),
+        Column("log_end_offset", "int64", "offset after the last record"),
+        Column("place", "string", "folder of the log"),
+        Column("segments", "int64", "files with records"),
+        Column("bytes", "int64", "their bytes"),
+        Column("sizes", "list<struct<offset: int64, bytes: int64>>", "the same by file, with the offset in its name"),
+        Column("cleaner_offset", "int64", "up to where the log is cleaned, by cleaner-offset-checkpoint"),
+    ),
+    sort=("topic", "partition"),
+    group=None,
+    module=__name__,
+    rules="An input of log_files.",
+)

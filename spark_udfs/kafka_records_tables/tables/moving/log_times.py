@@ -1,0 +1,99 @@
+"""When records of logs were written, as far as files and commits tell, looked up for many offsets at once."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from kafka_records_engine.numpy_types import FLAGS, INT64
+from kafka_records_tables.tables.committed.commit_order import running_maximum, stable_order
+
+NONE: Final = np.iinfo(np.int64).min
+"""Stands for null in vectors."""
+
+LATE: Final = np.iinfo(np.int64).max
+
+_NARROW: Final = 2**40
+"""Values that are less apart are used as they are: there are fewer than eight million logs."""
+
+
+class Samples:
+    """Offsets of some logs, each with a time at which its record was there. Logs have numbers from 0 on."""
+
+    def __init__(self, log: INT64, offset: INT64, ms: INT64) -> None:
+        order = stable_order(offset - offset.min()) if _has_narrow(offset) else np.argsort(offset, kind="stable")
+        order = order[stable_order(log[order])]
+        self._log, self._offset, self._ms = log[order], offset[order], ms[order]
+        self._by_offset = _Places(self._log, self._offset)
+        # A record was there no later than any after it.
+        last = int(self._log.max(initial=0))
+        self._by_then = -running_maximum(last - self._log[::-1], -self._ms[::-1])[::-1]
+        self._by_time = _Places(self._log, running_maximum(self._log, self._ms))
+
+    def next_at(self, log: INT64, offset: INT64) -> tuple[FLAGS, INT64]:
+        """Whether a log has a sample at an offset or after it, and by when the first of them was there at the latest;
+        LATE where there is none. A log below 0 has none."""
+        at = self._by_offset.first_from(log, offset)
+        is_there = (at < len(self._log)) & (log >= 0)
+        if not len(self._log):
+            return is_there, np.full(len(log), LATE, np.int64)
+        at = np.where(is_there, at, 0)
+        is_there &= self._log[at] == log
+        return is_there, np.where(is_there, self._by_then[at], LATE)
+
+    def end_at(self, log: INT64, ms: INT64) -> INT64:
+        """The offset after the last sample of a log that was there at a time; NONE where none was."""
+        if not len(self._log):
+            return np.full(len(log), NONE, np.int64)
+        at = self._by_time.first_from(log, ms + 1) - 1
+        is_there = (at >= 0) & (log >= 0)
+        at = np.where(is_there, at, 0)
+        is_there &= self._log[at] == log
+        return np.where(is_there, self._offset[at] + 1, NONE)
+
+
+class _Places:
+    """Values of logs, which ascend by log and value, to be searched for many values at once."""
+
+    def __init__(self, log: INT64, values: INT64) -> None:
+        self._distinct = None if _has_narrow(values) else np.unique(values)
+        self._lowest = int(values.min(initial=0))
+        self._highest = int(values.max(initial=0))
+        self._width = 2 + (self._highest - self._lowest if self._distinct is None else len(self._distinct))
+        self._keys = log * self._width + self._ranks(values)
+
+    def _ranks(self, values: INT64) -> INT64:
+        if self._distinct is None:
+            return np.clip(values, self._lowest, self._highest + 1) - self._lowest
+        return np.searchsorted(self._distinct, values).astype(np.int64)
+
+    def first_from(self, log: INT64, values: INT64) -> INT64:
+        """The place of the first element of a log that is not below a value, or else the next after those of the
+        log."""
+        found: INT64 = np.searchsorted(self._keys, log * self._width + self._ranks(values)).astype(np.int64)
+        return found
+
+
+def _has_narrow(values: INT64) -> bool:
+    """Whether a log and a value fit into one number."""
+    return len(values) > 0 and int(values.max()) - int(values.min()) < _NARROW
+
+
+def flattened(lists: Any, *names: str) -> tuple[INT64, list[INT64]]:
+    """Of a column of lists of structs, the row of each element, and some members of it; NONE for null."""
+    array = lists.combine_chunks() if isinstance(lists, pa.ChunkedArray) else lists
+    if isinstance(array, pa.ChunkedArray):
+        array = array.chunk(0) if array.num_chunks else pa.array([], array.type)
+    rows = pc.list_parent_indices(array).to_numpy().astype(np.int64)
+    members = pc.list_flatten(array)
+    return rows, [numbers(members.field(name)) for name in names]
+
+
+def numbers(column: Any) -> INT64:
+    """A column of numbers as a vector; NONE for null."""
+    array = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
+    found: INT64 = array.cast(pa.int64()).fill_null(NONE).to_numpy(zero_copy_only=False)
+    return found

@@ -1,0 +1,335 @@
+"""The rows of `progress`, out of how offsets moved and what is left to read at the ends of logs."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from kafka_records_engine.numpy_types import FLAGS, INT64
+from kafka_records_tables.tables.column_types import instants, record_batch
+from kafka_records_tables.tables.committed.advances import PARTS, part_ms
+from kafka_records_tables.tables.moving.log_times import LATE, NONE, Samples, flattened, numbers
+from kafka_records_tables.tables.words.progress_words import (
+    BEYOND_END,
+    BY_COMMITS,
+    BY_END,
+    BY_LOG,
+    END_UNKNOWN,
+    FALLING_BEHIND,
+    IDLE,
+    LEFT,
+    MOVED,
+    NO_LOG,
+    OK,
+    OPEN_TRANSACTION,
+    REWOUND,
+    STALLED,
+    STOPPED,
+    TIME_UNKNOWN,
+    TOPIC_RECREATED,
+)
+
+if TYPE_CHECKING:
+    from kafka_records_engine.sources import Context
+    from kafka_records_tables.tables.declaration import Table
+
+_PATIENCE: Final = 2
+"""How often the longest wait of a group has to pass once more before it counts as one that does not end."""
+
+_GROWTH: Final = 10
+"""One of so many new records has to be left over for a group to be falling behind."""
+
+_PLACE: Final = ["topic", "partition"]
+
+
+def rows(table: Table, parts: Mapping[str, Any], context: Context) -> Iterator[pa.RecordBatch]:
+    """The rows of `progress`; its rules say which."""
+    options = context.question.options
+    told = parts["commit_progress"]
+    is_commit = pc.is_valid(told["group_id"])
+    commits = told.filter(is_commit)
+    if not commits.num_rows:
+        return
+    logs = _Logs(commits, parts["log_tails"])
+    without_log = commits["topic"].combine_chunks().filter(pa.array(logs.row < 0)).unique().drop_null()
+    for right in context.log.missing_rights(sorted(without_log.to_pylist())):
+        context.report(right.finding("its lag is unknown"))  # in the words of `lag`, so that a report tells it once
+    now = options["at"]
+    if now is None:
+        now = _moment(pc.max(told["log_timestamp_ms"]).as_py(), logs)
+    began = pc.min(told["first_log_timestamp_ms"]).as_py()
+    history = now if began is None else max(now - began, 0)
+    found = _States(commits, logs, now, options["window"], history)
+    columns = found.columns(_left(commits, parts["assigned_partitions"]))
+    yield record_batch(table.schema, columns, commits.num_rows)
+
+
+class _Logs:
+    """The logs that commits are for, with numbers; those of `log_tails` come first."""
+
+    def __init__(self, commits: pa.Table, tails: pa.Table) -> None:
+        both = pa.concat_tables([tails.select(_PLACE), commits.select(_PLACE)])
+        number = _codes(both)
+        self.of_commit = number[tails.num_rows :]
+        self._row = np.full(int(number.max(initial=-1)) + 1, -1, np.int64)
+        self._row[number[: tails.num_rows]] = np.arange(tails.num_rows)
+        self.row = self._row[self.of_commit]
+        """The row of `log_tails` of each commit; -1 where the source has no such log."""
+        self.tails = tails
+        self.is_of_brokers = tails.num_rows > 0 and pc.any(pc.is_valid(tails["last_stable_offset"])).as_py()
+        rows, (offset, ms) = flattened(tails["samples"], "offset", "timestamp_ms")
+        self._sampled = number[: tails.num_rows][rows]
+        self._offset, self._ms = offset, ms
+        self.samples = Samples(self._sampled, offset, ms)
+
+    def with_commits(self, commits: INT64, offset: INT64, ms: INT64) -> Samples:
+        """The samples, and as others what was committed. An offset right after a marker of a transaction tells of no
+        record, so the record of a commit is the one before the last."""
+        return Samples(
+            np.concatenate([self._sampled, self.of_commit[commits]]),
+            np.concatenate([self._offset, np.maximum(offset, 0) - 2]),
+            np.concatenate([self._ms, ms]),
+        )
+
+    def of(self, name: str) -> INT64:
+        """A column of `log_tails` for each commit; NONE where it is null."""
+        return np.append(numbers(self.tails[name]), NONE)[self.row]
+
+    def has(self, name: str) -> FLAGS:
+        """Whether a column of `log_tails` is there, for each commit."""
+        valid: FLAGS = np.append(self.tails[name].is_valid().to_numpy(), False)[self.row]
+        return valid
+
+    @property
+    def latest_ms(self) -> INT64:
+        """The times of the last records of all logs."""
+        return self._ms
+
+
+def _moment(last_commit_ms: int | None, logs: _Logs) -> int:
+    """The moment that rows are of: now for brokers, the latest time of a record for what is stored."""
+    clock = int(time.time() * 1000)
+    asked = pc.max(logs.tails["high_watermark_timestamp_ms"]).as_py()
+    if logs.is_of_brokers:
+        return int(asked or clock)
+    # Files are never older than the moment of the disk, and producers may name any time.
+    clock = min(clock, clock if asked is None else asked)
+    times = logs.latest_ms[logs.latest_ms <= clock]
+    return max(int(times.max(initial=0)), min(last_commit_ms or 0, clock))
+
+
+def _codes(table: pa.Table) -> INT64:
+    """A number for each topic and partition, the same for the same."""
+    codes = np.zeros(table.num_rows, np.int64)
+    for name in table.column_names:
+        part = pc.dictionary_encode(table[name].combine_chunks())
+        part = part.chunk(0) if isinstance(part, pa.ChunkedArray) else part
+        pairs = pa.array(codes * (len(part.dictionary) + 1) + part.indices.fill_null(len(part.dictionary)).to_numpy())
+        codes = pairs.dictionary_encode().indices.to_numpy().astype(np.int64)
+    return codes
+
+
+def _left(commits: pa.Table, assigned: pa.Table) -> FLAGS:
+    """Whether members of the group have partitions, and none of the topic."""
+    group = ["group_id", "log_partition"]
+    unnamed = assigned.filter(pc.or_(pc.is_null(assigned["partition"]), pc.is_null(assigned["topic"])))
+
+    def places(table: pa.Table, names: list[str]) -> pa.Array:
+        texts = [pc.cast(table[name], pa.string()) for name in names]
+        sizes = [pc.cast(pc.utf8_length(text), pa.string()) for text in texts]
+        return pc.binary_join_element_wise(*sizes, *texts, "\0")
+
+    def is_in(names: list[str], others: pa.Table) -> FLAGS:
+        found: FLAGS = pc.is_in(places(commits, names), places(others, names)).to_numpy()
+        return found
+
+    return is_in(group, assigned) & ~is_in(group, unnamed) & ~is_in([*group, "topic"], assigned)
+
+
+def _moved(commits: pa.Table, commit_ms: INT64) -> FLAGS:
+    """Whether a group has committed later in another partition of the topic of groups, where its coordinator is now."""
+    group, place = (_codes(commits.select(names)) for names in (["group_id"], ["group_id", "log_partition"]))
+    if not len(group) or int(group.max()) == int(place.max()):
+        return np.zeros(len(group), np.bool_)
+    latest, of_place = (np.full(int(codes.max()) + 1, NONE, np.int64) for codes in (group, place))
+    np.maximum.at(latest, group, commit_ms)
+    np.maximum.at(of_place, place, commit_ms)
+    found: FLAGS = of_place[place] < latest[group]
+    return found
+
+
+class _States:
+    """What each commit comes to, as vectors."""
+
+    def __init__(self, commits: pa.Table, logs: _Logs, now: int, window: int, history: int) -> None:
+        self._commits, self._logs, self._now, self._window = commits, logs, now, window
+        self._part = part_ms(window, history)
+        self._patience = min(window, history // PARTS)
+        self.offset = numbers(commits["offset"])
+        self.commit_ms, self.changed_ms = (numbers(commits[f"{name}_timestamp_ms"]) for name in ("commit", "changed"))
+        rows, (ms, after, before_ms, before) = flattened(
+            commits["advances"], "timestamp_ms", "offset", "before_timestamp_ms", "before_offset"
+        )
+        self._rows, self._ms, self._after, self._before_ms, self._before = rows, ms, after, before_ms, before
+        self._exact_from = logs.of("exact_from")
+        self._unread()
+        self.wait = np.where(
+            self.has_time & self.is_unread, np.maximum(now - np.maximum(self.changed_ms, self.unread_ms), 0), 0
+        )
+        self.longest_wait = self._longest_waits()
+        self._look_for_falling_behind()
+
+    def _unread(self) -> None:
+        """Whether something is left to read, and by when the first of it was there."""
+        logs, offset = self._logs, self.offset
+        of_log = logs.of_commit
+        self.has_tail = logs.has("samples")
+        stable, high, end = (logs.of(name) for name in ("last_stable_offset", "high_watermark", "log_end_offset"))
+        told = stable != NONE
+        self.end = np.where(told, high, np.where(end != NONE, end, high))
+        readable = np.where(told, np.minimum(stable, self.end), self.end)
+        in_tail, _ = logs.samples.next_at(of_log, offset)
+        # Files know better, where there are some.
+        without = ~self.has_tail[self._rows]
+        evidence = logs.with_commits(self._rows[without], self._after[without], self._ms[without])
+        seen, self.unread_ms = evidence.next_at(of_log, offset)
+        self.has_end = self.end != NONE
+        self.is_unread = np.where(self.has_tail, in_tail, np.where(self.has_end, readable > offset, seen))
+        self.is_known = self.has_tail | self.has_end | seen
+        # One offset that is left may be the marker of a transaction.
+        is_alone = ~self.has_tail & self.has_end & (readable - offset == 1)
+        # The oldest messages have no time.
+        self.has_time = (self.unread_ms != LATE) & (self.unread_ms >= 0) & ~is_alone
+        held = np.where(told, stable, logs.of("open_from"))
+        self.is_held = (held != NONE) & (offset >= held) & (self.end > offset) & ~self.is_unread
+
+    def _longest_waits(self) -> INT64:
+        """How long records have waited at most before the group went on, as far as its earlier steps are known."""
+        rows, is_step = self._rows, (self._before_ms != NONE) & (self._after > self._before)
+        at = rows[is_step]
+        ms, before_ms, before = self._ms[is_step], self._before_ms[is_step], self._before[is_step]
+        is_there, arrived = self._logs.samples.next_at(self._logs.of_commit[at], before)
+        is_exact = is_there & (self._exact_from[at] != NONE) & (before >= self._exact_from[at])
+        since = np.where(is_exact & (arrived > before_ms), arrived, before_ms)
+        longest = np.full(len(self.offset), NONE, np.int64)
+        np.maximum.at(longest, at, np.maximum(ms - since, 0))
+        return longest
+
+    def _look_for_falling_behind(self) -> None:
+        """Whether more and more records are left over: after the last advance of each part of the window more than
+        after that of the part before, four times in a row up to now."""
+        width = self._part
+        part = self._ms // width
+        closes = np.ones(len(part), np.bool_)
+        closes[:-1] = (part[1:] != part[:-1]) | (self._rows[1:] != self._rows[:-1])
+        at = np.flatnonzero(closes)
+        row, part, ms, after = self._rows[at], part[at], self._ms[at], self._after[at]
+        end = self._logs.samples.end_at(self._logs.of_commit[row], ms)
+        lag = np.maximum(end - after, 0)
+        is_known = (end != NONE) & (end >= self._exact_from[row])
+        is_next = np.zeros(len(at), np.bool_)
+        is_next[1:] = (row[1:] == row[:-1]) & (part[1:] == part[:-1] + 1) & is_known[1:] & is_known[:-1]
+        grows = is_next.copy()
+        grows[1:] &= lag[1:] > lag[:-1]
+        places = np.arange(len(at))
+        began = np.maximum.accumulate(np.where(grows, 0, places)) if len(at) else places
+        is_last = np.ones(len(at), np.bool_)
+        is_last[:-1] = row[1:] != row[:-1]
+        last = np.flatnonzero(is_last & (places - began >= PARTS))
+        is_recent = part[last] >= self._now // width - 1
+        left_over = lag[last] - lag[began[last]]
+        is_much = left_over * _GROWTH >= end[last] - end[began[last]]
+        chosen = last[is_recent & is_much]
+        self.falls_behind = np.zeros(len(self.offset), np.bool_)
+        self.falls_behind[row[chosen]] = True
+        self.behind_since = np.full(len(self.offset), NONE, np.int64)
+        self.behind_since[row[chosen]] = ms[began[chosen]]
+
+    def columns(self, is_left: FLAGS) -> dict[str, Any]:
+        """The columns of the table."""
+        now, logs, commits = self._now, self._logs, self._commits
+        start = now - self._patience
+        has_log = logs.row >= 0
+        ids = pc.fill_null(pc.not_equal(commits["topic_id"], self._text_of_log("topic_id")), False).to_numpy()
+        fell_ms, fell_from = numbers(commits["fell_timestamp_ms"]), numbers(commits["fell_from"])
+        is_beyond = self.has_end & (self.offset > self.end)
+        was_beyond = self.has_end & (fell_from > self.end)
+        patience = np.maximum(np.where(self.longest_wait == NONE, 0, self.longest_wait) * _PATIENCE, self._patience)
+        is_rewound = (fell_ms != NONE) & (fell_ms >= now - self._window) & (self.offset < fell_from) & ~was_beyond
+        waits_too_long = self.is_unread & self.has_time & (self.wait > patience)
+        is_moving = self.changed_ms >= start
+        has_moved = _moved(commits, self.commit_ms)
+        reasons = {
+            MOVED: has_moved,
+            NO_LOG: ~has_log & ~self.is_known,
+            TOPIC_RECREATED: has_log & ids,
+            END_UNKNOWN: has_log & ~self.is_known,
+            BEYOND_END: is_beyond | (self.offset < 0),
+            LEFT: is_left & ~is_rewound,
+            TIME_UNKNOWN: self.is_unread & ~self.has_time & ~is_moving & ~is_rewound,
+            OPEN_TRANSACTION: self.is_held & ~is_rewound & ~is_moving,
+        }
+        reason = _first(reasons, len(self.offset))
+        is_undecided = pc.is_in(
+            reason, pa.array([MOVED, NO_LOG, TOPIC_RECREATED, END_UNKNOWN, BEYOND_END, TIME_UNKNOWN])
+        ).to_numpy(zero_copy_only=False)
+        since_wait = np.maximum(self.changed_ms, np.where(self.has_time, self.unread_ms, NONE))
+        since_stop = np.maximum(self.commit_ms, np.where(self.has_time, self.unread_ms, NONE))
+        cases = {
+            "": (is_undecided, self.changed_ms),
+            LEFT: (is_left & ~is_rewound, self.changed_ms),
+            REWOUND: (is_rewound, fell_ms),
+            STALLED: (waits_too_long & (self.commit_ms >= start), since_wait),
+            STOPPED: (waits_too_long, since_stop),
+            FALLING_BEHIND: (self.is_unread & self.falls_behind, self.behind_since),
+            IDLE: (~self.is_unread & ~is_moving, self.changed_ms),
+            OK: (np.ones(len(self.offset), np.bool_), self.changed_ms),
+        }
+        words = {"": None, LEFT: IDLE}
+        chosen = np.argmax(np.stack([applies for applies, _ in cases.values()]), axis=0)
+        since = np.stack([when for _, when in cases.values()])[chosen, np.arange(len(chosen))]
+        state = pa.array([words.get(each, each) for each in cases], pa.string()).take(pa.array(chosen))
+        since_ms = pa.array(since, mask=is_undecided | (since == NONE))
+        unread_ms = pa.array(self.unread_ms, mask=~(self.is_unread & self.has_time))
+        known_by = {BY_LOG: self.has_tail, BY_END: self.has_end, BY_COMMITS: self.is_known}
+        moment = pa.array(np.full(len(chosen), now, np.int64))
+        plain = {name: commits[name].combine_chunks() for name in ("group_id", *_PLACE, "offset", "log_partition")}
+        plain = {name: each.chunk(0) if isinstance(each, pa.ChunkedArray) else each for name, each in plain.items()}
+        told: dict[str, Any] = {
+            **plain,
+            "state": state,
+            "reason": reason,
+            "end_offset": pa.array(self.end, mask=~self.has_end),
+            "wait_ms": pa.array(self.wait, mask=is_undecided | ~self.has_time | ~self.is_unread),
+            "longest_wait_ms": pa.array(self.longest_wait, mask=self.longest_wait == NONE),
+            "fell_from": pa.array(fell_from, mask=~is_rewound),
+            "known_by": _first(known_by, len(chosen)),
+        }
+        of_times = {
+            "since": since_ms,
+            "unread": unread_ms,
+            "changed": pa.array(self.changed_ms),
+            "commit": pa.array(self.commit_ms),
+            "moment": moment,
+        }
+        for name, ms in of_times.items():
+            told |= {f"{name}_timestamp": instants(ms), f"{name}_timestamp_ms": ms}
+        return told
+
+    def _text_of_log(self, name: str) -> pa.Array:
+        column = self._logs.tails[name].combine_chunks()
+        column = pa.concat_arrays(column.chunks) if isinstance(column, pa.ChunkedArray) else column
+        return column.take(pa.array(self._logs.row, mask=self._logs.row < 0))
+
+
+def _first(cases: Mapping[str, FLAGS], count: int) -> pa.Array:
+    """The first word that applies to each row; null where none does."""
+    words = pa.array([*cases], pa.string())
+    applies = np.stack([*cases.values(), np.ones(count, np.bool_)])
+    chosen = np.argmax(applies, axis=0)
+    return words.take(pa.array(chosen, mask=chosen == len(cases)))

@@ -1,0 +1,7 @@
+"""Reads `loaded_share_state`."""
+
+from __future__ import annotations
+
+from kafka_records_tables.tables.decoded.record_counter import RecordCounter as Reader
+
+__all__ = ["Reader"]

@@ -1,0 +1,34 @@
+"""What the inputs of the table log_files have in common, one for each topic of a coordinator."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from kafka_records_tables.tables.declaration import Column, Table
+
+COLUMNS: Final = (
+    Column("topic", "string", "topic of the log"),
+    Column("partition", "int32", "partition of the topic"),
+    Column("records", "int64", "records, without markers of transactions"),
+    Column("markers", "int64", "markers of transactions"),
+    Column("superseded", "int64", "records that a later one with the same key replaces"),
+    Column("tombstones", "int64", "tombstones that none replaces"),
+    Column("open_from", "int64", "first record of a transaction that is open; null for none, or untold"),
+)
+
+
+def loaded(name: str, topic: str, module: str) -> Table:
+    """The declaration of an input about the records of a topic."""
+    return Table(
+        name=name,
+        topic=topic,
+        about=f"how many records of {topic} there are, and how many later ones replace",
+        helper="latest",
+        records=(),
+        reads=("offset", "key", "value", "producer_id", "transaction", "control"),
+        columns=COLUMNS,
+        sort=("topic", "partition"),
+        group=None,
+        module=module,
+        rules="An input of log_files.",
+    )
