@@ -13,6 +13,7 @@ from dataclasses import dataclass, field, fields, replace
 from typing import Any, Final, Protocol
 
 from kafka_records_engine.findings import Finding, Severity
+from kafka_records_engine.log.metadata_checkpoints import Checkpoint
 
 
 class Source(Protocol):
@@ -256,6 +257,9 @@ class Context:
     """The offset behind the last gap in the offsets that were read so far; None where there is none."""
     cleaned_up_to: int | None = None
     """The offset below which a cleaner may have removed records; None when the source does not know."""
+    checkpoint: Checkpoint | None = None
+    """Of a metadata log that does not begin at its first record: the state below `Checkpoint.end_offset`, which is
+    above the log start. A source that has it sets it before it gives the first rows."""
     history: bool = True
     """Whether all records are wanted that ever were in the log. Otherwise those are left out that it had lost by the
     moment that is asked about, which only a snapshot has."""

@@ -15,6 +15,7 @@ from kafka_records_engine.log.batches import LARGEST_OFFSET
 from kafka_records_engine.log.checkpoints import HIGH_WATERMARKS, read_checkpoint
 from kafka_records_engine.log.cuts import cuts_of
 from kafka_records_engine.log.log_end import end_of
+from kafka_records_engine.log.metadata_checkpoints import METADATA_TOPIC, checkpoint_from
 from kafka_records_engine.log.paths import without_secrets
 from kafka_records_engine.log.places import LogSourceError, Place
 from kafka_records_engine.log.ranges import OffsetRange
@@ -203,6 +204,8 @@ class SegmentPartition:
         names = [name for name in columns if name in reader.RAW_SCHEMA.names]
         with reader.open_log(self.log) as opened:
             _tell_about(opened, context, start is None)
+            if self.topic == METADATA_TOPIC and start is None:
+                self._find_checkpoint(opened, context, names)
             wanted = _Wanted(opened, start, end, context)
             if start is not None or end is not None:
                 opened.only = OffsetRange(start or 0, _BEHIND_ALL if end is None else end)
@@ -228,6 +231,15 @@ class SegmentPartition:
                 context.counts.outside += opened.only.outside
                 if end is not None and (wanted.is_cut or opened.only.is_cut):
                     context.add_hole(end - 1)
+
+    def _find_checkpoint(self, opened: reader.OpenLog, context: Context, names: list[str]) -> None:
+        """Give the context the state below the beginning of a metadata log."""
+        first = _start_of(opened)
+        if first:
+            columns = tuple(dict.fromkeys(("offset", *names)))
+            context.checkpoint, findings = checkpoint_from(self.log.place, first, columns)
+            for finding in findings:
+                context.report(replace(finding, topic=self.topic, partition=self.partition))
 
 
 def _tell_about(opened: reader.OpenLog, context: Context, from_start: bool) -> None:

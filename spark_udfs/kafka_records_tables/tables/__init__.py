@@ -9,11 +9,14 @@ from kafka_records_tables.tables import (
     activity,
     assigned_partitions,
     assignments,
+    brokers,
     checks,
+    configs,
     current_offsets,
     deletable_offsets,
     disappearances,
     expirations,
+    features,
     group_checks,
     group_lag,
     groups,
@@ -23,6 +26,7 @@ from kafka_records_tables.tables import (
     members,
     offset_commits,
     open_transactions,
+    partitions,
     pending_offsets,
     regressions,
     share_checks,
@@ -30,6 +34,7 @@ from kafka_records_tables.tables import (
     share_group_topics,
     share_partitions,
     timeline,
+    topics,
     transaction_checks,
     transactions,
 )
@@ -62,6 +67,11 @@ TABLES: Final[Mapping[str, Table]] = {
         lag,
         group_lag,
         checks,
+        topics,
+        partitions,
+        configs,
+        brokers,
+        features,
     )
 }
 """The tables by name."""
