@@ -203,9 +203,10 @@ class SegmentPartition:
     def _batches(self, context: Context, columns: Collection[str], start: int | None, end: int | None) -> Iterator[Any]:
         names = [name for name in columns if name in reader.RAW_SCHEMA.names]
         with reader.open_log(self.log) as opened:
-            _tell_about(opened, context, start is None)
-            if self.topic == METADATA_TOPIC and start is None:
-                self._find_checkpoint(opened, context, names)
+            is_metadata = self.topic == METADATA_TOPIC
+            _tell_about(opened, context, start is None and not is_metadata)
+            if is_metadata:
+                self._find_checkpoint(opened, context, names if start is None else None)
             wanted = _Wanted(opened, start, end, context)
             if start is not None or end is not None:
                 opened.only = OffsetRange(start or 0, _BEHIND_ALL if end is None else end)
@@ -232,12 +233,13 @@ class SegmentPartition:
                 if end is not None and (wanted.is_cut or opened.only.is_cut):
                     context.add_hole(end - 1)
 
-    def _find_checkpoint(self, opened: reader.OpenLog, context: Context, names: list[str]) -> None:
-        """Give the context the state below the beginning of a metadata log."""
-        first = _start_of(opened)
-        if first:
+    def _find_checkpoint(self, opened: reader.OpenLog, context: Context, names: list[str] | None) -> None:
+        """Say where a metadata log starts: with its first file, for no other file of a broker tells it. Where the rows
+        are read from there, give the context the state before it, with the columns `names`."""
+        context.log_start = _start_of(opened)
+        if context.log_start and names is not None:
             columns = tuple(dict.fromkeys(("offset", *names)))
-            context.checkpoint, findings = checkpoint_from(self.log.place, first, columns)
+            context.checkpoint, findings = checkpoint_from(self.log.place, context.log_start, columns)
             for finding in findings:
                 context.report(replace(finding, topic=self.topic, partition=self.partition))
 

@@ -102,6 +102,7 @@ class _Reader:
         """Tell the table what is known about the log so far."""
         told, context = self._told, self.context
         context.log_start, context.cleaned_up_to = told.log_start, told.cleaned_up_to
+        context.checkpoint = told.checkpoint
         context.holes += told.holes[self._holes :]
         self._holes = len(told.holes)
         self._findings.catch_up()

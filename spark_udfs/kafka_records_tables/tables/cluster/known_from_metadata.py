@@ -21,7 +21,7 @@ def topics_in_metadata(source: Source) -> KnownTopics:
     A damaged metadata log tells nothing: what it lacks might be what is asked for. Whoever reads its own tables is told
     what is wrong with it. Raises LogSourceError for a source that cannot be read.
     """
-    if METADATA not in source.topics():
+    if not hasattr(source, "topics") or METADATA not in source.topics():
         return KnownTopics()
     context = Context(topic=METADATA)
     replay = TopicReplay(context)
@@ -44,7 +44,7 @@ def with_metadata(known: KnownTopics, source: Source) -> KnownTopics:
         return known
     try:
         more = topics_in_metadata(source)
-    except (LogSourceError, NotImplementedError, AttributeError):
+    except LogSourceError:
         return known
     if not more.names:
         return known

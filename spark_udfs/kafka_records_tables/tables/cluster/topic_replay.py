@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from kafka_records_tables.tables.cluster.config_names import RESOURCE_TYPES
+from kafka_records_runtime.config_names import RESOURCE_TYPES
 from kafka_records_tables.tables.cluster.metadata_records import MetadataRecords, events, values_of
 
 if TYPE_CHECKING:

@@ -33,7 +33,7 @@ class Reader(TableReader):
         columns = {
             **{name: [each[name] for each in brokers] for name in _AS_THEY_ARE},
             "is_fenced": [each["fenced"] for each in brokers],
-            "listeners": [[*map(_listener, each["end_points"])] for each in brokers],
+            "listeners": [sorted(map(_listener, each["end_points"]), key=_name) for each in brokers],
             "registered_timestamp_ms": [each["registered_ms"] for each in brokers],
         }
         arrays = {name: pa.array(values, TABLE.schema.field(name).type) for name, values in columns.items()}
@@ -42,6 +42,11 @@ class Reader(TableReader):
 
 
 _AS_THEY_ARE: Final = ("broker_id", "broker_epoch", "rack", "in_controlled_shutdown", "log_dirs")
+
+
+def _name(listener: dict[str, Any]) -> str:
+    """Controllers list listeners in any order."""
+    return str(listener["name"])
 
 
 def _listener(end_point: dict[str, Any]) -> dict[str, Any]:

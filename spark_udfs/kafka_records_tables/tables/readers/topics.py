@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from kafka_records_tables.tables.cluster.config_names import shown_value
+from kafka_records_runtime.config_names import shown_value
 from kafka_records_tables.tables.cluster.topic_replay import TopicReplay
 from kafka_records_tables.tables.column_types import instants, record_batch
 from kafka_records_tables.tables.declaration import SHOW_SECRETS
