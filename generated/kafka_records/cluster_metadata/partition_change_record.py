@@ -45,9 +45,8 @@ __all__ = [
 class PartitionChangeRecord(msgspec.Struct, frozen=True, gc=False):
     """A change of a partition: what is not there stays as it was.
 
-    A change of the leader raises the leader epoch by one, and so does one of the replicas that
-    gives the partition another leader; each record raises the partition epoch
-    (PartitionRegistration.merge).
+    A record that names a leader raises the leader epoch by one, and every record raises the
+    partition epoch (PartitionRegistration.merge).
 
     - Version 0 (2.8, KIP-631): new. Tag 5, leaderRecoveryState, since 3.2 (KIP-704).
     - Version 1 (3.7, KIP-858): directories.

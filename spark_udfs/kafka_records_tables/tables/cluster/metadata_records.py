@@ -8,12 +8,13 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 import pyarrow as pa
 
-from kafka_records_engine.columns.framing_in_columns import frame_numbers
+from kafka_records_engine.columns.framing_in_columns import api_key_column
 from kafka_records_engine.findings import UNREAD_LOG, Finding
+from kafka_records_runtime.framing import MOST_IN_FRAME
 from kafka_records_tables.tables.decoded.decoded_records import DecodedRecords, numbers_of, schemas
 
 if TYPE_CHECKING:
-    from kafka_records_engine.numpy_types import INT64
+    from kafka_records_engine.numpy_types import INT16, INT64
     from kafka_records_engine.sources import Context
 
 FOLDER: Final = "cluster_metadata"
@@ -32,13 +33,24 @@ class MetadataRecords:
     checkpoint that the source found comes first, and records that it covers are left out.
     """
 
-    def __init__(self, context: Context, names: Collection[str]) -> None:
+    def __init__(self, context: Context, names: Collection[str], apart: Collection[str] = ()) -> None:
+        """Records called `apart` come by themselves, each type after the others of its batch, which is faster where
+        there are many."""
         self._context = context
         self.schemas = schemas(context, FOLDER)
         self.numbers = dict(zip(names, numbers_of(self.schemas, names), strict=True))
-        self._wanted = np.array(sorted(self.numbers.values()), np.int16)
+        alone = [(self.numbers[name],) for name in apart]
+        together = [number for name, number in self.numbers.items() if name not in apart]
+        self._group_of = np.zeros(MOST_IN_FRAME + 2, np.int8)
+        """By api key: 0 for records that are not wanted, else a number for those that come together."""
+        self._count = 1 + len(alone)
+        for group, members in enumerate((together, *alone), 1):
+            self._group_of[[*members]] = group
+        self._is_known = np.zeros(MOST_IN_FRAME + 2, np.bool_)
+        self._is_known[[*self.schemas]] = True
         self._begin, self._end, self._abort = numbers_of(self.schemas, (_BEGIN, _END, _ABORT))
-        self._turns = np.array((self._begin, self._end, self._abort), np.int16)
+        self._is_turn = np.zeros(MOST_IN_FRAME + 2, np.bool_)
+        self._is_turn[[self._begin, self._end, self._abort]] = True
         self._pending: list[DecodedRecords] | None = None
         self._first: int | None = None
         """The offset of the first record that is not in the checkpoint; None before the first rows."""
@@ -74,12 +86,12 @@ class MetadataRecords:
             return
         if batch.column("control").null_count < batch.num_rows:
             batch = batch.filter(batch.column("control").is_null())
-        types: INT64 = frame_numbers(batch.column("key"), batch.column("value"))[0].fill_null(-1).to_numpy()
-        known = np.isin(types, np.array([*self.schemas], np.int16))
+        types = api_key_column(batch.column("key"), batch.column("value"))
+        known = self._is_known[types]  # -1 is the last of them
         if not known.all():
             self._report(batch.filter(pa.array(~known)))
         begin = 0
-        for turn in np.flatnonzero(np.isin(types, self._turns)).tolist():
+        for turn in np.flatnonzero(self._is_turn[types]).tolist():
             yield from self._part(batch, types, begin, turn)
             if types[turn] == self._begin:
                 self._pending = []
@@ -90,17 +102,18 @@ class MetadataRecords:
             begin = turn + 1
         yield from self._part(batch, types, begin, batch.num_rows)
 
-    def _part(self, batch: pa.RecordBatch, types: INT64, begin: int, end: int) -> Iterator[DecodedRecords]:
+    def _part(self, batch: pa.RecordBatch, types: INT16, begin: int, end: int) -> Iterator[DecodedRecords]:
         part, kinds = batch.slice(begin, end - begin), types[begin:end]
-        wanted = np.isin(kinds, self._wanted)
-        if not wanted.any():
-            return
-        decoded = DecodedRecords(part if wanted.all() else part.filter(pa.array(wanted)), self.schemas)
-        decoded.report(self._context, lambda row: _STOPS)
-        if self._pending is None:
-            yield decoded
-        else:
-            self._pending.append(decoded)
+        groups = self._group_of[kinds]
+        for group in range(1, self._count + 1):
+            wanted = groups == group
+            if wanted.any():
+                decoded = DecodedRecords(part if wanted.all() else part.filter(pa.array(wanted)), self.schemas)
+                decoded.report(self._context, lambda row: _STOPS)
+                if self._pending is None:
+                    yield decoded
+                else:
+                    self._pending.append(decoded)
 
     def _report(self, rows: pa.RecordBatch) -> None:
         """Report records without a known type: a controller refuses them."""
@@ -112,6 +125,8 @@ def values_of(decoded: DecodedRecords, number: int) -> tuple[INT64, pa.Array] | 
     records = decoded.columns.records.get(number)
     if records is None or records.null_count == len(records):
         return None
+    if not records.null_count:
+        return np.arange(len(records)), records.field("value")
     rows = np.flatnonzero(records.is_valid().to_numpy(zero_copy_only=False))
     return rows, records.drop_null().field("value")
 
@@ -123,5 +138,9 @@ def events(decoded: DecodedRecords, numbers: dict[str, int]) -> list[tuple[int, 
         values = values_of(decoded, number)
         if values is not None:
             rows, structs = values
-            found += [(row, name, value) for row, value in zip(rows.tolist(), structs.to_pylist(), strict=True)]
+            fields = [field.name for field in structs.type]
+            # Faster than `to_pylist` of the structs.
+            columns = zip(*(structs.field(field).to_pylist() for field in fields), strict=True) if fields else ()
+            values_of_rows = (dict(zip(fields, each, strict=True)) for each in columns)
+            found += [(row, name, value) for row, value in zip(rows.tolist(), values_of_rows, strict=True)]
     return sorted(found, key=lambda event: event[0])

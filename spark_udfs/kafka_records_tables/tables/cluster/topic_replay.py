@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from collections.abc import Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -22,6 +24,9 @@ _IN_ORDER: Final = ("TopicRecord", "RemoveTopicRecord", "ConfigRecord")
 PARTITION, CHANGE = "PartitionRecord", "PartitionChangeRecord"
 
 
+_NO_CONFIGS: Final[Mapping[str, str]] = MappingProxyType({})
+
+
 @dataclass(slots=True)
 class Topic:
     """A topic that is there or was."""
@@ -32,7 +37,7 @@ class Topic:
     """None where only a checkpoint has it, which does not tell."""
     deleted_ms: int | None = None
     is_deleted: bool = False
-    configs: dict[str, str] = field(default_factory=dict)
+    configs: Mapping[str, str] | None = None
     """Those that it had when it was deleted."""
 
 
@@ -43,7 +48,8 @@ class TopicReplay:
     """
 
     def __init__(self, context: Context, *, with_partitions: bool = True) -> None:
-        self._records = MetadataRecords(context, (*_IN_ORDER, *((PARTITION, CHANGE) if with_partitions else ())))
+        apart = (PARTITION, CHANGE) if with_partitions else ()
+        self._records = MetadataRecords(context, (*_IN_ORDER, *apart), apart)
         numbers = self._records.numbers
         self._in_order = {name: numbers[name] for name in _IN_ORDER}
         self._partition, self._change = numbers.get(PARTITION), numbers.get(CHANGE)
@@ -78,7 +84,8 @@ class TopicReplay:
             else:
                 self._configure(value)
         if self._partition is not None and self._change is not None:
-            self._count(values_of(decoded, self._partition), values_of(decoded, self._change))
+            made, changed = (values_of(decoded, number) for number in (self._partition, self._change))
+            self._count(made and made[1], changed and changed[1])
 
     def _remove(self, topic_id: str, at: int | None) -> None:
         topic = self.topics.get(topic_id)
@@ -94,24 +101,16 @@ class TopicReplay:
         else:
             of_resource[value["name"]] = value["value"]
 
-    def _count(self, made: tuple[INT64, pa.Array] | None, changed: tuple[INT64, pa.Array] | None) -> None:
-        """Take in partitions, and changes that give a partition other replicas."""
-        found = [] if made is None else [made]
+    def _count(self, made: pa.Array | None, changed: pa.Array | None) -> None:
+        """Take in partitions, and changes that give a partition other replicas. Either is there, for they come apart; a
+        partition is made once, before it changes."""
+        values = made
         if changed is not None:
-            rows, values = changed
-            moved = values.field("replicas").is_valid()
-            if pc.any(moved).as_py():
-                found.append((rows[moved.to_numpy(zero_copy_only=False)], values.filter(moved)))
-        if len(found) == 2:
-            order = np.argsort(np.concatenate([rows for rows, _ in found]), kind="stable")
-            parts = [[values.field(name) for _, values in found] for name in ("topic_id", "partition_id", "replicas")]
-            ids, partitions = (pa.concat_arrays(each) for each in parts[:2])
-            lengths = np.concatenate([_lengths(each) for each in parts[2]])
-            self._keep(ids.take(pa.array(order)), partitions.to_numpy()[order], lengths[order])
-        for _, values in found if len(found) == 1 else ():
-            self._keep(
-                values.field("topic_id"), values.field("partition_id").to_numpy(), _lengths(values.field("replicas"))
-            )
+            moved = changed.field("replicas").is_valid()
+            values = changed.filter(moved) if pc.any(moved).as_py() else None
+        if values is not None:
+            partitions, replicas = values.field("partition_id").to_numpy(), values.field("replicas")
+            self._keep(values.field("topic_id"), partitions, replicas.value_lengths().to_numpy().astype(np.int64))
 
     def _keep(self, ids: pa.Array, partitions: INT32, replicas: INT64) -> None:
         self._ids.append(ids)
@@ -134,15 +133,10 @@ class TopicReplay:
         of_topics = zip(ids.dictionary.to_pylist(), counts.tolist(), chosen[first].tolist(), strict=True)
         return {topic_id: (count, size) for topic_id, count, size in of_topics}
 
-    def configs_of(self, topic: Topic) -> dict[str, str]:
+    def configs_of(self, topic: Topic) -> Mapping[str, str]:
         """The configs of a topic that is there."""
-        return self.configs.get((_TOPIC, topic.name), {})
+        return self.configs.get((_TOPIC, topic.name), _NO_CONFIGS)
 
     def live_topics(self) -> list[Topic]:
         """The topics that are there."""
         return [topic for topic in self.topics.values() if not topic.is_deleted]
-
-
-def _lengths(lists: pa.Array) -> INT64:
-    lengths: INT64 = lists.value_lengths().fill_null(0).to_numpy().astype(np.int64)
-    return lengths

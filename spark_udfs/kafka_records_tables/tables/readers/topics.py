@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING
 
+import numpy as np
 import pyarrow as pa
 
 from kafka_records_runtime.config_names import shown_value
@@ -36,7 +37,7 @@ class Reader(TableReader):
         created, deleted = (
             pa.array([getattr(topic, name) for topic in topics], pa.int64()) for name in ("created_ms", "deleted_ms")
         )
-        configs = [self._configs(topic.configs if topic.is_deleted else replay.configs_of(topic)) for topic in topics]
+        configs = [replay.configs_of(topic) if topic.configs is None else topic.configs for topic in topics]
         columns = {
             "topic": pa.array([topic.name for topic in topics], pa.string()),
             "topic_id": pa.array([topic.topic_id for topic in topics], pa.string()),
@@ -46,12 +47,15 @@ class Reader(TableReader):
             "created_timestamp_ms": created,
             "deleted_timestamp": instants(deleted),
             "deleted_timestamp_ms": deleted,
-            "configs": pa.array(configs, TABLE.schema.field("configs").type),
+            "configs": self._configs(configs),
         }
         yield record_batch(TABLE.schema, columns, len(topics))
 
-    def _configs(self, configs: dict[str, str]) -> list[dict[str, str | None]]:
-        return [
-            {"name": name, "value": shown_value("topic", name, value, show_secrets=self._show_secrets)}
-            for name, value in sorted(configs.items())
-        ]
+    def _configs(self, configs: list[Mapping[str, str]]) -> pa.Array:
+        kind = TABLE.schema.field("configs").type
+        ends = np.cumsum([0, *map(len, configs)])
+        every = [pair for of_topic in configs if of_topic for pair in sorted(of_topic.items())]
+        shown = [shown_value("topic", name, value, show_secrets=self._show_secrets) for name, value in every]
+        members = [pa.array([name for name, _ in every], pa.string()), pa.array(shown, pa.string())]
+        structs = pa.StructArray.from_arrays(members, fields=list(kind.value_type))
+        return pa.ListArray.from_arrays(pa.array(ends, pa.int32()), structs, type=kind)
