@@ -40,7 +40,8 @@ public final class JudgeMessages {
     private static final HexFormat HEX = HexFormat.of();
     private static final List<String> PACKAGES = List.of("org.apache.kafka.common.message",
         "org.apache.kafka.coordinator.group.generated", "org.apache.kafka.coordinator.share.generated",
-        "org.apache.kafka.coordinator.transaction.generated", "org.apache.kafka.server.log.remote.metadata.storage.generated");
+        "org.apache.kafka.coordinator.transaction.generated", "org.apache.kafka.server.log.remote.metadata.storage.generated",
+        "org.apache.kafka.common.metadata", "org.apache.kafka.streams.internals.generated");
 
     /** The types of `records` fields, by simple name: 4.3 moved them to another package. */
     private static final List<String> RECORDS = List.of("BaseRecords", "MemoryRecords");

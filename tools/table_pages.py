@@ -43,6 +43,7 @@ _VALUES = {
     "duration": "a duration",
     "ahead": "a duration",
     "partitions": "a number, or `TOPIC=N` with commas between",
+    "flag": "`true`; the command takes no value",
     "release": "a release of Kafka: `3.9`, `4.1.2`",
 }
 

@@ -13,7 +13,15 @@ from kafka_records_runtime.errors import UnknownMessage
 __all__ = ["APIS", "MESSAGES", "avro_schema", "message_class"]
 
 MESSAGES: Final[dict[str, tuple[str, str]]] = {
+    "AbortTransactionRecord": (
+        "kafka_records.cluster_metadata.abort_transaction_record",
+        "AbortTransactionRecord",
+    ),
     "AbortedTxn": ("kafka_records.control.aborted_txn", "AbortedTxn"),
+    "AccessControlEntryRecord": (
+        "kafka_records.cluster_metadata.access_control_entry_record",
+        "AccessControlEntryRecord",
+    ),
     "AddOffsetsToTxnRequest": ("kafka_records.rpc.add_offsets_to_txn_request", "AddOffsetsToTxnRequest"),
     "AddOffsetsToTxnResponse": ("kafka_records.rpc.add_offsets_to_txn_response", "AddOffsetsToTxnResponse"),
     "AlterShareGroupOffsetsRequest": (
@@ -26,6 +34,17 @@ MESSAGES: Final[dict[str, tuple[str, str]]] = {
     ),
     "ApiVersionsRequest": ("kafka_records.rpc.api_versions_request", "ApiVersionsRequest"),
     "ApiVersionsResponse": ("kafka_records.rpc.api_versions_response", "ApiVersionsResponse"),
+    "BeginTransactionRecord": (
+        "kafka_records.cluster_metadata.begin_transaction_record",
+        "BeginTransactionRecord",
+    ),
+    "BrokerRegistrationChangeRecord": (
+        "kafka_records.cluster_metadata.broker_registration_change_record",
+        "BrokerRegistrationChangeRecord",
+    ),
+    "ClearElrRecord": ("kafka_records.cluster_metadata.clear_elr_record", "ClearElrRecord"),
+    "ClientQuotaRecord": ("kafka_records.cluster_metadata.client_quota_record", "ClientQuotaRecord"),
+    "ConfigRecord": ("kafka_records.cluster_metadata.config_record", "ConfigRecord"),
     "ConnectProtocolAssignment": (
         "kafka_records.client_protocols.connect_protocol_assignment",
         "ConnectProtocolAssignment",
@@ -126,6 +145,10 @@ MESSAGES: Final[dict[str, tuple[str, str]]] = {
         "kafka_records.client_protocols.cooperative_sticky_assignor_user_data",
         "CooperativeStickyAssignorUserData",
     ),
+    "DelegationTokenRecord": (
+        "kafka_records.cluster_metadata.delegation_token_record",
+        "DelegationTokenRecord",
+    ),
     "DeleteGroupsRequest": ("kafka_records.rpc.delete_groups_request", "DeleteGroupsRequest"),
     "DeleteGroupsResponse": ("kafka_records.rpc.delete_groups_response", "DeleteGroupsResponse"),
     "DeleteShareGroupOffsetsRequest": (
@@ -154,7 +177,10 @@ MESSAGES: Final[dict[str, tuple[str, str]]] = {
         "kafka_records.rpc.describe_share_group_offsets_response",
         "DescribeShareGroupOffsetsResponse",
     ),
+    "EndTransactionRecord": ("kafka_records.cluster_metadata.end_transaction_record", "EndTransactionRecord"),
     "EndTxnMarker": ("kafka_records.control.end_txn_marker", "EndTxnMarker"),
+    "FeatureLevelRecord": ("kafka_records.cluster_metadata.feature_level_record", "FeatureLevelRecord"),
+    "FenceBrokerRecord": ("kafka_records.cluster_metadata.fence_broker_record", "FenceBrokerRecord"),
     "FetchRequest": ("kafka_records.rpc.fetch_request", "FetchRequest"),
     "FetchResponse": ("kafka_records.rpc.fetch_response", "FetchResponse"),
     "FindCoordinatorRequest": ("kafka_records.rpc.find_coordinator_request", "FindCoordinatorRequest"),
@@ -173,6 +199,8 @@ MESSAGES: Final[dict[str, tuple[str, str]]] = {
     ),
     "JoinGroupRequest": ("kafka_records.rpc.join_group_request", "JoinGroupRequest"),
     "JoinGroupResponse": ("kafka_records.rpc.join_group_response", "JoinGroupResponse"),
+    "KRaftVersionRecord": ("kafka_records.control.kraft_version_record", "KRaftVersionRecord"),
+    "LeaderChangeMessage": ("kafka_records.control.leader_change_message", "LeaderChangeMessage"),
     "LeaveGroupRequest": ("kafka_records.rpc.leave_group_request", "LeaveGroupRequest"),
     "LeaveGroupResponse": ("kafka_records.rpc.leave_group_response", "LeaveGroupResponse"),
     "LegacyOffsetCommitKey": ("kafka_records.consumer_offsets.legacy_offset_commit", "LegacyOffsetCommitKey"),
@@ -186,6 +214,7 @@ MESSAGES: Final[dict[str, tuple[str, str]]] = {
     "ListOffsetsResponse": ("kafka_records.rpc.list_offsets_response", "ListOffsetsResponse"),
     "MetadataRequest": ("kafka_records.rpc.metadata_request", "MetadataRequest"),
     "MetadataResponse": ("kafka_records.rpc.metadata_response", "MetadataResponse"),
+    "NoOpRecord": ("kafka_records.cluster_metadata.no_op_record", "NoOpRecord"),
     "OffsetCommitKey": ("kafka_records.consumer_offsets.offset_commit", "OffsetCommitKey"),
     "OffsetCommitRequest": ("kafka_records.rpc.offset_commit_request", "OffsetCommitRequest"),
     "OffsetCommitResponse": ("kafka_records.rpc.offset_commit_response", "OffsetCommitResponse"),
@@ -194,6 +223,13 @@ MESSAGES: Final[dict[str, tuple[str, str]]] = {
     "OffsetDeleteResponse": ("kafka_records.rpc.offset_delete_response", "OffsetDeleteResponse"),
     "OffsetFetchRequest": ("kafka_records.rpc.offset_fetch_request", "OffsetFetchRequest"),
     "OffsetFetchResponse": ("kafka_records.rpc.offset_fetch_response", "OffsetFetchResponse"),
+    "PartitionChangeRecord": (
+        "kafka_records.cluster_metadata.partition_change_record",
+        "PartitionChangeRecord",
+    ),
+    "PartitionRecord": ("kafka_records.cluster_metadata.partition_record", "PartitionRecord"),
+    "ProducerIdsRecord": ("kafka_records.cluster_metadata.producer_ids_record", "ProducerIdsRecord"),
+    "ProducerSnapshot": ("kafka_records.log_files.producer_snapshot", "ProducerSnapshot"),
     "ReadShareGroupStateRequest": (
         "kafka_records.rpc.read_share_group_state_request",
         "ReadShareGroupStateRequest",
@@ -209,6 +245,40 @@ MESSAGES: Final[dict[str, tuple[str, str]]] = {
     "ReadShareGroupStateSummaryResponse": (
         "kafka_records.rpc.read_share_group_state_summary_response",
         "ReadShareGroupStateSummaryResponse",
+    ),
+    "RegisterBrokerRecord": ("kafka_records.cluster_metadata.register_broker_record", "RegisterBrokerRecord"),
+    "RegisterControllerRecord": (
+        "kafka_records.cluster_metadata.register_controller_record",
+        "RegisterControllerRecord",
+    ),
+    "RemoteLogSegmentMetadataRecord": (
+        "kafka_records.remote_log_metadata.remote_log_segment_metadata_record",
+        "RemoteLogSegmentMetadataRecord",
+    ),
+    "RemoteLogSegmentMetadataSnapshotRecord": (
+        "kafka_records.remote_log_metadata.remote_log_segment_metadata_snapshot_record",
+        "RemoteLogSegmentMetadataSnapshotRecord",
+    ),
+    "RemoteLogSegmentMetadataUpdateRecord": (
+        "kafka_records.remote_log_metadata.remote_log_segment_metadata_update_record",
+        "RemoteLogSegmentMetadataUpdateRecord",
+    ),
+    "RemotePartitionDeleteMetadataRecord": (
+        "kafka_records.remote_log_metadata.remote_partition_delete_metadata_record",
+        "RemotePartitionDeleteMetadataRecord",
+    ),
+    "RemoveAccessControlEntryRecord": (
+        "kafka_records.cluster_metadata.remove_access_control_entry_record",
+        "RemoveAccessControlEntryRecord",
+    ),
+    "RemoveDelegationTokenRecord": (
+        "kafka_records.cluster_metadata.remove_delegation_token_record",
+        "RemoveDelegationTokenRecord",
+    ),
+    "RemoveTopicRecord": ("kafka_records.cluster_metadata.remove_topic_record", "RemoveTopicRecord"),
+    "RemoveUserScramCredentialRecord": (
+        "kafka_records.cluster_metadata.remove_user_scram_credential_record",
+        "RemoveUserScramCredentialRecord",
     ),
     "RequestHeader": ("kafka_records.rpc.request_header", "RequestHeader"),
     "ResponseHeader": ("kafka_records.rpc.response_header", "ResponseHeader"),
@@ -281,6 +351,8 @@ MESSAGES: Final[dict[str, tuple[str, str]]] = {
     "ShareSnapshotValue": ("kafka_records.share_group_state.share_snapshot", "ShareSnapshotValue"),
     "ShareUpdateKey": ("kafka_records.share_group_state.share_update", "ShareUpdateKey"),
     "ShareUpdateValue": ("kafka_records.share_group_state.share_update", "ShareUpdateValue"),
+    "SnapshotFooterRecord": ("kafka_records.control.snapshot_footer_record", "SnapshotFooterRecord"),
+    "SnapshotHeaderRecord": ("kafka_records.control.snapshot_header_record", "SnapshotHeaderRecord"),
     "StickyAssignorUserData": (
         "kafka_records.client_protocols.sticky_assignor_user_data",
         "StickyAssignorUserData",
@@ -357,12 +429,23 @@ MESSAGES: Final[dict[str, tuple[str, str]]] = {
         "kafka_records.consumer_offsets.streams_group_topology",
         "StreamsGroupTopologyValue",
     ),
+    "SubscriptionInfoData": ("kafka_records.streams_protocol.subscription_info_data", "SubscriptionInfoData"),
     "SyncGroupRequest": ("kafka_records.rpc.sync_group_request", "SyncGroupRequest"),
     "SyncGroupResponse": ("kafka_records.rpc.sync_group_response", "SyncGroupResponse"),
+    "TopicRecord": ("kafka_records.cluster_metadata.topic_record", "TopicRecord"),
     "TransactionLogKey": ("kafka_records.transaction_state.transaction_log", "TransactionLogKey"),
     "TransactionLogValue": ("kafka_records.transaction_state.transaction_log", "TransactionLogValue"),
     "TxnOffsetCommitRequest": ("kafka_records.rpc.txn_offset_commit_request", "TxnOffsetCommitRequest"),
     "TxnOffsetCommitResponse": ("kafka_records.rpc.txn_offset_commit_response", "TxnOffsetCommitResponse"),
+    "UnfenceBrokerRecord": ("kafka_records.cluster_metadata.unfence_broker_record", "UnfenceBrokerRecord"),
+    "UnregisterBrokerRecord": (
+        "kafka_records.cluster_metadata.unregister_broker_record",
+        "UnregisterBrokerRecord",
+    ),
+    "UnregisterControllerRecord": (
+        "kafka_records.cluster_metadata.unregister_controller_record",
+        "UnregisterControllerRecord",
+    ),
     "UnregisterControllerRequest": (
         "kafka_records.rpc.unregister_controller_request",
         "UnregisterControllerRequest",
@@ -371,6 +454,11 @@ MESSAGES: Final[dict[str, tuple[str, str]]] = {
         "kafka_records.rpc.unregister_controller_response",
         "UnregisterControllerResponse",
     ),
+    "UserScramCredentialRecord": (
+        "kafka_records.cluster_metadata.user_scram_credential_record",
+        "UserScramCredentialRecord",
+    ),
+    "VotersRecord": ("kafka_records.control.voters_record", "VotersRecord"),
     "WriteShareGroupStateRequest": (
         "kafka_records.rpc.write_share_group_state_request",
         "WriteShareGroupStateRequest",
@@ -378,6 +466,10 @@ MESSAGES: Final[dict[str, tuple[str, str]]] = {
     "WriteShareGroupStateResponse": (
         "kafka_records.rpc.write_share_group_state_response",
         "WriteShareGroupStateResponse",
+    ),
+    "ZkMigrationStateRecord": (
+        "kafka_records.cluster_metadata.zk_migration_state_record",
+        "ZkMigrationStateRecord",
     ),
 }
 """Spec name → module and class."""

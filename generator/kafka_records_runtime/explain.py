@@ -7,12 +7,16 @@ as the last line with everything before it intact.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from types import MappingProxyType
 from typing import Final, NamedTuple
 
+from kafka_records_runtime.casing import snake_case
+from kafka_records_runtime.config_names import REDACTED
 from kafka_records_runtime.errors import (
     DecodeError,
+    EncodeError,
     FramingError,
     MissingRecordType,
     MissingValueVersion,
@@ -36,9 +40,11 @@ from kafka_records_runtime.framing import (
     unknown_api_key,
     value_version_of,
 )
+from kafka_records_runtime.jsonform import to_json
 from kafka_records_runtime.layout import versions_of
 from kafka_records_runtime.schema import MessageSchema, RecordSchema, RetiredType, covers
-from kafka_records_runtime.walker import TrailStep, walk
+from kafka_records_runtime.secrets import MAY_HOLD_SECRETS, secret_fields
+from kafka_records_runtime.walker import TrailStep, decode, walk
 from kafka_records_runtime.wire import signed32
 
 _HEX_BYTES: Final = 8
@@ -71,13 +77,38 @@ class Line(NamedTuple):
         return columns.rstrip()
 
 
-def explain_message(schema: MessageSchema, version: int, data: bytes, *, lenient: bool = False) -> Iterator[Line]:
+def explain_message(
+    schema: MessageSchema, version: int, data: bytes, *, lenient: bool = False, show_secrets: bool = False
+) -> Iterator[Line]:
     """Explain the message `data`; never raises for what is wrong with the bytes.
 
     A version the message does not have ends the explanation like any error. With `lenient`, what Kafka accepts does
-    not end it.
+    not end it. Fields that are secrets (`secrets`) have neither bytes nor a value unless `show_secrets`.
     """
-    yield from _explain_message(schema, version, data, lenient=lenient, allows_rest=True)
+    lines = _explain_message(schema, version, data, lenient=lenient, allows_rest=True)
+    yield from lines if show_secrets else _hidden(lines, schema, version, data)
+
+
+def _hidden(lines: Iterable[Line], schema: MessageSchema, version: int, data: bytes) -> Iterator[Line]:
+    """The lines without the secrets of a message, and without bytes that nobody has read."""
+    if schema.name not in MAY_HOLD_SECRETS:
+        yield from lines
+        return
+    try:
+        decoded, _ = decode(schema, data, version, lenient=True, allow_trailing=True)
+        value = to_json(schema, decoded, version, lossy=True)
+        hidden = {snake_case(name) for name in secret_fields(schema.name, value)}
+    except (DecodeError, UnsupportedVersion, EncodeError):
+        hidden = {field.name for field in schema.root.fields}
+    for line in lines:
+        name = re.split(r"[.\[]", line.path.strip(), maxsplit=1)[0]
+        is_unread = line.offset is not None and not line.path and not line.type
+        if line.offset is not None and (name in hidden or is_unread):
+            yield line._replace(bytes="", value=line.value if is_unread else REDACTED)
+        elif line.type == "error" and name in hidden:
+            yield line._replace(value=f"{schema.name}: {name} cannot be decoded")
+        else:
+            yield line
 
 
 def _explain_message(
@@ -107,15 +138,18 @@ def explain_record(
     key: bytes | None,
     value: bytes | None,
     retired: Mapping[int, RetiredType] = MappingProxyType({}),
+    *,
+    show_secrets: bool = False,
 ) -> Iterator[Line]:
     """Explain a record of a topic whose record types are `records` and were `retired`: its key, then its value.
 
     Keys and values are read as Kafka's coordinators read them: leniently, and bytes left over are shown. A
     `value` of None is a tombstone; a `key` of None is shown as missing, and without its type the value is
-    only bytes. In metadata framing the value has the type, and there is neither key nor tombstone.
+    only bytes. In metadata framing the value has the type, and there is neither key nor tombstone. Secrets are hidden
+    as by `explain_message`.
     """
     if framing_of(records) == METADATA:
-        yield from _explain_metadata(records, retired, key, value)
+        yield from _explain_metadata(records, retired, key, value, show_secrets)
         return
     if key is None:
         yield Line(None, "", "", "", "no key")
@@ -189,7 +223,11 @@ def _explain_value(record: RecordSchema | None, value: bytes) -> Iterator[Line]:
 
 
 def _explain_metadata(
-    records: Mapping[int, RecordSchema], retired: Mapping[int, RetiredType], key: bytes | None, value: bytes | None
+    records: Mapping[int, RecordSchema],
+    retired: Mapping[int, RetiredType],
+    key: bytes | None,
+    value: bytes | None,
+    show_secrets: bool,
 ) -> Iterator[Line]:
     if key is not None:
         yield from explain_key(records, key)
@@ -214,7 +252,8 @@ def _explain_metadata(
         yield from _unread(value or b"", read, "not read")
         yield Line(None, "", "", "error", str(error))
         return
-    yield from _explain_message(record.value, version, value[read:], lenient=True, allows_rest=False)
+    lines = _explain_message(record.value, version, value[read:], lenient=True, allows_rest=False)
+    yield from lines if show_secrets else _hidden(lines, record.value, version, value[read:])
 
 
 def _line(step: TrailStep, data: bytes) -> Line:

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 INT16 = NDArray[np.int16]
+INT32 = NDArray[np.int32]
 INT64 = NDArray[np.int64]
 INTEGERS = NDArray[np.signedinteger[Any]]
 """Integers of any width, with a sign."""

@@ -100,6 +100,8 @@ def value_of(option: Option, value: Any, as_of_ms: int | None = None) -> Any:
             return _word(option, value)
         if option.kind == "moment":
             return _moment_or_ahead(option.name, value)
+        if option.kind == "flag":
+            return _flag(option.name, value)
         if option.kind == "release":
             return _release(option.name, value)
         if option.kind == "partitions":
@@ -116,6 +118,15 @@ def _word(option: Option, value: Any) -> str:
     if arguments.text(option.name, value) not in option.words:
         raise QueryError(f"{value!r} is none of {', '.join(option.words)}")
     return str(value)
+
+
+def _flag(name: str, value: Any) -> bool:
+    if isinstance(value, bool):
+        return value
+    text = arguments.text(name, value).lower()
+    if text not in ("true", "false"):
+        raise QueryError(f"{value!r} is neither true nor false")
+    return text == "true"
 
 
 def _release(name: str, value: Any) -> str:

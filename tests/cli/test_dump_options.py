@@ -137,9 +137,9 @@ def test_options_that_make_no_sense(source: str, options: tuple[str, ...], messa
 
 def test_a_type_that_is_not_close_to_any(source: str) -> None:
     message = run("dump", source, "--type", "xyzzy").err.splitlines()[0]
-    start = "kafka-records dump: error: --type: no record type is called xyzzy: there are ConsumerGroup"
+    start = "kafka-records dump: error: --type: no record type is called xyzzy: there are AbortTransactionRecord"
     assert message.startswith(start)
-    assert message.endswith(", TransactionLog")
+    assert message.endswith(", ZkMigrationStateRecord")
 
 
 def test_a_command_that_there_is_not() -> None:

@@ -211,8 +211,8 @@ def test_nothing_to_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, source
     [
         ("group", "argument NAME: no table is called 'group'; did you mean groups?"),
         (
-            "brokers",
-            "argument NAME: no table is called 'brokers'; there are " + ", ".join(TABLES),
+            "leaders",
+            "argument NAME: no table is called 'leaders'; there are " + ", ".join(TABLES),
         ),
     ],
 )

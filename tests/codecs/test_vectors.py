@@ -21,8 +21,6 @@ from tools.follow.vectors import unknown_tags
 
 Line = dict[str, Any]
 
-SIDES = ("Request", "Response")
-
 
 @pytest.fixture(scope="module")
 def lines(load_vectors: VectorLoader) -> list[Line]:
@@ -30,9 +28,7 @@ def lines(load_vectors: VectorLoader) -> list[Line]:
 
 
 def test_every_message_with_a_spec_has_vectors(lines: list[Line]) -> None:
-    without = {"ControlRecordTypeSchema", "EndTxnMarker", "RequestHeader", "ResponseHeader"}
-    without |= {f"{api}{side}" for api in ("Metadata", "ListOffsets", "Fetch") for side in SIDES}
-    without |= {"ConsumerGroupPrepareAssignmentResponse"}
+    without = {"ConsumerGroupPrepareAssignmentResponse"}
     # Kafka has no specs of these; test_client_protocols.py has what its classes write.
     without |= {
         "ConnectProtocolAssignment",

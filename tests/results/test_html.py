@@ -28,7 +28,7 @@ from kafka_records_tables.results.fitting import telling_columns
 from kafka_records_tables.results.html_parts import LONGEST_CELL, MOST_ROWS, rows_html, text_html
 from kafka_records_tables.results.time_plot import time_plot
 from tests.results.html_read import HtmlRead
-from tests.tables.names import USUAL, mostly
+from tests.tables.names import COORDINATED, USUAL, mostly
 
 HOSTILE: Final = (
     "<script>alert(1)</script>",
@@ -62,7 +62,7 @@ def of_groups(groups: tuple[str, ...], findings: tuple[Finding, ...] = ()) -> Re
     return Result(declaration, pa.Table.from_pylist(rows, declaration.schema), findings, COUNTS)
 
 
-@pytest.mark.parametrize("name", mostly(((name,) for name in TABLES), lambda name: name in USUAL))
+@pytest.mark.parametrize("name", mostly(((name,) for name in COORDINATED), lambda name: name in USUAL))
 def test_every_table_shows_itself(name: str, topics_dir: Path) -> None:
     result = read_table(name, topics_dir / "kafka-4.3" / "segments")
     read = HtmlRead(result._repr_html_())

@@ -15,12 +15,12 @@ from kafka_records_engine.log.paths import places_of
 from kafka_records_engine.log.places import LogSourceError
 from kafka_records_engine.log.reading import find_logs, open_log, read_partition
 from kafka_records_engine.sources.segment_files import Segments
-from kafka_records_tables import TABLES, read_table
+from kafka_records_tables import read_table
 from tests.log.archives import archived
 from tests.log.logs import CAPTURES, TOPICS, commit
 from tests.log.test_places import rows_of
 from tests.object_store import BUCKET, KEY, SECRET, ObjectStore, object_store, refusing_store
-from tests.tables.names import USUAL
+from tests.tables.names import COORDINATED, USUAL
 
 pytestmark = pytest.mark.slow
 
@@ -87,7 +87,7 @@ ELSEWHERE = ("place", "high_watermark_timestamp", "high_watermark_timestamp_ms")
 
 
 @pytest.mark.parametrize(
-    "name", [name if name in USUAL else pytest.param(name, marks=pytest.mark.matrix) for name in TABLES]
+    "name", [name if name in USUAL else pytest.param(name, marks=pytest.mark.matrix) for name in COORDINATED]
 )
 def test_tables_by_several_processes(store: ObjectStore, name: str) -> None:
     expected = read_table(name, SEGMENTS)

@@ -28,6 +28,7 @@ from kafka_records_tables.engines.checked_request import request_of
 from kafka_records_tables.engines.going_on import GoingOn, LogState, NewRows
 from kafka_records_tables.engines.spark_changes import NoStream
 from kafka_records_tables.tables.declaration import can_go_on
+from tests.tables.names import COORDINATED
 from tests.tables.topic import Topic
 
 if TYPE_CHECKING:
@@ -40,7 +41,7 @@ PARTS = 4
 OTHERS = [
     name
     for name, table in TABLES.items()
-    if can_go_on(table) and table.reader.form_of_kept is None and name != "current_offsets"
+    if can_go_on(table) and table.reader.form_of_kept is None and name != "current_offsets" and name in COORDINATED
 ]
 GONE = "disappearances"
 

@@ -9,8 +9,11 @@ import pytest
 
 from kafka_records_tables import TABLES
 
-OF_RECORDS: Final = tuple(name for name, table in TABLES.items() if table.records)
-"""The names of the tables that are made of records."""
+COORDINATED: Final = tuple(name for name, table in TABLES.items() if table.topic != "__cluster_metadata")
+"""The tables that captured topics of coordinators have rows for: `test_cluster_metadata.py` has the others."""
+
+OF_RECORDS: Final = tuple(name for name in COORDINATED if TABLES[name].records)
+"""The names of the tables that are made of records of coordinators."""
 
 _NOT_IN: Final = {
     "transactions": ("kafka-4.3-expiry",),

@@ -28,7 +28,7 @@ from kafka_records_tables.near_names import UnknownOption, UnknownTable
 from kafka_records_tables.tables.decoded.transactions_settled import UntoldTransactions
 from kafka_records_tables.tables.removal import held_offsets
 from tests.tables import willful_table
-from tests.tables.names import OF_RECORDS
+from tests.tables.names import COORDINATED, OF_RECORDS
 from tests.tables.topic import OFFSETS_TOPIC, Topic
 from tests.tables.willful_table import WillfulError
 
@@ -63,9 +63,9 @@ def segments(topics_dir: Path) -> Path:
 
 @pytest.mark.slow
 def test_every_table_over_files(segments: Path) -> None:
-    found = read_tables(list(TABLES), segments)
+    found = read_tables(list(COORDINATED), segments)
 
-    assert list(found) == list(TABLES)
+    assert list(found) == list(COORDINATED)
     assert (found.missing, found.reading, found.is_complete) == ({}, (), True)
     _same(found, segments)
 

@@ -176,7 +176,9 @@ def test_every_table_is_shown_by_the_command(
     assert main(["local"]) == 0
     printed = capfd.readouterr().out
     for name in TABLES:
-        assert f"\n$ kafka-records table {name} tests/data/topics/kafka-4.3/segments --limit 10\n" in printed
+        is_of_metadata = TABLES[name].topic == "__cluster_metadata"
+        place = "tests/data/metadata/kafka-4.3" if is_of_metadata else "tests/data/topics/kafka-4.3/segments"
+        assert f"\n$ kafka-records table {name} {place} --limit 10\n" in printed
     assert "\nbasket-totaliser   baskets  " in printed
 
 

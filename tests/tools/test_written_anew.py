@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from kafka_records_codegen.evolution.spec_sets import read_spec_set
 from tests.kafka_needed import skipped_without_kafka
 from tools.broker import class_jars
 from tools.follow import vectors, written_anew
+from tools.follow.classes import message_classes
 from tools.follow.vectors import MessageClasses
 from tools.kafka_releases import DESCRIBED
 
@@ -34,9 +37,10 @@ def test_a_sample_is_written_and_judged_as_it_is_kept() -> None:
     messages, negative = (vectors.read(KEPT / f"{name}.jsonl.gz") for name in ("messages", "negative"))
     messages = [line for number, line in enumerate(messages) if number % 60 == 0 or "records" in line]
     with skipped_without_kafka():
-        classes = MessageClasses(class_jars())
-    assert written_anew.written_anew(messages, classes) == messages
-    assert written_anew.judged_anew(negative[::60], classes, DESCRIBED) == negative[::60]
+        class_jars()
+    with message_classes(read_spec_set(DESCRIBED, "message_specs"), lambda line: None) as classes:
+        assert written_anew.written_anew(messages, classes) == messages
+        assert written_anew.judged_anew(negative[::60], classes, DESCRIBED) == negative[::60]
 
 
 def test_what_differs_is_listed(
@@ -49,8 +53,8 @@ def test_what_differs_is_listed(
     vectors.write(kept / "negative.jsonl.gz", [])
     told = Told(LINE, {**LINE, "hex": "02"}, {"error": "java.lang.RuntimeException"})
     monkeypatch.setattr(written_anew, "KEPT", kept)
-    monkeypatch.setattr(written_anew, "class_jars", lambda release: kept)
-    monkeypatch.setattr(written_anew, "MessageClasses", lambda jars: told)
+    monkeypatch.setattr(written_anew, "read_spec_set", lambda release, specs: kept)
+    monkeypatch.setattr(written_anew, "message_classes", lambda release, tell: nullcontext(told))
     assert written_anew.main(["4.3.1", "--out", str(tmp_path / "out")]) == 1
     assert capsys.readouterr().out.splitlines() == [
         "M version 0: differs",

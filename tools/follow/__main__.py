@@ -17,6 +17,7 @@ from kafka_records_codegen.evolution.comparing import compare
 from kafka_records_codegen.evolution.kafka_releases import FetchError, folder_name, release_order
 from kafka_records_codegen.evolution.spec_sets import SpecSet, UnusableSpecs, read_spec_set
 from kafka_records_codegen.loader import load_with_specs
+from kafka_records_codegen.spec.versions import Versions
 from kafka_records_codegen.spec.violations import SpecErrors
 from kafka_records_runtime.errors import plural
 from tools.broker import MissingPrerequisite
@@ -149,6 +150,8 @@ def _vectors(followed: Followed) -> int:
         )
         for change in followed.changes
     }
+    for name, versions in vectors.unwritten(VECTORS, title, _judged(followed.release)).items():
+        touched[name] = touched.get(name, frozenset()) | versions
     newer_names = {change.older: change.message for change in followed.changes if change.rule is rules.MESSAGE_RENAMED}
     with message_classes(followed.release, _tell) as classes:
         odd = vectors.revise(VECTORS, classes, touched, title, newer_names)
@@ -181,6 +184,12 @@ def _vectors(followed: Followed) -> int:
             "\n".join([*left, f"kept by hand: {plural(len(left), 'thing')}; write what is missing, and run this again"])
         )
     return 0
+
+
+def _judged(release: SpecSet) -> dict[str, Versions]:
+    """The messages of ours that the release has, with their versions."""
+    theirs = {file.spec.name for file in release.loaded.files.values()}
+    return {name: file.spec.versions for name, file in load_with_specs(SPECS).files.items() if name in theirs}
 
 
 def _enumerations(followed: Followed) -> tuple[Enumerations | None, list[EnumChange] | None]:

@@ -10,7 +10,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Final
 
-from kafka_records_codegen.evolution.kafka_releases import cache_folder
+from kafka_records_codegen.evolution.kafka_releases import cache_folder, folder_name
 from kafka_records_codegen.evolution.spec_sets import SpecSet
 from kafka_records_codegen.spec.attributes import MessageSpec
 from tools.broker import class_jars, jars_by_maven, java
@@ -21,6 +21,8 @@ from tools.java_compiler import compile_java
 from tools.kafka_releases import LATEST
 
 _PACKAGE: Final = "followed.generated"
+_WITHOUT_CONVERTERS: Final = "kafka-streams"
+"""A module whose classes Kafka makes without converters to JSON: vectors come from classes made of the same specs."""
 _GENERATOR: Final = (
     *("org.apache.kafka.message.MessageGenerator", "-p", _PACKAGE),
     *("-m", "MessageDataGenerator", "JsonConverterGenerator"),
@@ -30,17 +32,22 @@ _GENERATOR: Final = (
 @contextmanager
 def message_classes(release: SpecSet, tell: Callable[[str], None]) -> Iterator[MessageClasses]:
     """The classes of a release, or of a folder of specs. `tell` gets what Maven fetches."""
-    if release.release is not None:
-        yield MessageClasses(class_jars(release.release, tell))
-        return
+    files = release.loaded.files.values()
     with TemporaryDirectory() as scratch:
-        made = _made([file.spec for file in release.loaded.files.values()], Path(scratch))
-        yield MessageClasses(made, class_jars(LATEST), packages=[_PACKAGE])
+        if release.release is None:
+            made = _made([file.spec for file in files], Path(scratch), "classes")
+            yield MessageClasses(made, class_jars(LATEST), packages=[_PACKAGE])
+            return
+        jars = class_jars(release.release, tell)
+        specs = [file.spec for file in files if file.folder == folder_name(_WITHOUT_CONVERTERS)]
+        places = [_made(specs, Path(scratch), _WITHOUT_CONVERTERS)] if specs else []
+        yield MessageClasses(*places, jars, packages=[_PACKAGE])
 
 
-def _made(specs: Iterable[MessageSpec], scratch: Path) -> Path:
-    """Classes of specs, by Kafka's generator: what it writes needs the other classes of its own release."""
-    flat, sources, classes = (scratch / name for name in ("specs", "sources", "classes"))
+def _made(specs: Iterable[MessageSpec], scratch: Path, folder: str) -> Path:
+    """Classes of specs in a folder of this name, by Kafka's generator: what it writes needs the other classes of its
+    own release."""
+    flat, sources, classes = (scratch / name for name in ("specs", "sources", folder))
     for each in (flat, sources, classes):
         each.mkdir()
     for spec in specs:

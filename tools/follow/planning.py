@@ -15,7 +15,7 @@ from kafka_records_codegen.evolution.spec_sets import SpecSet, read_spec_set
 from kafka_records_codegen.model.resolve import SpecFile
 from kafka_records_codegen.spec.attributes import MessageSpec
 from tools.follow.merging import UNWRITTEN, merged
-from tools.follow.refusals import CLIENTS, RECORDS, FollowError, is_followed, names_of_ours, refusals
+from tools.follow.refusals import CLIENTS, DATA, RECORDS, FollowError, is_followed, names_of_ours, refusals
 from tools.follow.spec_form import changed_text, spec_text, split_head
 from tools.follow.wording import sides
 
@@ -87,6 +87,8 @@ def is_wanted(file: SpecFile) -> bool:
 
 def _folder_of(file: SpecFile) -> str | None:
     """The folder of ours that a new message belongs to; None for modules that hold nothing for us."""
+    if file.spec.type == "data" and file.folder in DATA:
+        return DATA[file.folder]
     if file.folder in RECORDS:
         return RECORDS[file.folder]
     if file.folder == CLIENTS:

@@ -21,12 +21,17 @@ from tools.follow.wording import versions_in_words
 CLIENTS: Final = "kafka_clients"
 RECORDS: Final = {
     "kafka_group_coordinator": "consumer_offsets",
+    "kafka_metadata": "cluster_metadata",
     "kafka_share_coordinator": "share_group_state",
+    "kafka_storage": "remote_log_metadata",
     "kafka_transaction_coordinator": "transaction_state",
 }
-"""The module of a release → the folder of ours for the records of its coordinator."""
+"""The module of a release → the folder of ours for the records of its topic."""
 
-_STORED: Final = ("consumer_offsets", "consumer_protocol", "control", "share_group_state", "transaction_state")
+DATA: Final = {"kafka_storage": "log_files", "kafka_streams": "streams_protocol"}
+"""The module of a release → the folder of ours for its messages that are no records of a topic."""
+
+_STORED: Final = (*RECORDS.values(), *DATA.values(), "consumer_protocol", "control")
 """The folders of what stands in topics, where bytes outlive the release that wrote them."""
 
 _VERSIONS: Final = (rules.RECORD_VERSION_DROPPED, rules.NEWEST_DROPPED)
@@ -65,7 +70,8 @@ def names_of_ours(theirs: Iterable[str], changes: Iterable[Change]) -> dict[str,
 
 def is_followed(mine: SpecFile, absent: tuple[str, ...]) -> bool:
     """Whether the release should have a message of ours: some have no spec, and some modules could not be had."""
-    module = next((theirs for theirs, folder in RECORDS.items() if folder == mine.folder), CLIENTS)
+    modules = {folder: module for folders in (RECORDS, DATA) for module, folder in folders.items()}
+    module = modules.get(mine.folder, CLIENTS)
     return mine.folder not in WITHOUT_SPECS and module not in absent
 
 

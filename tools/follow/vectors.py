@@ -16,7 +16,7 @@ import re
 import subprocess
 import tempfile
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from importlib import import_module
 from itertools import groupby, pairwise
 from pathlib import Path
@@ -127,6 +127,17 @@ def revise(
     if gone or parted.exists():
         write(parted, gone)
     return odd
+
+
+def unwritten(folder: Path, release: str, messages: Mapping[str, Iterable[int]]) -> dict[str, frozenset[int]]:
+    """The versions of messages of which no other release than this one has written a vector, by message."""
+    lines = (line for line in read(folder / "messages.jsonl.gz") if line.get("release") != release)
+    written = {(line["message"], line["version"]) for line in lines}
+    found = {
+        name: frozenset(version for version in versions if (name, version) not in written)
+        for name, versions in messages.items()
+    }
+    return {name: versions for name, versions in found.items() if versions}
 
 
 def differences(folder: Path, release: str) -> Differences:

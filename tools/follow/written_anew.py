@@ -10,8 +10,10 @@ from pathlib import Path
 from typing import Any, Final
 
 from kafka_records_codegen.evolution.kafka_releases import FetchError, release_order
-from tools.broker import MissingPrerequisite, class_jars
+from kafka_records_codegen.evolution.spec_sets import UnusableSpecs, read_spec_set
+from tools.broker import MissingPrerequisite
 from tools.follow import vectors
+from tools.follow.classes import message_classes
 from tools.follow.refusals import FollowError
 from tools.follow.vectors import Line, MessageClasses
 from tools.java_compiler import CompileError
@@ -102,9 +104,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     asked = parser.parse_args(arguments)
     messages, negative = (_as_of(KEPT / f"{name}.jsonl.gz", asked.release) for name in ("messages", "negative"))
     try:
-        classes = MessageClasses(class_jars(asked.release))
-        written, judged = written_anew(messages, classes), judged_anew(negative, classes, asked.release)
-    except (FetchError, MissingPrerequisite, CompileError, FollowError) as error:
+        with message_classes(read_spec_set(asked.release, "message_specs"), lambda line: None) as classes:
+            written, judged = written_anew(messages, classes), judged_anew(negative, classes, asked.release)
+    except (UnusableSpecs, FetchError, MissingPrerequisite, CompileError, FollowError) as error:
         print(error, file=sys.stderr)
         return 2
     asked.out.mkdir(parents=True, exist_ok=True)

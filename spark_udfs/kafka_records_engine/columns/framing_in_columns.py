@@ -143,6 +143,19 @@ def type_column(framing: Framing, keys: pa.Array, values: pa.Array) -> tuple[INT
     return types.fill_null(0).to_numpy(), flags(types.is_valid())
 
 
+def api_key_column(keys: pa.Array, values: pa.Array) -> INT16:
+    """The api key of each row, -1 where none can be read and where there is a key."""
+    numbers = np.full(len(keys), -1, np.int16)
+    first = 0
+    for piece in pieces(values):
+        found = api_keys(piece, piece.present())
+        numbers[first + found.rows] = found.numbers
+        first += len(piece)
+    if keys.null_count < len(keys):
+        numbers[flags(keys.is_valid())] = -1
+    return numbers
+
+
 def frame_numbers(keys: pa.Array, values: pa.Array) -> tuple[pa.Array, pa.Array]:
     """The api key and the version of each row, null for those that cannot be read and where there is a key."""
     count = len(keys)

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from kafka_records_engine.log.metadata_checkpoints import Checkpoint
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +40,9 @@ class LogFacts:
     """The offset after the last gap in the offsets that were read so far; None where there is none."""
     holes: list[int] = field(default_factory=list)
     """Offsets after which something could not be read, ascending: a marker may have stood there."""
+    checkpoint: Checkpoint | None = None
+    """Of a metadata log that does not begin at its first record: the state below `Checkpoint.end_offset`, which is
+    above the log start. A source that has it sets it before it gives the first rows."""
     topics: KnownTopics = field(default_factory=KnownTopics)
     """As far as the source knows topics and a table uses that."""
     missing_rights: Callable[[Collection[str]], Sequence[Any]] = _no_rights

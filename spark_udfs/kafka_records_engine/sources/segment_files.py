@@ -15,6 +15,7 @@ from kafka_records_engine.log.batches import LARGEST_OFFSET
 from kafka_records_engine.log.checkpoints import CLEANED, HIGH_WATERMARKS, read_checkpoint
 from kafka_records_engine.log.cuts import cuts_of
 from kafka_records_engine.log.log_end import end_of
+from kafka_records_engine.log.metadata_checkpoints import METADATA_TOPIC, checkpoint_from
 from kafka_records_engine.log.paths import without_secrets
 from kafka_records_engine.log.places import LogSourceError, Place
 from kafka_records_engine.log.ranges import OffsetRange
@@ -255,7 +256,10 @@ class SegmentPartition:
     def _batches(self, context: Context, columns: Collection[str], start: int | None, end: int | None) -> Iterator[Any]:
         names = [name for name in columns if name in reader.RAW_SCHEMA.names]
         with reader.open_log(self.log) as opened:
-            _tell_about(opened, context, start is None)
+            is_metadata = self.topic == METADATA_TOPIC
+            _tell_about(opened, context, start is None and not is_metadata)
+            if is_metadata:
+                self._find_checkpoint(opened, context, names if start is None else None)
             wanted = _Wanted(opened, start, end, context)
             if start is not None or end is not None:
                 opened.only = OffsetRange(start or 0, _BEHIND_ALL if end is None else end)
@@ -281,6 +285,16 @@ class SegmentPartition:
                 context.counts.outside += opened.only.outside
                 if end is not None and (wanted.is_cut or opened.only.is_cut):
                     context.log.add_hole(end - 1)
+
+    def _find_checkpoint(self, opened: reader.OpenLog, context: Context, names: list[str] | None) -> None:
+        """Say where a metadata log starts: with its first file, for no other file of a broker tells it. Where the rows
+        are read from there, give the context the state before it, with the columns `names`."""
+        context.log.start = start = _start_of(opened)
+        if start and names is not None:
+            columns = tuple(dict.fromkeys(("offset", *names)))
+            context.log.checkpoint, findings = checkpoint_from(self.log.place, start, columns)
+            for finding in findings:
+                context.report(replace(finding, topic=self.topic, partition=self.partition))
 
 
 def _tell_about(opened: reader.OpenLog, context: Context, from_start: bool) -> None:

@@ -6,7 +6,7 @@ import argparse
 from typing import Any
 
 from kafka_records_tables.cli.record_options import add_record_options
-from kafka_records_tables.cli.source_options import add_package, add_sources, add_topic, given_source
+from kafka_records_tables.cli.source_options import SHOW_SECRETS_HELP, add_package, add_sources, add_topic, given_source
 from kafka_records_tables.runs.endings import EXIT_STATUS_HELP, UsageError, require
 
 _DESCRIPTION = """\
@@ -40,6 +40,10 @@ know, which are no errors: brokers pass over them. A value version that this bui
 tables and in Spark: brokers stop loading the partition there. Text and lengths are read as leniently as Kafka reads
 them, bytes behind a key or value are left alone; both are counted on standard error.
 
+Keys of SCRAM credentials, ids of delegation tokens and values of configs that are secrets, or that may be because this
+build does not know the config, are "(redacted)" unless --show-secrets. Such a record has no raw_value either, and where
+it cannot be decoded its "hex" is hidden.
+
 Records below a raised log start are shown, and so are those of aborted and open transactions. Control characters,
 escape sequences and marks that turn the direction of text are \\uXXXX on a terminal; in a file or a pipe the JSON holds
 what the records hold.
@@ -51,7 +55,7 @@ up to their high watermarks of every second. Ctrl-C ends it; the counts follow, 
 _EXAMPLES = """\
 examples:
   kafka-records dump /var/lib/kafka/data
-      all three topics of a broker's data directory
+      the coordinators' topics and the metadata log of a broker's data directory
   kafka-records dump /var/lib/kafka/data/__consumer_offsets-12
       one partition
   kafka-records dump --bootstrap broker-1:9092 --command-config client.properties --topic __consumer_offsets
@@ -79,6 +83,7 @@ def add_parser(commands: Any) -> None:
     add_topic(parser)
     add_package(parser)
     parser.add_argument("--bytes", action="store_true", help="add the bytes of keys and values, which explain reads")
+    parser.add_argument("--show-secrets", action="store_true", help=SHOW_SECRETS_HELP)
     parser.add_argument(
         "--follow", action="store_true", help="then wait for more, and print it as it is appended, until Ctrl-C"
     )
@@ -101,5 +106,12 @@ def run(options: argparse.Namespace) -> int:
 
     catalog = catalog_of(options.package)
     choice = RecordChoice(catalog, options.type, options.group, options.transactional_id, options.offset)
-    dump = DumpRun(given_source(options), options.topic, catalog, choice, with_bytes=options.bytes)
+    dump = DumpRun(
+        given_source(options),
+        options.topic,
+        catalog,
+        choice,
+        with_bytes=options.bytes,
+        show_secrets=options.show_secrets,
+    )
     return dump.follow() if options.follow else dump.run()

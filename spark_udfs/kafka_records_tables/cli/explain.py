@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
-from kafka_records_tables.cli.source_options import add_package
+from kafka_records_tables.cli.source_options import SHOW_SECRETS_HELP, add_package
 from kafka_records_tables.runs.catalog import TOPICS_TEXT
 
 _DESCRIPTION = """\
@@ -57,6 +57,7 @@ def add_parser(commands: Any) -> None:
     parser.add_argument("--value", metavar="HEX", help="with --topic: the value; null for a tombstone")
     parser.add_argument("--version", type=int, metavar="N", help="with --message: its version")
     parser.add_argument("hex", nargs="?", metavar="HEX", help="with --message: its bytes; - alone: lines of dump")
+    parser.add_argument("--show-secrets", action="store_true", help=SHOW_SECRETS_HELP)
     add_package(parser)
     parser.set_defaults(run=run, parser=parser)
 
@@ -67,12 +68,14 @@ def run(options: argparse.Namespace) -> int:
     from kafka_records_tables.runs.catalog import catalog_of
 
     _check(options)
-    catalog = catalog_of(options.package)
+    catalog, shown = catalog_of(options.package), options.show_secrets
     if options.message is not None:
-        return explain_run.explain_one_message(catalog, options.message, options.version, options.hex)
+        return explain_run.explain_one_message(
+            catalog, options.message, options.version, options.hex, show_secrets=shown
+        )
     if options.topic is not None:
-        return explain_run.explain_one_record(catalog, options.topic, options.key, options.value)
-    return explain_run.explain_dumped_records(catalog)
+        return explain_run.explain_one_record(catalog, options.topic, options.key, options.value, show_secrets=shown)
+    return explain_run.explain_dumped_records(catalog, show_secrets=shown)
 
 
 def _check(options: argparse.Namespace) -> None:

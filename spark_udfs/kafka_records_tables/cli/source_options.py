@@ -10,6 +10,8 @@ from kafka_records_tables.runs.catalog import KAFKA
 from kafka_records_tables.runs.endings import UsageError
 from kafka_records_tables.runs.given_source import GivenSource, SavedAs, time_limit
 
+SHOW_SECRETS_HELP: Final = "show passwords, keys and what else may be a secret"
+
 
 def add_sources(parser: argparse.ArgumentParser) -> None:
     """The positional argument SOURCE…; --bootstrap and its like, which stand for running brokers."""

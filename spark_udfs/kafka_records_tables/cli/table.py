@@ -175,6 +175,9 @@ def _add_own(parser: argparse.ArgumentParser) -> None:
     for option in own_options(TABLES.values()):
         about = f"{tables_with(option.name, TABLES.values())}: {option.about}"
         default = f" (default: {option.default})" if option.default else ""
+        if option.kind == "flag":
+            own.add_argument(f"--{option.argument}", action="store_const", const="true", help=about)
+            continue
         own.add_argument(
             f"--{option.argument}",
             choices=option.words or None,

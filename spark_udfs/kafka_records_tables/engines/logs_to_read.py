@@ -16,6 +16,7 @@ from kafka_records_engine.sources.log_facts import KnownTopics
 from kafka_records_engine.sources.missing_rights import MissingRight, lacking_coordinator_topics
 from kafka_records_engine.sources.unreachable import UnreachableBrokers
 from kafka_records_tables.tables import tables_read
+from kafka_records_tables.tables.cluster.known_from_metadata import with_metadata
 
 if TYPE_CHECKING:
     from kafka_records_engine.findings import Finding
@@ -89,7 +90,7 @@ def topics_known_to(source: Source, report: Callable[[Finding], object] | None =
     """What the source knows of topics. That is an extra: what is wrong with a source is told to who reads its
     records. `report` gets the finding about brokers that do not answer any more."""
     try:
-        return known_topics(source)
+        return with_metadata(known_topics(source), source)
     except LogSourceError as error:
         if report is not None and isinstance(error, UnreachableBrokers):
             report(error.finding())

@@ -23,6 +23,14 @@ _COORDINATORS: Final[Mapping[str, str]] = {
     "__transaction_state": "transaction_state",
 }
 
+_CONTROLLERS: Final[Mapping[str, str]] = {
+    "__cluster_metadata": "cluster_metadata",
+    "__remote_log_metadata": "remote_log_metadata",
+}
+"""The topics whose records have no keys."""
+
+_TOPICS: Final[Mapping[str, str]] = {**_COORDINATORS, **_CONTROLLERS}
+
 TOPICS_TEXT: Final = ", ".join([*_COORDINATORS][:-1]) + f" and {[*_COORDINATORS][-1]}"
 
 
@@ -47,7 +55,7 @@ class Catalog:
     def folders(self) -> list[str]:
         """The folders of specs that hold records."""
         if self.is_kafka:
-            return [*_COORDINATORS.values()]
+            return [*_TOPICS.values()]
         from pkgutil import iter_modules
 
         schemas = import_module(f"{self.package}.schemas")
@@ -64,7 +72,7 @@ class Catalog:
     def folder_of(self, topic: str) -> str | None:
         """The folder of specs whose records a topic holds; None for a topic of something else."""
         if self.is_kafka:
-            return _COORDINATORS.get(topic)
+            return _TOPICS.get(topic)
         if self.folder is not None:
             return self.folder
         name = topic.lstrip("_").replace("-", "_").replace(".", "_").lower()
@@ -74,7 +82,7 @@ class Catalog:
         """Return `topic`; raise a UsageError unless its records are known."""
         if self.folder_of(topic) is None:
             if self.is_kafka:
-                close = did_you_mean(topic, _COORDINATORS)
+                close = did_you_mean(topic, _TOPICS)
                 raise UsageError(f"{topic} is not a topic of Kafka's coordinators: those are {TOPICS_TEXT}{close}")
             raise UsageError(
                 f"{self.package} has no folder called like {topic}, but {', '.join(self.folders)}; "

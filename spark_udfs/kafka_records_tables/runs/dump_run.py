@@ -50,6 +50,7 @@ class DumpRun:
         choice: RecordChoice,
         *,
         with_bytes: bool = False,
+        show_secrets: bool = False,
     ) -> None:
         """Without a `topic` those whose records `catalog` knows are read. Raises a CommandError when there is none."""
         self._source = given.source(topic)
@@ -57,6 +58,7 @@ class DumpRun:
         self._catalog = catalog
         self._choice = choice
         self._with_bytes = with_bytes
+        self._show_secrets = show_secrets
         self._names = names_of(self._source)
         self._topics: dict[str, tuple[RecordPrinter, Mask | None]] = {}
         self._files = FileTotals(place=given.place)
@@ -183,7 +185,14 @@ class DumpRun:
         """Raw rows of one partition with their places."""
         topic = rows.column("topic")[0].as_py()
         if topic not in self._topics:
-            printer = RecordPrinter(topic, self._catalog, self._names, self._records, self._with_bytes)
+            printer = RecordPrinter(
+                topic,
+                self._catalog,
+                self._names,
+                self._records,
+                self._with_bytes,
+                show_secrets=self._show_secrets,
+            )
             self._topics[topic] = printer, self._choice.mask(topic)
         printer, mask = self._topics[topic]
         if mask is not None:

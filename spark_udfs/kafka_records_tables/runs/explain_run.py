@@ -21,16 +21,18 @@ if TYPE_CHECKING:
     from kafka_records_tables.runs.catalog import Catalog
 
 
-def explain_one_message(catalog: Catalog, name: str, version: int, text: str) -> int:
+def explain_one_message(catalog: Catalog, name: str, version: int, text: str, *, show_secrets: bool = False) -> int:
     """Print the bytes of a message, given in hex or as `-`, and return the exit status."""
     schema = catalog.message(name)
     if not covers(schema.versions, version):
         lowest, highest = schema.versions or (0, -1)
         raise CommandError(str(UnsupportedVersion(schema.name, version, range(lowest, highest + 1))))
-    return _print(explain_message(schema, version, _bytes(text, "the message")))
+    return _print(explain_message(schema, version, _bytes(text, "the message"), show_secrets=show_secrets))
 
 
-def explain_one_record(catalog: Catalog, topic: str, key_text: str | None, value_text: str | None) -> int:
+def explain_one_record(
+    catalog: Catalog, topic: str, key_text: str | None, value_text: str | None, *, show_secrets: bool = False
+) -> int:
     """Print key and value of a record of `topic`, each in hex, as `-`, or None for one that is not known, and return
     the exit status. The value `null` is a tombstone's."""
     schemas, retired = catalog.records(topic), catalog.retired(topic)
@@ -40,14 +42,14 @@ def explain_one_record(catalog: Catalog, topic: str, key_text: str | None, value
     value = None if value_text is None or value_text == "null" else _bytes(value_text, "--value")
     if key is None and framing_of(schemas) == COORDINATOR:
         say("note: without --key the record type is not known, so the value is only bytes")
-    return _print(explain_record(schemas, key, value, retired))
+    return _print(explain_record(schemas, key, value, retired, show_secrets=show_secrets))
 
 
-def explain_dumped_records(catalog: Catalog) -> int:
+def explain_dumped_records(catalog: Catalog, *, show_secrets: bool = False) -> int:
     """Print the records in the lines of standard input one after the other, and return the exit status."""
     status = OK
     try:
-        for text, is_broken in explain_dumped(sys.stdin, catalog):
+        for text, is_broken in explain_dumped(sys.stdin, catalog, show_secrets=show_secrets):
             sys.stdout.write(text)
             sys.stdout.flush()  # the next line may take its time: dump can follow a log
             status = DAMAGE if is_broken else status
@@ -81,7 +83,7 @@ def _bytes(text: str, what: str) -> bytes:
 # -- lines of dump -----------------------------------------------------------------------------------------------------
 
 
-def explain_dumped(lines: Iterable[str], catalog: Catalog) -> Iterator[tuple[str, bool]]:
+def explain_dumped(lines: Iterable[str], catalog: Catalog, *, show_secrets: bool = False) -> Iterator[tuple[str, bool]]:
     """The explanation of each line under a heading that says where the record stands, and whether it breaks.
 
     Raises a CommandError for a line that is none of dump with the bytes.
@@ -91,7 +93,7 @@ def explain_dumped(lines: Iterable[str], catalog: Catalog) -> Iterator[tuple[str
         if not line.strip():
             continue
         record = _parsed(number, line)
-        explained = [*_explained(number, record, catalog)]
+        explained = [*_explained(number, record, catalog, show_secrets)]
         place = printable(f"{record['topic']}-{record['partition']}, offset {record['offset']}")
         yield f"{'' if is_first else chr(10)}{place}\n{explain_text(explained)}", _is_broken(explained)
         is_first = False
@@ -109,7 +111,7 @@ def _parsed(number: int, line: str) -> dict[str, Any]:
     return record
 
 
-def _explained(number: int, record: dict[str, Any], catalog: Catalog) -> Iterator[Line]:
+def _explained(number: int, record: dict[str, Any], catalog: Catalog, show_secrets: bool) -> Iterator[Line]:
     try:
         key, value = (
             None if record[name] is None else bytes.fromhex(record[name]) for name in ("raw_key", "raw_value")
@@ -119,7 +121,7 @@ def _explained(number: int, record: dict[str, Any], catalog: Catalog) -> Iterato
     if record["control"] is not None:
         return _explained_marker(key or b"", value or b"")
     topic = str(record["topic"])
-    return explain_record(catalog.records(topic), key, value, catalog.retired(topic))
+    return explain_record(catalog.records(topic), key, value, catalog.retired(topic), show_secrets=show_secrets)
 
 
 def _explained_marker(key: bytes, value: bytes) -> Iterator[Line]:

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
 
 from kafka_records_engine.findings import said_of
+from kafka_records_runtime.config_names import REDACTED
 from kafka_records_runtime.errors import DecodeError, FramingError, UnsupportedVersion
 from kafka_records_runtime.framing import KEY_VERSION, METADATA, framing_of, numbers_of_frame, prefix_of
 from kafka_records_runtime.jsonform import to_json
@@ -17,6 +18,7 @@ from kafka_records_runtime.records import (
     UnknownTypeRecord,
     UnknownVersionRecord,
 )
+from kafka_records_runtime.secrets import MAY_HOLD_SECRETS, without_secrets
 from kafka_records_tables.runs.embedded_messages import opened
 from kafka_records_tables.runs.totals import RecordTotals
 
@@ -67,7 +69,14 @@ class RecordPrinter:
     """Turns the records of one topic into lines, counts them in `totals`, and says which could not be decoded."""
 
     def __init__(
-        self, topic: str, catalog: Catalog, names: TopicNames, totals: RecordTotals, with_bytes: bool = False
+        self,
+        topic: str,
+        catalog: Catalog,
+        names: TopicNames,
+        totals: RecordTotals,
+        with_bytes: bool = False,
+        *,
+        show_secrets: bool = False,
     ) -> None:
         self._schemas = catalog.records(topic)
         self._retired = catalog.retired(topic)
@@ -77,6 +86,7 @@ class RecordPrinter:
         self._names = names
         self._totals = totals
         self._with_bytes = with_bytes
+        self._may_hide = not show_secrets and any(each.name in MAY_HOLD_SECRETS for each in self._schemas.values())
 
     def line(self, found: FoundRecord) -> dict[str, Any]:
         """What the line of a record says."""
@@ -92,7 +102,16 @@ class RecordPrinter:
             return self._undecodable(found, error)
         self._count(record)
         key, value = self._shown_key(record), self._shown_value(record)
+        if self._may_hide and value is not None:
+            found, value = self._without_secrets(found, record, value)
         return self._line(found, record.record_type, key, value, record=record)
+
+    def _without_secrets(
+        self, found: FoundRecord, record: Record, value: dict[str, Any]
+    ) -> tuple[FoundRecord, dict[str, Any]]:
+        """The record without bytes, and its value without secrets, if it holds any."""
+        data = without_secrets(self._schemas[record.record_type].name, value["data"])
+        return (found, value) if data is value["data"] else (found._replace(value=None), {**value, "data": data})
 
     def _shown_key(self, record: Record) -> dict[str, Any] | None:
         if isinstance(record, UnknownTypeRecord):
@@ -134,7 +153,14 @@ class RecordPrinter:
         )
         shown_value = None if value is None else value_in_hex(value, self._framing)
         described = _described(error, part)
+        if self._may_hide and shown_value is not None and self._may_be_secret(value):
+            found, shown_value = found._replace(value=None), {**shown_value, "hex": REDACTED}
         return self._line(found, record_type, shown_key, shown_value, record=record, error=described)
+
+    def _may_be_secret(self, value: bytes | None) -> bool:
+        """Whether bytes that cannot be decoded may hold a secret: those of a record of unknown type may."""
+        schema = self._schemas.get(-1 if (number := numbers_of_frame(value)[0]) is None else number)
+        return schema is None or schema.name in MAY_HOLD_SECRETS
 
     def _line(
         self,

@@ -9,12 +9,15 @@ from kafka_records_tables.tables import (
     activity,
     assigned_partitions,
     assignments,
+    brokers,
     checks,
     commit_progress,
+    configs,
     current_offsets,
     deletable_offsets,
     disappearances,
     expirations,
+    features,
     group_checks,
     group_lag,
     groups,
@@ -30,6 +33,7 @@ from kafka_records_tables.tables import (
     members,
     offset_commits,
     open_transactions,
+    partitions,
     pending_offsets,
     progress,
     regressions,
@@ -38,6 +42,7 @@ from kafka_records_tables.tables import (
     share_group_topics,
     share_partitions,
     timeline,
+    topics,
     transaction_checks,
     transactions,
 )
@@ -72,6 +77,11 @@ TABLES: Final[Mapping[str, Table]] = {
         group_lag,
         progress,
         checks,
+        topics,
+        partitions,
+        configs,
+        brokers,
+        features,
     )
 }
 """The tables by name."""

@@ -51,13 +51,13 @@ class Option:
     """A question that one table answers and others have no answer to.
 
     `kind` says what a value is: a `moment`, a `duration`, a duration `ahead` of the moment that is asked about, one of
-    some `words`, `partitions`: how many of them topics have, or a `release` of Kafka. Two tables that have an option
-    of the same name mean the same by it.
+    some `words`, `partitions`: how many of them topics have, a `release` of Kafka, or a `flag`. Two tables that have an
+    option of the same name mean the same by it.
     """
 
     name: str
     """As an argument in Python: `some_name`. The command has `--some-name`, Spark the option `someName`."""
-    kind: Literal["moment", "duration", "ahead", "word", "partitions", "release"]
+    kind: Literal["moment", "duration", "ahead", "word", "partitions", "release", "flag"]
     about: str
     """One line: what it does to the rows."""
     default: str | None = None
@@ -87,6 +87,8 @@ RETENTION: Final = Option(
 
 USUAL_DELETE_RETENTION: Final = "1d"
 """What brokers have unless somebody says otherwise (`log.cleaner.delete.retention.ms`)."""
+
+SHOW_SECRETS: Final = Option("show_secrets", "flag", "show passwords and what else may be a secret")
 
 DELETE_RETENTION: Final = Option(
     "delete_retention", "duration", "delete.retention.ms of the topic", default=USUAL_DELETE_RETENTION

@@ -13,17 +13,32 @@ if TYPE_CHECKING:
     from kafka_records.schemas.control.aborted_txn import ABORTED_TXN
     from kafka_records.schemas.control.control_record_type_schema import CONTROL_RECORD_TYPE_SCHEMA
     from kafka_records.schemas.control.end_txn_marker import END_TXN_MARKER
+    from kafka_records.schemas.control.kraft_version_record import KRAFT_VERSION_RECORD
+    from kafka_records.schemas.control.leader_change_message import LEADER_CHANGE_MESSAGE
+    from kafka_records.schemas.control.snapshot_footer_record import SNAPSHOT_FOOTER_RECORD
+    from kafka_records.schemas.control.snapshot_header_record import SNAPSHOT_HEADER_RECORD
+    from kafka_records.schemas.control.voters_record import VOTERS_RECORD
 
 __all__ = [
     "ABORTED_TXN",
     "CONTROL_RECORD_TYPE_SCHEMA",
     "END_TXN_MARKER",
+    "KRAFT_VERSION_RECORD",
+    "LEADER_CHANGE_MESSAGE",
+    "SNAPSHOT_FOOTER_RECORD",
+    "SNAPSHOT_HEADER_RECORD",
+    "VOTERS_RECORD",
 ]
 
 _MODULES: Final = {
     "ABORTED_TXN": "aborted_txn",
     "CONTROL_RECORD_TYPE_SCHEMA": "control_record_type_schema",
     "END_TXN_MARKER": "end_txn_marker",
+    "KRAFT_VERSION_RECORD": "kraft_version_record",
+    "LEADER_CHANGE_MESSAGE": "leader_change_message",
+    "SNAPSHOT_FOOTER_RECORD": "snapshot_footer_record",
+    "SNAPSHOT_HEADER_RECORD": "snapshot_header_record",
+    "VOTERS_RECORD": "voters_record",
 }
 """Where each name is defined."""
 

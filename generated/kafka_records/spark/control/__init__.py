@@ -21,17 +21,53 @@ if TYPE_CHECKING:
         from_end_txn_marker,
         to_end_txn_marker,
     )
+    from kafka_records.spark.control.kraft_version_record import (
+        KRAFT_VERSION_RECORD,
+        from_kraft_version_record,
+        to_kraft_version_record,
+    )
+    from kafka_records.spark.control.leader_change_message import (
+        LEADER_CHANGE_MESSAGE,
+        from_leader_change_message,
+        to_leader_change_message,
+    )
+    from kafka_records.spark.control.snapshot_footer_record import (
+        SNAPSHOT_FOOTER_RECORD,
+        from_snapshot_footer_record,
+        to_snapshot_footer_record,
+    )
+    from kafka_records.spark.control.snapshot_header_record import (
+        SNAPSHOT_HEADER_RECORD,
+        from_snapshot_header_record,
+        to_snapshot_header_record,
+    )
+    from kafka_records.spark.control.voters_record import VOTERS_RECORD, from_voters_record, to_voters_record
 
 __all__ = [
     "ABORTED_TXN",
     "CONTROL_RECORD_TYPE_SCHEMA",
     "END_TXN_MARKER",
+    "KRAFT_VERSION_RECORD",
+    "LEADER_CHANGE_MESSAGE",
+    "SNAPSHOT_FOOTER_RECORD",
+    "SNAPSHOT_HEADER_RECORD",
+    "VOTERS_RECORD",
     "from_aborted_txn",
     "from_control_record_type_schema",
     "from_end_txn_marker",
+    "from_kraft_version_record",
+    "from_leader_change_message",
+    "from_snapshot_footer_record",
+    "from_snapshot_header_record",
+    "from_voters_record",
     "to_aborted_txn",
     "to_control_record_type_schema",
     "to_end_txn_marker",
+    "to_kraft_version_record",
+    "to_leader_change_message",
+    "to_snapshot_footer_record",
+    "to_snapshot_header_record",
+    "to_voters_record",
 ]
 
 _MODULES: Final = {
@@ -44,6 +80,21 @@ _MODULES: Final = {
     "END_TXN_MARKER": "end_txn_marker",
     "from_end_txn_marker": "end_txn_marker",
     "to_end_txn_marker": "end_txn_marker",
+    "KRAFT_VERSION_RECORD": "kraft_version_record",
+    "from_kraft_version_record": "kraft_version_record",
+    "to_kraft_version_record": "kraft_version_record",
+    "LEADER_CHANGE_MESSAGE": "leader_change_message",
+    "from_leader_change_message": "leader_change_message",
+    "to_leader_change_message": "leader_change_message",
+    "SNAPSHOT_FOOTER_RECORD": "snapshot_footer_record",
+    "from_snapshot_footer_record": "snapshot_footer_record",
+    "to_snapshot_footer_record": "snapshot_footer_record",
+    "SNAPSHOT_HEADER_RECORD": "snapshot_header_record",
+    "from_snapshot_header_record": "snapshot_header_record",
+    "to_snapshot_header_record": "snapshot_header_record",
+    "VOTERS_RECORD": "voters_record",
+    "from_voters_record": "voters_record",
+    "to_voters_record": "voters_record",
 }
 """Where each name is defined."""
 

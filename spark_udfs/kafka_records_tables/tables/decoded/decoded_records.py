@@ -18,6 +18,7 @@ from kafka_records_engine.numpy_types import FLAGS, INT64
 from kafka_records_runtime.errors import DecodeError, FramingError
 from kafka_records_runtime.framing import unframed_key
 from kafka_records_tables.tables.decoded.latest import LAST_VALUE
+from kafka_records_tables.tables.words.topics import METADATA
 
 if TYPE_CHECKING:
     from kafka_records_engine.sources import Context
@@ -173,7 +174,7 @@ def undecodable(
     record_type: int | None,
     consequence: str,
 ) -> Finding:
-    """The finding about a record that could not be decoded."""
+    """The finding about a record that could not be decoded; without bytes of the metadata log, which may be secrets."""
     where = error if isinstance(error, DecodeError) else None
     return Finding(
         severity="damage",
@@ -185,7 +186,7 @@ def undecodable(
         path=None if where is None else where.path,
         byte_offset=None if where is None else where.offset,
         raw_key=rows.column("key")[row].as_py(),
-        raw_value=rows.column("value")[row].as_py(),
+        raw_value=None if context.topic == METADATA else rows.column("value")[row].as_py(),
         **place_of(rows, row, context),
     )
 

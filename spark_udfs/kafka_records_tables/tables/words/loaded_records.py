@@ -13,7 +13,7 @@ COLUMNS: Final = (
     Column("markers", "int64", "markers of transactions"),
     Column("superseded", "int64", "records that a later one with the same key replaces"),
     Column("tombstones", "int64", "tombstones that none replaces"),
-    Column("open_from", "int64", "first record of a transaction that is open; null for none, or untold"),
+    Column("open_from", "int64", "first record of a transaction that is open; null for none"),
 )
 
 

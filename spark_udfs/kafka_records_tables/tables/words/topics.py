@@ -1,4 +1,4 @@
-"""The topics of coordinators."""
+"""The topics of coordinators and of controllers."""
 
 from __future__ import annotations
 
@@ -7,3 +7,4 @@ from typing import Final
 OFFSETS: Final = "__consumer_offsets"
 SHARE_STATE: Final = "__share_group_state"
 TRANSACTIONS: Final = "__transaction_state"
+METADATA: Final = "__cluster_metadata"

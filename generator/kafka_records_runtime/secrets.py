@@ -1,0 +1,43 @@
+"""Fields of records that are secrets: what prints records hides them unless somebody asks for them.
+
+Kafka's own tools hide the keys of SCRAM credentials and the values of sensitive configs (`RecordRedactor`). The id of a
+delegation token is hidden here too: with the secret key of a cluster it is the token.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from kafka_records_runtime.config_names import REDACTED, RESOURCE_TYPES, is_sensitive
+
+_FIELDS: Final = {
+    "UserScramCredentialRecord": frozenset({"salt", "storedKey", "serverKey"}),
+    "DelegationTokenRecord": frozenset({"tokenId"}),
+    "RemoveDelegationTokenRecord": frozenset({"tokenId"}),
+}
+_CONFIG: Final = "ConfigRecord"
+_VALUE: Final = frozenset({"value"})
+_NONE: Final[frozenset[str]] = frozenset()
+
+MAY_HOLD_SECRETS: Final = frozenset({*_FIELDS, _CONFIG})
+"""The messages of which some field may be a secret. Of one that cannot be decoded all bytes may be."""
+
+
+def secret_fields(message: str, value: Mapping[str, Any]) -> frozenset[str]:
+    """The fields of a decoded message that are secrets, by the names that they have in JSON; `value` has the names of
+    JSON too."""
+    if message != _CONFIG:
+        return _FIELDS.get(message, _NONE)
+    kind = RESOURCE_TYPES.get(value["resourceType"], "")
+    return _VALUE if value["value"] is not None and is_sensitive(kind, value["name"]) else _NONE
+
+
+def without_secrets(message: str, data: dict[str, Any]) -> dict[str, Any]:
+    """The JSON form of a message with a text in place of each secret, and without fields that nobody knows."""
+    hidden = secret_fields(message, data)
+    if not hidden:
+        return data
+    return {
+        name: REDACTED if name in hidden else value for name, value in data.items() if name != "unknown_tagged_fields"
+    }

@@ -1,0 +1,74 @@
+"""Brokers and features of a cluster, as the records of its metadata log leave them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from kafka_records_tables.tables.cluster.metadata_records import MetadataRecords, events
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from kafka_records_engine.sources import Context
+    from kafka_records_tables.tables.decoded.decoded_records import DecodedRecords
+
+BROKERS: Final = (
+    "RegisterBrokerRecord",
+    "UnregisterBrokerRecord",
+    "FenceBrokerRecord",
+    "UnfenceBrokerRecord",
+    "BrokerRegistrationChangeRecord",
+)
+FEATURES: Final = ("FeatureLevelRecord",)
+
+
+class ClusterReplay:
+    """Replays some records one by one (`ClusterControlManager.replay`, `FeatureControlManager.replay`)."""
+
+    def __init__(self, context: Context, names: tuple[str, ...]) -> None:
+        self._records = MetadataRecords(context, names)
+        self.brokers: dict[int, dict[str, Any]] = {}
+        """The record of each registered broker, changed as later records say, with `registered_ms`."""
+        self.features: dict[str, tuple[int, int | None]] = {}
+        """Level of each feature, and since when."""
+
+    def take(self, batch: pa.RecordBatch) -> None:
+        """Add raw rows of the log after those before."""
+        for decoded, is_checkpoint in self._records.take(batch):
+            self._add(decoded, is_checkpoint)
+
+    def finish(self) -> None:
+        """The log is at its end; it may have had no rows behind a checkpoint."""
+        for decoded, is_checkpoint in self._records.start():
+            self._add(decoded, is_checkpoint)
+
+    def _add(self, decoded: DecodedRecords, is_checkpoint: bool) -> None:
+        times = None if is_checkpoint else decoded.rows.column("timestamp_ms")
+        for row, name, value in events(decoded, self._records.numbers):
+            at = None if times is None else times[row].as_py()
+            match name:
+                case "FeatureLevelRecord":
+                    self.features.pop(value["name"], None)
+                    if value["feature_level"]:
+                        self.features[value["name"]] = value["feature_level"], at
+                case "RegisterBrokerRecord":
+                    self.brokers[value["broker_id"]] = {**value, "registered_ms": at}
+                case "UnregisterBrokerRecord":
+                    self.brokers.pop(value["broker_id"], None)
+                case "BrokerRegistrationChangeRecord":
+                    self._change(value)
+                case _:
+                    broker = self.brokers.get(value["id"])
+                    if broker is not None:
+                        broker["fenced"] = name == "FenceBrokerRecord"
+
+    def _change(self, value: dict[str, Any]) -> None:
+        broker = self.brokers.get(value["broker_id"])
+        if broker is None:
+            return
+        if value["fenced"]:
+            broker["fenced"] = value["fenced"] > 0
+        if value["in_controlled_shutdown"] > 0:
+            broker["in_controlled_shutdown"] = True
+        if value["log_dirs"]:
+            broker["log_dirs"] = value["log_dirs"]

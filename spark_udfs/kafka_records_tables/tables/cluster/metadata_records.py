@@ -1,0 +1,146 @@
+"""The records of a metadata log, as a controller applies them: after a checkpoint, and by metadata transactions."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+import pyarrow as pa
+
+from kafka_records_engine.columns.framing_in_columns import api_key_column
+from kafka_records_engine.findings import UNREAD_LOG, Finding
+from kafka_records_runtime.framing import MOST_IN_FRAME
+from kafka_records_tables.tables.decoded.decoded_records import DecodedRecords, numbers_of, schemas
+
+if TYPE_CHECKING:
+    from kafka_records_engine.numpy_types import INT16, INT64
+    from kafka_records_engine.sources import Context
+
+FOLDER: Final = "cluster_metadata"
+READS: Final = ("offset", "timestamp_ms", "key", "value", "control")
+"""The columns of raw rows that a table about the metadata log needs."""
+
+_BEGIN, _END, _ABORT = "BeginTransactionRecord", "EndTransactionRecord", "AbortTransactionRecord"
+_STOPS: Final = "what it changed is unknown: a controller does not load this log"
+
+
+class MetadataRecords:
+    """Gives the records of some types, decoded, as far as they are in force.
+
+    Records of a metadata transaction count when it ends and are dropped when it is aborted (`QuorumController`,
+    KIP-868); those of one that is open at the end of the log do not count. Where the log begins in the middle, the
+    checkpoint that the source found comes first, and records that it covers are left out.
+    """
+
+    def __init__(self, context: Context, names: Collection[str], apart: Collection[str] = ()) -> None:
+        """Records called `apart` come by themselves, each type after the others of its batch, which is faster where
+        there are many."""
+        self._context = context
+        self.schemas = schemas(context, FOLDER)
+        self.numbers = dict(zip(names, numbers_of(self.schemas, names), strict=True))
+        alone = [(self.numbers[name],) for name in apart]
+        together = [number for name, number in self.numbers.items() if name not in apart]
+        self._group_of = np.zeros(MOST_IN_FRAME + 2, np.int8)
+        """By api key: 0 for records that are not wanted, else a number for those that come together."""
+        self._count = 1 + len(alone)
+        for group, members in enumerate((together, *alone), 1):
+            self._group_of[[*members]] = group
+        self._is_known = np.zeros(MOST_IN_FRAME + 2, np.bool_)
+        self._is_known[[*self.schemas]] = True
+        self._begin, self._end, self._abort = numbers_of(self.schemas, (_BEGIN, _END, _ABORT))
+        self._is_turn = np.zeros(MOST_IN_FRAME + 2, np.bool_)
+        self._is_turn[[self._begin, self._end, self._abort]] = True
+        self._pending: list[DecodedRecords] | None = None
+        self._first: int | None = None
+        """The offset of the first record that is not in the checkpoint; None before the first rows."""
+
+    def take(self, batch: pa.RecordBatch) -> Iterator[tuple[DecodedRecords, bool]]:
+        """What is in force after some more rows; and whether it is of the checkpoint, without times of its own."""
+        yield from self.start()
+        assert self._first is not None
+        if self._first:
+            offsets = batch.column("offset").to_numpy()
+            if offsets[0] < self._first:
+                batch = batch.slice(int(np.searchsorted(offsets, self._first)))
+        for found in self._in_force(batch):
+            yield found, False
+
+    def start(self) -> Iterator[tuple[DecodedRecords, bool]]:
+        """The checkpoint, once; reports where it is missing."""
+        if self._first is not None:
+            return
+        context, self._first = self._context, 0
+        if context.log.checkpoint is not None:
+            self._first = context.log.checkpoint.end_offset
+            for rows in context.log.checkpoint.rows:
+                for found in self._in_force(rows):
+                    yield found, True
+        elif context.log.start:
+            what = f"this log begins at offset {context.log.start}, and no sound checkpoint holds what was before"
+            consequence = "what was written before is unknown: pass the whole folder of the metadata log"
+            context.report(Finding("damage", UNREAD_LOG, what, consequence, context.topic, context.partition))
+
+    def _in_force(self, batch: pa.RecordBatch) -> Iterator[DecodedRecords]:
+        if not batch.num_rows:
+            return
+        if batch.column("control").null_count < batch.num_rows:
+            batch = batch.filter(batch.column("control").is_null())
+        types = api_key_column(batch.column("key"), batch.column("value"))
+        known = self._is_known[types]  # -1 is the last of them
+        if not known.all():
+            self._report(batch.filter(pa.array(~known)))
+        begin = 0
+        for turn in np.flatnonzero(self._is_turn[types]).tolist():
+            yield from self._part(batch, types, begin, turn)
+            if types[turn] == self._begin:
+                self._pending = []
+            else:
+                ended, self._pending = self._pending, None
+                if types[turn] == self._end:
+                    yield from ended or ()
+            begin = turn + 1
+        yield from self._part(batch, types, begin, batch.num_rows)
+
+    def _part(self, batch: pa.RecordBatch, types: INT16, begin: int, end: int) -> Iterator[DecodedRecords]:
+        part, kinds = batch.slice(begin, end - begin), types[begin:end]
+        groups = self._group_of[kinds]
+        for group in range(1, self._count + 1):
+            wanted = groups == group
+            if wanted.any():
+                decoded = DecodedRecords(part if wanted.all() else part.filter(pa.array(wanted)), self.schemas)
+                decoded.report(self._context, lambda row: _STOPS)
+                if self._pending is None:
+                    yield decoded
+                else:
+                    self._pending.append(decoded)
+
+    def _report(self, rows: pa.RecordBatch) -> None:
+        """Report records without a known type: a controller refuses them."""
+        DecodedRecords(rows, self.schemas).report(self._context, lambda row: _STOPS)
+
+
+def values_of(decoded: DecodedRecords, number: int) -> tuple[INT64, pa.Array] | None:
+    """The rows that hold a record of a type, and their values as structs; None where there are none."""
+    records = decoded.columns.records.get(number)
+    if records is None or records.null_count == len(records):
+        return None
+    if not records.null_count:
+        return np.arange(len(records)), records.field("value")
+    rows = np.flatnonzero(records.is_valid().to_numpy(zero_copy_only=False))
+    return rows, records.drop_null().field("value")
+
+
+def events(decoded: DecodedRecords, numbers: dict[str, int]) -> list[tuple[int, str, dict[str, Any]]]:
+    """The records of some types in the order of the log: row, name and value."""
+    found: list[tuple[int, str, dict[str, Any]]] = []
+    for name, number in numbers.items():
+        values = values_of(decoded, number)
+        if values is not None:
+            rows, structs = values
+            fields = [field.name for field in structs.type]
+            # Faster than `to_pylist` of the structs.
+            columns = zip(*(structs.field(field).to_pylist() for field in fields), strict=True) if fields else ()
+            values_of_rows = (dict(zip(fields, each, strict=True)) for each in columns)
+            found += [(row, name, value) for row, value in zip(rows.tolist(), values_of_rows, strict=True)]
+    return sorted(found, key=lambda event: event[0])

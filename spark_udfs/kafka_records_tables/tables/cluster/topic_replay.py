@@ -1,0 +1,142 @@
+"""Topics, their partitions in numbers, and configs: what the records of a metadata log leave of them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from kafka_records_runtime.config_names import RESOURCE_TYPES
+from kafka_records_tables.tables.cluster.metadata_records import MetadataRecords, events, values_of
+
+if TYPE_CHECKING:
+    from kafka_records_engine.numpy_types import INT32, INT64
+    from kafka_records_engine.sources import Context
+    from kafka_records_tables.tables.decoded.decoded_records import DecodedRecords
+
+_TOPIC: Final = "topic"
+_IN_ORDER: Final = ("TopicRecord", "RemoveTopicRecord", "ConfigRecord")
+PARTITION, CHANGE = "PartitionRecord", "PartitionChangeRecord"
+
+
+_NO_CONFIGS: Final[Mapping[str, str]] = MappingProxyType({})
+
+
+@dataclass(slots=True)
+class Topic:
+    """A topic that is there or was."""
+
+    name: str
+    topic_id: str
+    created_ms: int | None
+    """None where only a checkpoint has it, which does not tell."""
+    deleted_ms: int | None = None
+    is_deleted: bool = False
+    configs: Mapping[str, str] | None = None
+    """Those that it had when it was deleted."""
+
+
+class TopicReplay:
+    """Replays topics and configs; partitions are counted in columns.
+
+    A removed topic takes its configs along (`ReplicationControlManager.replay(RemoveTopicRecord)`).
+    """
+
+    def __init__(self, context: Context, *, with_partitions: bool = True) -> None:
+        apart = (PARTITION, CHANGE) if with_partitions else ()
+        self._records = MetadataRecords(context, (*_IN_ORDER, *apart), apart)
+        numbers = self._records.numbers
+        self._in_order = {name: numbers[name] for name in _IN_ORDER}
+        self._partition, self._change = numbers.get(PARTITION), numbers.get(CHANGE)
+        self.topics: dict[str, Topic] = {}
+        """By topic id, those that were deleted among them."""
+        self.configs: dict[tuple[str, str], dict[str, str]] = {}
+        """By the type and the name of the resource: values by names."""
+        self._ids: list[pa.Array] = []
+        self._partitions: list[INT32] = []
+        self._replicas: list[INT64] = []
+
+    def take(self, batch: pa.RecordBatch) -> None:
+        """Add raw rows of the log after those before."""
+        for decoded, is_checkpoint in self._records.take(batch):
+            self._add(decoded, is_checkpoint)
+
+    def finish(self) -> None:
+        """The log is at its end; it may have had no rows behind a checkpoint."""
+        for decoded, is_checkpoint in self._records.start():
+            self._add(decoded, is_checkpoint)
+
+    def _add(self, decoded: DecodedRecords, is_checkpoint: bool) -> None:
+        times: INT64 | None = None
+        for row, name, value in events(decoded, self._in_order):
+            if times is None:
+                times = decoded.rows.column("timestamp_ms").fill_null(-1).to_numpy()
+            at = None if is_checkpoint or times[row] < 0 else int(times[row])
+            if name == "TopicRecord":
+                self.topics[value["topic_id"]] = Topic(value["name"], value["topic_id"], at)
+            elif name == "RemoveTopicRecord":
+                self._remove(value["topic_id"], at)
+            else:
+                self._configure(value)
+        if self._partition is not None and self._change is not None:
+            made, changed = (values_of(decoded, number) for number in (self._partition, self._change))
+            self._count(made and made[1], changed and changed[1])
+
+    def _remove(self, topic_id: str, at: int | None) -> None:
+        topic = self.topics.get(topic_id)
+        if topic is not None:
+            topic.deleted_ms, topic.is_deleted = at, True
+            topic.configs = self.configs.pop((_TOPIC, topic.name), {})
+
+    def _configure(self, value: dict[str, Any]) -> None:
+        kind = RESOURCE_TYPES.get(value["resource_type"], str(value["resource_type"]))
+        of_resource = self.configs.setdefault((kind, value["resource_name"]), {})
+        if value["value"] is None:
+            of_resource.pop(value["name"], None)
+        else:
+            of_resource[value["name"]] = value["value"]
+
+    def _count(self, made: pa.Array | None, changed: pa.Array | None) -> None:
+        """Take in partitions, and changes that give a partition other replicas. Either is there, for they come apart; a
+        partition is made once, before it changes."""
+        values = made
+        if changed is not None:
+            moved = changed.field("replicas").is_valid()
+            values = changed.filter(moved) if pc.any(moved).as_py() else None
+        if values is not None:
+            partitions, replicas = values.field("partition_id").to_numpy(), values.field("replicas")
+            self._keep(values.field("topic_id"), partitions, replicas.value_lengths().to_numpy().astype(np.int64))
+
+    def _keep(self, ids: pa.Array, partitions: INT32, replicas: INT64) -> None:
+        self._ids.append(ids)
+        self._partitions.append(partitions)
+        self._replicas.append(replicas)
+
+    def partition_counts(self) -> dict[str, tuple[int, int]]:
+        """By topic id: how many partitions, and how many replicas the first of them has."""
+        if not self._ids:
+            return {}
+        ids = pa.chunked_array(self._ids).combine_chunks().dictionary_encode()
+        codes: INT64 = ids.indices.to_numpy().astype(np.int64)
+        partitions, replicas = np.concatenate(self._partitions), np.concatenate(self._replicas)
+        keys = codes << 32 | partitions.astype(np.int64)
+        # The last one of each key: unique gives the first, so it looks from behind.
+        unique, last = np.unique(keys[::-1], return_index=True)
+        chosen = replicas[::-1][last]
+        counts = np.bincount(unique >> 32, minlength=len(ids.dictionary))
+        first = np.concatenate(([0], np.cumsum(counts)[:-1]))
+        of_topics = zip(ids.dictionary.to_pylist(), counts.tolist(), chosen[first].tolist(), strict=True)
+        return {topic_id: (count, size) for topic_id, count, size in of_topics}
+
+    def configs_of(self, topic: Topic) -> Mapping[str, str]:
+        """The configs of a topic that is there."""
+        return self.configs.get((_TOPIC, topic.name), _NO_CONFIGS)
+
+    def live_topics(self) -> list[Topic]:
+        """The topics that are there."""
+        return [topic for topic in self.topics.values() if not topic.is_deleted]

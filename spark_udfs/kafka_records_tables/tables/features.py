@@ -1,0 +1,31 @@
+"""The level of every feature of the cluster, such as metadata.version."""
+
+from __future__ import annotations
+
+from kafka_records_tables.tables.declaration import Column, Table, timestamps
+from kafka_records_tables.tables.words.topics import METADATA
+
+TABLE = Table(
+    name="features",
+    topic=METADATA,
+    about="the level of every feature of the cluster, such as metadata.version",
+    helper="fold",
+    records=("FeatureLevelRecord",),
+    reads=("offset", "timestamp_ms", "key", "value", "control"),
+    columns=(
+        Column("feature", "string", "name of the feature"),
+        Column("level", "int16", "its level; a feature of level 0 has no row"),
+        *timestamps("changed", "when it got this level; null where the log does not go back so far"),
+    ),
+    sort=("feature",),
+    group=None,
+    module=__name__,
+    essential=("feature", "level"),
+    details=(),
+    rules="""\
+The log is replayed from its beginning, or else from the earliest checkpoint that it still has behind its beginning,
+in the order of the log; records of a metadata transaction count once it has ended (KIP-868). The end of the log on a
+disk may hold records that a quorum has not agreed on yet, which is a matter of milliseconds. The level of
+metadata.version is a number: 30 is 4.3-IV0 (`MetadataVersion`).
+""",
+)

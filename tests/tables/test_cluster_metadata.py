@@ -1,0 +1,361 @@
+"""The metadata log of a 4.3.1 cluster: as Kafka's dump tool prints it, and what the admin client answered about it."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import shutil
+from base64 import b64encode
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from kafka_records.cluster_metadata import encode_record
+from kafka_records.cluster_metadata.abort_transaction_record import AbortTransactionRecord
+from kafka_records.cluster_metadata.begin_transaction_record import BeginTransactionRecord
+from kafka_records.cluster_metadata.config_record import ConfigRecord
+from kafka_records.cluster_metadata.end_transaction_record import EndTransactionRecord
+from kafka_records.cluster_metadata.topic_record import TopicRecord
+from kafka_records.cluster_metadata.user_scram_credential_record import UserScramCredentialRecord
+from kafka_records.schemas.cluster_metadata import RECORDS
+from kafka_records_engine.log._local_files import LOCAL
+from kafka_records_engine.log.metadata_checkpoints import checkpoint_from, checkpoint_names
+from kafka_records_engine.log.places import Place
+from kafka_records_engine.sources import Context
+from kafka_records_engine.sources.segment_files import Segments
+from kafka_records_runtime.jsonform import to_json
+from kafka_records_runtime.record_reading import read_record, schema_record_types
+from kafka_records_runtime.uuids import Uuid
+from kafka_records_tables import read_table
+from kafka_records_tables.cli.main import main
+from kafka_records_tables.engines.logs_to_read import topics_known_to
+from tests.log.logs import batch, record
+
+FOLDER = "__cluster_metadata-0"
+NAMES = ("topics", "partitions", "configs", "brokers", "features")
+BEFORE_STOP = 1795447081900
+"""When the admin client had its answers; the broker stopped, and was fenced, after that."""
+
+
+@pytest.fixture(scope="module")
+def disk(data_dir: Path) -> Path:
+    return data_dir / "metadata/kafka-4.3"
+
+
+@pytest.fixture(scope="module")
+def truth(disk: Path) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads(gzip.decompress((disk / "truth.json.gz").read_bytes()))
+    return found
+
+
+@pytest.fixture(scope="module")
+def dumped(disk: Path) -> list[dict[str, Any]]:
+    lines = map(json.loads, gzip.decompress((disk / "dump.jsonl.gz").read_bytes()).splitlines())
+    return [line for line in lines if "control" not in line]
+
+
+def rows(name: str, source: Any, **asked: Any) -> list[dict[str, Any]]:
+    found = read_table(name, source, **asked)
+    assert [each for each in found.findings if each.severity == "damage"] == []
+    made: list[dict[str, Any]] = found.table.to_pylist()
+    return made
+
+
+def test_every_record_of_the_log_is_what_kafkas_dump_tool_prints(
+    disk: Path, dumped: list[dict[str, Any]], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["dump", str(disk), "--show-secrets"]) == 0
+    lines = {line["offset"]: line["value"] for line in map(json.loads, capsys.readouterr().out.splitlines())}
+    theirs = {line["offset"]: line["payload"] for line in dumped if line["file"].endswith(".log")}
+    assert lines.keys() == theirs.keys()
+    assert len(lines) == 2070
+    for offset, payload in theirs.items():
+        ours = lines[offset]
+        assert RECORDS[ours["type"]].name.lower() == payload["type"].replace("_", "").lower()
+        assert (ours["version"], ours["data"]) == (payload["version"], payload["data"]), offset
+
+
+def test_every_record_of_the_checkpoints_is_what_kafkas_dump_tool_prints(
+    disk: Path, dumped: list[dict[str, Any]]
+) -> None:
+    folder, types = Place(LOCAL, str(disk / FOLDER)), schema_record_types(RECORDS)
+    names = checkpoint_names(folder)
+    assert [end for end, *_ in names] == [636, 1404, 2073]
+    for end, _, name in names:
+        found, findings = checkpoint_from(folder, end, ("offset", "key", "value"))
+        assert found is not None
+        assert findings == ()
+        assert found.end_offset == end
+        theirs = {line["offset"]: line["payload"] for line in dumped if line["file"].endswith(name)}
+        values = {
+            offset: value
+            for part in found.rows
+            for offset, value in zip(*(part.column(each).to_pylist() for each in ("offset", "value")), strict=True)
+        }
+        assert values.keys() == theirs.keys()
+        assert values
+        for offset, value in values.items():
+            record = read_record(types, None, value, framing="metadata")
+            assert record.value_version is not None
+            schema = RECORDS[record.record_type].value
+            assert to_json(schema, record.value, record.value_version, lossy=True) == theirs[offset]["data"]
+
+
+def test_topics_are_those_that_the_broker_described(disk: Path, truth: dict[str, Any]) -> None:
+    expected = {
+        each["topic"]: (each["id"], len(each["partitions"]), len(each["partitions"][0]["replicas"]))
+        for each in truth["topics"]
+    }
+    found = {
+        row["topic"]: (row["topic_id"], row["partition_count"], row["replication_factor"])
+        for row in rows("topics", disk)
+        if row["deleted_timestamp_ms"] is None
+    }
+    assert found == expected
+    assert len(found) == 47
+
+
+def test_times_of_topics_are_those_of_the_calls(disk: Path, truth: dict[str, Any]) -> None:
+    by_id = {row["topic_id"]: row for row in rows("topics", disk)}
+    kinds = set()
+    for event in truth["events"]:
+        kind = event["event"].removeprefix("topic ")
+        at = by_id[event["result"]][f"{kind}_timestamp_ms"]
+        # Clocks of two processes, and a record has its time before its batch is written.
+        assert event["from_ms"] - 50 <= at <= event["until_ms"], event
+        kinds.add(kind)
+    assert kinds == {"created", "deleted"}
+    assert sum(row["deleted_timestamp_ms"] is not None for row in by_id.values()) == 5
+
+
+def test_partitions_are_those_that_the_broker_described(disk: Path, truth: dict[str, Any]) -> None:
+    names = ("leader", "replicas", "isr", "elr")
+    expected = {
+        (topic["topic"], topic["id"], each["partition"]): [each[name] for name in names]
+        for topic in truth["topics"]
+        for each in topic["partitions"]
+    }
+    found = {
+        (row["topic"], row["topic_id"], row["partition"]): [row[name] for name in names]
+        for row in rows("partitions", disk, as_of=BEFORE_STOP)
+    }
+    assert found == expected
+
+
+def test_configs_are_those_that_the_broker_described(disk: Path, truth: dict[str, Any]) -> None:
+    expected = {
+        (
+            each["resource_type"].lower().replace("_", "-"),
+            "" if each["source"] == "DYNAMIC_DEFAULT_BROKER_CONFIG" else each["resource"],
+            each["name"],
+        ): (each["value"], each["sensitive"])
+        for each in truth["configs"]
+    }
+    found = {
+        (row["resource_type"], row["resource_name"], row["name"]): (row["value"], row["is_sensitive"])
+        for row in rows("configs", disk)
+    }
+    assert found == expected
+
+
+def test_features_are_those_that_the_broker_described(disk: Path, truth: dict[str, Any]) -> None:
+    assert {row["feature"]: row["level"] for row in rows("features", disk)} == truth["features"]
+
+
+def test_brokers(disk: Path) -> None:
+    (row,) = rows("brokers", disk, as_of=BEFORE_STOP)
+    assert (row["broker_id"], row["is_fenced"], row["in_controlled_shutdown"]) == (1, False, False)
+    assert [each["security_protocol"] for each in row["listeners"]] == ["PLAINTEXT", "SASL_PLAINTEXT"]
+    (row,) = rows("brokers", disk)
+    assert (row["is_fenced"], row["in_controlled_shutdown"]) == (True, True)
+
+
+# -- a log that begins in the middle -----------------------------------------------------------------------------------
+
+TIMES = ("created", "deleted", "registered", "changed")
+
+
+def without_times(name: str, found: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    there = [row for row in found if row.get("deleted_timestamp") is None]
+    return sorted(({key: value for key, value in row.items() if not key.startswith(TIMES)} for row in there), key=str)
+
+
+@pytest.fixture
+def cut(disk: Path, tmp_path: Path) -> Callable[[int], Path]:
+    """A copy of the disk whose log begins with the segment at this offset."""
+
+    def make(first: int) -> Path:
+        folder = tmp_path / "cut" / FOLDER
+        shutil.copytree(disk / FOLDER, folder)
+        for file in folder.glob("*.log"):
+            if int(file.stem) < first:
+                file.unlink()
+        return tmp_path / "cut"
+
+    return make
+
+
+@pytest.mark.parametrize("first", [239, 643, 1240, 1904])
+@pytest.mark.parametrize("name", NAMES)
+def test_a_checkpoint_holds_what_the_log_has_lost(
+    name: str, first: int, disk: Path, cut: Callable[[int], Path]
+) -> None:
+    assert without_times(name, rows(name, cut(first))) == without_times(name, rows(name, disk))
+
+
+def test_times_are_null_where_the_log_does_not_go_back(cut: Callable[[int], Path]) -> None:
+    created = [row["created_timestamp_ms"] for row in rows("topics", cut(643))]
+    assert None in created
+    assert any(created)
+
+
+def test_a_damaged_checkpoint_is_refused_and_the_next_one_read(disk: Path, cut: Callable[[int], Path]) -> None:
+    folder = cut(239)
+    first = folder / FOLDER / "00000000000000000636-0000000002.checkpoint"
+    data = bytearray(first.read_bytes())
+    data[400] ^= 1
+    first.write_bytes(data)
+    found = read_table("features", folder)
+    assert {row["feature"]: row["level"] for row in found.table.to_pylist()} == {
+        row["feature"]: row["level"] for row in rows("features", disk)
+    }
+    (damage,) = (each for each in found.findings if each.severity == "damage")
+    assert damage.file == str(first)
+    assert damage.consequence == "nothing in this checkpoint is read"
+
+
+def test_every_cut_of_a_checkpoint_is_found(disk: Path, tmp_path: Path) -> None:
+    name = "00000000000000000636-0000000002.checkpoint"
+    data = (disk / FOLDER / name).read_bytes()
+    for size in (*range(0, 400, 7), *range(len(data) - 200, len(data), 11)):
+        (tmp_path / name).write_bytes(data[:size])
+        found, (finding,) = checkpoint_from(Place(LOCAL, str(tmp_path)), 1, ("offset", "value"))
+        assert found is None
+        assert finding.severity == "damage", size
+
+
+def test_without_a_checkpoint_it_says_so(cut: Callable[[int], Path]) -> None:
+    folder = cut(643)
+    for file in (folder / FOLDER).glob("*.checkpoint"):
+        file.unlink()
+    (damage,) = (each for each in read_table("topics", folder).findings if each.severity == "damage")
+    assert damage.what == "this log begins at offset 643, and no sound checkpoint holds what was before"
+
+
+# -- what other tables have of it --------------------------------------------------------------------------------------
+
+
+def test_names_and_partitions_of_topics_are_known(disk: Path, truth: dict[str, Any]) -> None:
+    known = topics_known_to(Segments(disk))
+    assert dict(known.partition_counts) == {each["topic"]: len(each["partitions"]) for each in truth["topics"]}
+    assert {each["id"]: each["topic"] for each in truth["topics"]}.items() <= known.names.items()
+    assert len(known.names) == 52
+
+
+# -- made-up logs ------------------------------------------------------------------------------------------------------
+
+A, B, C = (Uuid(bytes([number] * 16)) for number in (1, 2, 3))
+PLANTED = ("TOP-SECRET-1", "TOP-SECRET-2", "TOP-SECRET-3", "TOP-SECRET-4")
+
+
+def made(folder: Path, *messages: Any) -> Path:
+    values = [encode_record(None, message)[1] for message in messages]
+    (folder / FOLDER).mkdir(parents=True)
+    (folder / FOLDER / f"{0:020}.log").write_bytes(batch_of(values))
+    return folder
+
+
+def batch_of(values: list[bytes]) -> bytes:
+    return batch(b"".join(record(number, None, value) for number, value in enumerate(values)), len(values))
+
+
+def test_records_count_when_their_metadata_transaction_has_ended(tmp_path: Path) -> None:
+    begin, end, abort = BeginTransactionRecord("t"), EndTransactionRecord(), AbortTransactionRecord("no")
+    log = made(
+        tmp_path,
+        *(begin, TopicRecord("kept", A), end),
+        *(begin, TopicRecord("dropped", B), abort),
+        *(begin, TopicRecord("open", C)),
+    )
+    assert [row["topic"] for row in rows("topics", log)] == ["kept"]
+
+
+def planted(folder: Path) -> Path:
+    return made(
+        folder,
+        TopicRecord("orders", A),
+        ConfigRecord(2, "orders", "retention.ms", "1000"),
+        ConfigRecord(2, "orders", "of.a.plugin", PLANTED[0]),
+        ConfigRecord(4, "1", "listener.name.sasl.ssl.keystore.password", PLANTED[1]),
+        ConfigRecord(4, "", "log.retention.ms", "2000"),
+        UserScramCredentialRecord("ann", 1, b"salt", PLANTED[2].encode(), PLANTED[3].encode(), 4096),
+    )
+
+
+def outputs(folder: Path, capsys: pytest.CaptureFixture[str], *more: str) -> str:
+    """Everything that the command says about a log."""
+    said = []
+    for name in NAMES:
+        own = more if name in ("topics", "configs") else ()
+        for form in ("table", "json", "csv"):
+            main(["table", name, str(folder), "--format", form, *own])
+            said.append(capsys.readouterr())
+    main(["dump", str(folder), "--bytes", *more])
+    said.append(capsys.readouterr())
+    for value in values_of(folder):
+        main(["explain", "--topic", "__cluster_metadata", "--value", value.hex(), *more])
+        said.append(capsys.readouterr())
+        main(["explain", "--topic", "__cluster_metadata", "--value", value[:-5].hex(), *more])
+        said.append(capsys.readouterr())
+    return "".join(text for pair in said for text in pair)
+
+
+def values_of(folder: Path) -> list[bytes]:
+    (log,) = Segments(folder).partitions("__cluster_metadata")
+    return [value for part in log.batches(Context(), ("value",)) for value in part.column("value").to_pylist()]
+
+
+def forms(secret: str) -> set[str]:
+    data = secret.encode()
+    return {secret, data.hex(), data[:8].hex(" "), b64encode(data).decode()}
+
+
+def test_no_output_has_a_secret(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    said = outputs(planted(tmp_path), capsys)
+    assert "(redacted)" in said
+    assert "1000" in said
+    assert "2000" in said
+    assert "ann" in said
+    assert [form for secret in PLANTED for form in forms(secret) if form in said] == []
+
+
+def test_secrets_are_shown_where_somebody_asks(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    said = outputs(planted(tmp_path), capsys, "--show-secrets")
+    for secret in PLANTED:
+        assert any(form in said for form in forms(secret)), secret
+    assert "(redacted)" not in said
+
+
+def test_damaged_records_are_told_without_their_bytes(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    secret = encode_record(None, ConfigRecord(4, "1", "ssl.key.password", PLANTED[0]))[1]
+    (tmp_path / FOLDER).mkdir()
+    bad = batch_of([secret[:-1], b"\x01\x63" + secret])
+    (tmp_path / FOLDER / f"{0:020}.log").write_bytes(bad)
+    assert main(["table", "configs", str(tmp_path), "--findings", str(tmp_path / "f.jsonl")]) == 1
+    assert main(["dump", str(tmp_path), "--bytes"]) == 1
+    said = "".join(capsys.readouterr()) + (tmp_path / "f.jsonl").read_text()
+    assert [form for form in forms(PLANTED[0]) if form in said] == []
+    assert len(read_table("configs", tmp_path).findings) == 2
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize("name", NAMES)
+def test_spark_gives_the_same_rows(name: str, spark: Any, cut: Callable[[int], Path]) -> None:
+    from kafka_records_tables.spark import read_table as read_by_spark
+
+    folder = cut(643)
+    found: pa.Table = read_by_spark(spark, name, str(folder)).toArrow()
+    assert sorted(map(str, found.to_pylist())) == sorted(map(str, rows(name, folder)))
