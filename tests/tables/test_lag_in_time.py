@@ -143,6 +143,13 @@ def without_now(rows: dict[Key, Row]) -> dict[Key, Row]:
     return {key: {name: each for name, each in row.items() if name != "lag_ms"} for key, row in rows.items()}
 
 
+def test_an_archive_of_the_disk_tells_the_same(rows: dict[Key, Row], tmp_path: Path) -> None:
+    path = shutil.make_archive(str(tmp_path / "disk"), "gztar", TIMED)
+    result = read_table("lag", path)
+    assert result.findings == ()
+    assert without_now(by_key(result.table.to_pylist())) == without_now(rows)
+
+
 def test_one_group_alone(rows: dict[Key, Row]) -> None:
     found = by_key(read_table("lag", TIMED, group="co-near").table.to_pylist())
     assert without_now(found) == without_now({key: row for key, row in rows.items() if key[0] == "co-near"})
