@@ -205,6 +205,10 @@ bench-pages: $(INSTALLED) ## Time reports of up to 65 000 groups: findings, and 
 	$(BIN)/python tools/benchmarks/report_rules.py
 	$(BIN)/python tools/benchmarks/page_opening.py
 
+.PHONY: bench-lag
+bench-lag: $(INSTALLED) ## Time `lag` of 65 000 groups and a million offsets with and without times.
+	$(BIN)/python tools/benchmarks/lag_times.py
+
 .PHONY: bench-spark
 bench-spark: java-found $(INSTALLED) ## Time decoding in Spark beside Kafka's own classes, and time over rows; needs Maven and a JDK.
 	$(BIN)/python tools/benchmarks/spark_decode.py

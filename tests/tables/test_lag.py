@@ -96,6 +96,12 @@ def test_every_case() -> None:
         "log_start_offset": 10,
         "end_offset": 50,
         "last_stable_offset": 45,
+        **dict.fromkeys(("unread", "held_back", "unread_timestamp", "unread_timestamp_ms", "known_by")),
+        **dict.fromkeys(("lag_ms", "margin_ms")),
+        "member_id": "m-1",
+        "client_id": "client",
+        "client_host": "/127.0.0.1",
+        "has_left": False,
         "topic_id": ID,
         "commit_timestamp": pa.scalar(START_MS - 5, pa.timestamp("ms", tz="UTC")).as_py(),
         "commit_timestamp_ms": START_MS - 5,
@@ -271,6 +277,11 @@ def test_a_view_asks_its_inputs_what_they_can_be_asked() -> None:
     assert all(each.groups is None and each.options == {} for each in inputs)
 
 
+def timeless(rows: pa.Table) -> pa.Table:
+    """The columns that do not depend on the moment of the answer."""
+    return rows.drop_columns([name for name in ("lag_ms", "margin_ms") if name in rows.column_names])
+
+
 # -- in Spark ----------------------------------------------------------------------------------------------------------
 
 
@@ -285,8 +296,8 @@ def test_spark_gives_the_same_rows(spark: SparkSession, tmp_path: Path, name: st
     source = spark.read.format("kafka-records").options(table=name).load(folder)
     for frame in (tables.read_table(spark, name, folder), source):
         rows = frame.toArrow().cast(TABLES[name].schema)
-        assert rows.sort_by([(each, "ascending") for each in TABLES[name].sort]).equals(expected)
-    assert read_table(name, folder, spark=spark).table.equals(expected)
+        assert timeless(rows.sort_by([(each, "ascending") for each in TABLES[name].sort])).equals(timeless(expected))
+    assert timeless(read_table(name, folder, spark=spark).table).equals(timeless(expected))
     assert (
         tables.read_table(spark, name, folder, group="well").count()
         == read_table(name, folder, group="well").table.num_rows

@@ -6,10 +6,11 @@ Each ability is a protocol, and `has` says who has it.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Iterator, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Protocol, TypeGuard, TypeVar
 
 if TYPE_CHECKING:
+    from kafka_records_engine.log.unread import Unread, UnreadAsked
     from kafka_records_engine.sources.protocol import Context, LogEnds, LogStarts
 
 _Ability = TypeVar("_Ability")
@@ -38,6 +39,21 @@ class TellsLogEnds(Protocol):
 
     def log_ends(self, topics: Sequence[str], context: Context) -> Iterator[LogEnds]:
         """The ends of all logs of some topics; findings go to the context. Raises LogSourceError."""
+
+
+class TellsUnread(Protocol):
+    """A source that knows which records are left to read in its logs, and since when, without reading them."""
+
+    def unread(self, asked: Sequence[UnreadAsked], context: Context) -> Iterator[tuple[UnreadAsked, Unread]]:
+        """What is left from some offsets on, for the logs it can tell it of; findings go to the context."""
+
+
+class TellsRetention(Protocol):
+    """A source that knows how long its topics keep records."""
+
+    def retentions(self) -> Mapping[str, int]:
+        """The milliseconds after which each topic may delete a record (`retention.ms`), for topics that delete by time
+        alone: neither compacted nor limited in size, nor kept for ever."""
 
 
 # -- log partitions ----------------------------------------------------------------------------------------------------

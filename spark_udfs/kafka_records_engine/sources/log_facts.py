@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -20,6 +20,11 @@ class KnownTopics:
     """How many partitions the topics have in their cluster, by their names."""
     asked_ms: int | None = field(default=None, compare=False)
     """When brokers were asked, in milliseconds since 1970; None for what is stored."""
+
+
+def _nothing_unread(asked: Sequence[Any]) -> Iterator[Any]:
+    """For sources that cannot tell what is left to read."""
+    return iter(())
 
 
 def _no_rights(topics: Collection[str]) -> Sequence[Any]:
@@ -48,6 +53,10 @@ class LogFacts:
     missing_rights: Callable[[Collection[str]], Sequence[Any]] = _no_rights
     """Of a view: a `missing_rights.MissingRight` for each of some topics that the source may not describe. It is asked
     when the inputs are read."""
+    unread: Callable[[Sequence[Any]], Iterator[Any]] = _nothing_unread
+    """Of a view: what is left to read in some logs (`unread.UnreadAsked`), as far as the source can tell."""
+    retentions: Mapping[str, int] = field(default_factory=dict)
+    """Of a view: the `retention.ms` of topics that delete by time alone, as far as the source knows them."""
 
     def add_hole(self, after: int) -> None:
         """Say that something unreadable comes after the record at offset `after`, before the rows after it come."""

@@ -22,6 +22,7 @@ from kafka_records_engine.log.ranges import OffsetRange
 from kafka_records_engine.log.raw_rows import gathered
 from kafka_records_engine.log.tails import tail_of
 from kafka_records_engine.log.topic_ids import topic_id, topic_names
+from kafka_records_engine.log.unread import Unread, UnreadAsked, unread_from
 from kafka_records_engine.sources.log_details import FILES, TAIL, Details
 from kafka_records_engine.sources.log_facts import KnownTopics
 from kafka_records_engine.sources.protocol import Context, LogEnds, LogStarts
@@ -53,6 +54,8 @@ class Segments:
         self._paths = [path if isinstance(path, Place) else fspath(path) for path in given]
         self._topic = topic
         self._filesystem = filesystem
+        self._ended: dict[tuple[str, int], reader.FoundLog] = {}
+        """The logs of which ends were asked for last."""
 
     @property
     def name(self) -> str:
@@ -88,6 +91,7 @@ class Segments:
         logs = [log for log in self._found() if log.topic in topics]
         for topic in {*topics}.difference(log.topic for log in logs):
             self.partitions(topic)  # says what there is instead
+        self._ended = {(log.topic, log.partition): log for log in logs}
         marks: dict[Place, _HighWatermarks] = {}
         for log in logs:
             directory = log.place.resolved().parent
@@ -112,6 +116,20 @@ class Segments:
                     told |= _files_of(opened)
                     told["cleaner_offset"] = cleaned[directory].get((log.topic, log.partition))
         return found
+
+    def unread(self, asked: Sequence[UnreadAsked], context: Context) -> Iterator[tuple[UnreadAsked, Unread]]:
+        """See `abilities.TellsUnread`: by the offset indexes and the heads of batches."""
+        logs = self._ended or {(log.topic, log.partition): log for log in self._found()}
+        for each in asked:
+            log = logs.get((each.topic, each.partition))
+            if log is not None:
+                with reader.open_log(log) as opened:
+                    found = unread_from(opened, log.place, each.offsets, each.end)
+                if found.trouble is not None and found.place is not None:
+                    what = "the records that are left to read are not counted"
+                    finding = in_file(found.place[0], found.place[1], None, found.trouble, what)
+                    context.report(replace(finding, topic=log.topic, partition=log.partition))
+                yield each, found
 
     def _found(self, topic: str | None = None) -> list[reader.FoundLog]:
         return reader.find_logs(self._paths, topic, self._topic, self._filesystem)

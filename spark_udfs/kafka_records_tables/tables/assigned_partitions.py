@@ -1,9 +1,10 @@
-"""The partitions that members of groups have: an input of the table lag, which looks for those without a commit."""
+"""The partitions that members of groups have, and the topics that groups have left: an input of the table lag."""
 
 from __future__ import annotations
 
 from typing import Final
 
+from kafka_records_tables.tables.committed.commits import COMMITS
 from kafka_records_tables.tables.declaration import Column, Table
 from kafka_records_tables.tables.replay.records_of_groups import GROUP_RECORDS, PARTS
 from kafka_records_tables.tables.words.topics import OFFSETS
@@ -13,14 +14,21 @@ TABLE: Final = Table(
     topic=OFFSETS,
     about="the partitions that members of groups have",
     helper="fold",
-    records=(*GROUP_RECORDS, *PARTS),
+    records=(*COMMITS, *GROUP_RECORDS, *PARTS),
     reads=("offset", "timestamp_ms", "key", "value", "control"),
     columns=(
         Column("group_id", "string", "the group"),
         Column("topic", "string", "topic of the partition"),
         Column(
-            "partition", "int32", "the partition; null where the log names the topic of an assignment by its id only"
+            "partition",
+            "int32",
+            "the partition; null where the log names the topic of an assignment by its id only, and of a topic that "
+            "the group has left",
         ),
+        Column("member_id", "string", "the member that has it; null of a topic that the group has left"),
+        Column("client_id", "string", "client.id of that member; null where no record tells"),
+        Column("client_host", "string", "address of that member; null where no record tells"),
+        Column("has_left", "bool", "whether the group has a commit for the topic, and no member that subscribes to it"),
         Column("log_partition", "int32", "partition of the topic that the group is in"),
     ),
     sort=("group_id", "topic", "partition", "log_partition"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
@@ -67,6 +68,37 @@ TABLE: Final = Table(
             "all is well",
             (NOT_AUTHORIZED, NO_LOG, TOPIC_RECREATED, END_UNKNOWN, NO_COMMIT, BEYOND_END, BELOW_LOG_START),
         ),
+        Column(
+            "unread",
+            "int64",
+            "records to read before the first open transaction: no markers, none of aborted transactions; null where "
+            "lag is, and where nobody counts them",
+        ),
+        Column("held_back", "int64", "records from the first open transaction on; null where unread is"),
+        *timestamps("unread", "time of the first of the unread records; null where there is none, or it is unknown"),
+        Column(
+            "known_by",
+            "string",
+            "how that time is known. record: it is that of the record. batch: it is that of the batch with the record. "
+            "Null where there is no time",
+            ("record", "batch"),
+        ),
+        Column("lag_ms", "int64", "milliseconds from that time to the moment of the answer; null where it is"),
+        Column(
+            "margin_ms",
+            "int64",
+            "milliseconds until the topic may delete the first unread record (`retention.ms`), negative once it may; "
+            "null where the source does not know the setting, or the topic is compacted or kept by size",
+        ),
+        Column("member_id", "string", "member of the group that has the partition; null where none has"),
+        Column("client_id", "string", "client.id of that member; null where there is none, or no record tells"),
+        Column("client_host", "string", "address that it joined from; null as above"),
+        Column(
+            "has_left",
+            "bool",
+            "whether no member of the group subscribes to the topic any more; null where nobody has the partition and "
+            "the group still subscribes, or may",
+        ),
         Column("topic_id", "string", "id of the topic that the commit names; null where it names none"),
         *timestamps("commit", "when the offset was committed; null where there is none"),
         Column("log_partition", "int32", "partition of `__consumer_offsets` that the group stands in"),
@@ -75,7 +107,21 @@ TABLE: Final = Table(
     group="group_id",
     module=__name__,
     essential=("group_id", "topic", "partition", "offset", "lag", "problem"),
-    details=("topic_id", "log_partition", "last_stable_offset", "stable_lag", "commit_timestamp"),
+    details=(
+        "topic_id",
+        "log_partition",
+        "last_stable_offset",
+        "stable_lag",
+        "commit_timestamp",
+        "client_host",
+        "client_id",
+        "member_id",
+        "has_left",
+        "margin_ms",
+        "known_by",
+        "held_back",
+        "unread_timestamp",
+    ),
     rules="""\
 One row per committed offset, and one per partition that a member of the group has by its assignment and the group has
 no commit for, where the partition has offsets to consume or nobody tells its end. Partitions of share groups have no
@@ -85,6 +131,21 @@ Lag is what `kafka-consumer-groups --describe` shows: the high watermark less th
 it to consumers. In a directory it counts up to the log end, since the file of high watermarks is seconds old.
 Offsets are counted and not records: transaction markers have one each, and a cleaner leaves gaps. `stable_lag` is what
 a consumer with `read_committed` has before it; an open transaction in the topic holds back the rest.
+
+`unread` counts records, where `lag` counts offsets: markers and records of aborted transactions are nothing to read.
+`unread_timestamp` is the time that the first of them has, by its producer, or by the broker where the topic says so
+(`message.timestamp.type`), and `lag_ms` is how long ago that was. In a directory this follows from the offset index
+and the heads of the batches from the committed offset on; records are not read. Heads say when the first record of a
+batch was made, so of an offset within a batch `known_by` is `batch`, and the record may be as new as the last one of
+that batch. Records from the first open transaction on, which `read_committed` does not get, are in `held_back`. Where a
+transaction is open since before the committed offsets of all groups, its records after them show that as long as there
+are any. Of batches that a cleaner has been at, `unread` may be higher by the records it took from the first one. Where
+more than 64 MiB of the log are left, records are not counted, and the time is that of the next batch with records, of
+an aborted transaction too. Brokers, saved rows and snapshots tell none of this.
+
+`member_id` is the member that has the partition by its last assignment. `has_left` is true where no member subscribes
+to the topic, as of groups without members, false where a member has the partition, and null otherwise: where it is
+about to be assigned, and in groups whose consumers assign partitions to themselves.
 
 `problem` says why an offset is not what it seems, the first that applies:
 
@@ -110,9 +171,8 @@ meanwhile is null. `counts.moments` of a result has the moments of running broke
 findings. Where Spark gives a DataFrame over a directory that a broker is writing to, its tasks run in any order, and an
 offset of the last moment may seem `beyond_end`.
 
-What the logs cannot know: whether members still consume the topic; offsets that consumers have not
-committed yet, or keep elsewhere; how much time the lag is, for records of the topic are not read. Saved rows and
-snapshots hold `__consumer_offsets` alone as a rule: all other topics are `no_log` then.
+What the logs cannot know: whether members still consume the topic; offsets that consumers have not committed yet, or
+keep elsewhere. Saved rows and snapshots hold `__consumer_offsets` alone as a rule: all other topics are `no_log` then.
 """,
 )
 
@@ -121,8 +181,10 @@ def joined(parts: Mapping[str, Any], context: Context) -> Iterator[Any]:
     """The rows; `TABLE.rules` says which."""
     import pyarrow as pa
 
+    from kafka_records_tables.tables.lagging.owners import with_owners
+
     commits = parts["current_offsets"].select(_OF_THE_COMMIT)
-    assigned = parts["assigned_partitions"]
+    assigned, left = _split(parts["assigned_partitions"])
     if not commits.num_rows and not assigned.num_rows:
         return
     ends = parts["log_ends"].select([*_PARTITION, "topic_id", *_OF_THE_LOG])
@@ -133,9 +195,28 @@ def joined(parts: Mapping[str, Any], context: Context) -> Iterator[Any]:
         commits.join(ends, _PARTITION, use_threads=False),
         _without_a_commit(commits, assigned, ends, hidden),
     ):
-        for batch in _judged(rows, hidden).to_batches():
-            if batch.num_rows:
-                yield batch
+        if rows.num_rows:
+            judged = with_owners(_judged(rows, hidden), assigned, left)
+            yield from _in_time(judged, context).to_batches()
+
+
+def _in_time(rows: Any, context: Context) -> Any:
+    """The rows of the table, out of those that have the lag in offsets."""
+    import pyarrow as pa
+
+    from kafka_records_tables.tables.lagging.unread_columns import time_columns, unread_columns
+
+    made = unread_columns(rows, context)
+    made |= time_columns(rows, made["unread_timestamp_ms"], context.log.retentions, int(time.time() * 1000))
+    columns = {name: made[name] if name in made else rows[name] for name in TABLE.names}
+    return pa.table(columns).cast(TABLE.schema)
+
+
+def _split(assigned: Any) -> tuple[Any, Any]:
+    """The partitions that members have, and the topics that groups have left."""
+    import pyarrow.compute as pc
+
+    return assigned.filter(pc.invert(assigned["has_left"])), assigned.filter(assigned["has_left"])
 
 
 def _hidden_topics(parts: Sequence[Any], ends: Any, context: Context) -> Any:
@@ -182,7 +263,7 @@ def _without_a_commit(commits: Any, assigned: Any, ends: Any, hidden: Any) -> An
 
 
 def _judged(rows: Any, hidden: Any) -> Any:
-    """The rows of the table, out of commits beside what is known of their logs."""
+    """The lag in offsets and what is wrong with it, out of commits beside what is known of their logs."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
@@ -209,5 +290,4 @@ def _judged(rows: Any, hidden: Any) -> Any:
         "lost": pc.if_else(has_lag, lost, none),
         "problem": problem,
     }
-    columns = {name: made[name] if name in made else rows[name] for name in TABLE.names}
-    return pa.table(columns).cast(TABLE.schema)
+    return pa.table({**{name: rows[name] for name in rows.column_names}, **made})

@@ -3,15 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from itertools import islice
-from typing import TYPE_CHECKING, Final
+from itertools import chain, islice
+from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
 
 from kafka_records_tables.tables.assigned_partitions import TABLE
 from kafka_records_tables.tables.column_types import record_batch
+from kafka_records_tables.tables.committed.committed_topics import CommittedTopics
 from kafka_records_tables.tables.decoded.record_reader import RecordReader
-from kafka_records_tables.tables.replay.assignment_rows import CONSUMED_PICKED, consumed_partitions
+from kafka_records_tables.tables.replay.assignment_rows import (
+    CONSUMED_PICKED,
+    Consumed,
+    consumed_partitions,
+    left_topics,
+)
 from kafka_records_tables.tables.replay.group_records import NOT_USED, GroupRecords
 from kafka_records_tables.tables.replay.named_topics import names_in_groups
 from kafka_records_tables.tables.replay.records_of_groups import PARTS
@@ -29,10 +35,11 @@ class Reader(RecordReader):
 
     def __init__(self, context: Context) -> None:
         super().__init__(context, "consumer_offsets", TABLE.records, NOT_USED)
+        self._topics = CommittedTopics(self.schemas)
         self._records = GroupRecords(self.schemas, with_values=PARTS, columns=("timestamp_ms",))
 
     def add(self, rows: pa.RecordBatch) -> Iterable[pa.RecordBatch]:
-        self._records.add(rows)
+        self._records.add(self._topics.taken(rows))
         return ()
 
     def finish(self) -> Iterator[pa.RecordBatch]:
@@ -41,13 +48,10 @@ class Reader(RecordReader):
         told = self._records.replayed(context, "what it assigns is not looked for", picked=CONSUMED_PICKED)
         groups = told.groups.by_id
         names = {**context.log.topics.names, **names_in_groups(groups.values())}
-        found = consumed_partitions(groups, names)
+        left = left_topics(groups, self._topics.found() if groups else ())
+        found = chain(consumed_partitions(groups, names), left)
         while some := list(islice(found, _ROWS)):
-            groups_, topics, partitions = map(pa.array, zip(*some, strict=True))
-            columns = {
-                "group_id": groups_,
-                "topic": topics,
-                "partition": partitions,
-                "log_partition": context.partition,
-            }
-            yield record_batch(TABLE.schema, columns, len(some))
+            columns: dict[str, Any] = dict(zip(Consumed._fields, map(list, zip(*some, strict=True)), strict=True))
+            made = {name: pa.array(column, TABLE.schema.field(name).type) for name, column in columns.items()}
+            made["log_partition"] = context.partition
+            yield record_batch(TABLE.schema, made, len(some))

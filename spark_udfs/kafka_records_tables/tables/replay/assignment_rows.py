@@ -26,6 +26,7 @@ from kafka_records_tables.tables.replay.group_replay import (
     Group,
     picked_with,
 )
+from kafka_records_tables.tables.replay.subscriptions import topics_of_members
 
 if TYPE_CHECKING:
     from kafka_records_tables.tables.decoded.fold import Event, Picked
@@ -60,11 +61,14 @@ PICKED: Final[Picked] = picked_with(
 
 _SUBSCRIBED: Final = {MEMBER: "subscribed_topic_names", REGEX: "topics"}
 
+_CLIENT: Final = ("client_id", "client_host")
+
 CONSUMED_PICKED: Final[Picked] = picked_with(
     PICKED,
     {
-        "ConsumerGroupMemberMetadata": (_SUBSCRIBED[MEMBER],),
+        "ConsumerGroupMemberMetadata": (*_CLIENT, _SUBSCRIBED[MEMBER]),
         "ConsumerGroupRegularExpression": (_SUBSCRIBED[REGEX],),
+        "StreamsGroupMemberMetadata": _CLIENT,
     },
 )
 """What `consumed_partitions` wants of each record."""
@@ -106,10 +110,22 @@ def assignment_rows(
         yield _batch(rows, partition, schema)
 
 
-def consumed_partitions(groups: Mapping[str, Group], names: Mapping[str, str]) -> Iterator[tuple[str, str, int | None]]:
-    """Group, topic and partition of all that members of groups that commit offsets have now, each once: share groups
-    commit none, and a standby task of a streams group consumes none. An active task reads its partition of each topic
-    of its subtopology, and which of them have one says the log.
+class Consumed(NamedTuple):
+    """A partition that a member of a group has, or a topic that a group has left."""
+
+    group_id: str
+    topic: str
+    partition: int | None
+    member_id: str | None
+    client_id: str | None
+    client_host: str | None
+    has_left: bool = False
+
+
+def consumed_partitions(groups: Mapping[str, Group], names: Mapping[str, str]) -> Iterator[Consumed]:
+    """All that members of groups that commit offsets have now, each partition once: share groups commit none, and a
+    standby task of a streams group consumes none. An active task reads its partition of each topic of its subtopology,
+    and which of them have one says the log.
 
     Where a member has partitions of a topic id without a name, each topic without a known id that its group subscribes
     to comes with partition None: one of them may be that topic, if whoever reads may not describe it.
@@ -118,16 +134,57 @@ def consumed_partitions(groups: Mapping[str, Group], names: Mapping[str, str]) -
     for group_id, group in groups.items():
         if group.kind == SHARE:
             continue
-        found: dict[tuple[str, int | None], None] = {}
+        found: dict[tuple[str, int | None], str] = {}
         for share in _shares(group, names):
             if share.role == IS_TO_HAVE or share.task_type not in (None, _TASKS[0]):
                 continue
             topics = [share.topic] if share.topic is not None else share.source_topics or ()
-            found.update(dict.fromkeys((topic, share.partition) for topic in topics))
+            for topic in topics:
+                found.setdefault((topic, share.partition), share.member_id)
             if share.topic is None and share.topic_id is not None:
-                found.update(dict.fromkeys((topic, None) for topic in _subscribed(group) if topic not in with_ids))
-        for topic, partition in found:
-            yield group_id, topic, partition
+                for topic in _subscribed(group):
+                    if topic not in with_ids:
+                        found.setdefault((topic, None), share.member_id)
+        clients = _clients(group) if found else {}
+        for (topic, partition), member_id in found.items():
+            yield Consumed(group_id, topic, partition, member_id, *clients.get(member_id, (None, None)))
+
+
+def left_topics(groups: Mapping[str, Group], commits: Iterable[tuple[str, str]]) -> Iterator[Consumed]:
+    """Of groups and topics with a commit, those of groups that do not subscribe to the topic. Of simple groups, whose
+    consumers assign partitions to themselves, and of groups with another protocol than that of consumers none is left.
+    """
+    subscribed: dict[str, frozenset[str] | None] = {}
+    for group_id, topic in commits:
+        if group_id not in subscribed:
+            group = groups.get(group_id)
+            subscribed[group_id] = None if group is None else _all_subscribed(group)
+        topics = subscribed[group_id]
+        if topics is not None and topic not in topics:
+            yield Consumed(group_id, topic, None, None, None, None, has_left=True)
+
+
+def _all_subscribed(group: Group) -> frozenset[str] | None:
+    """The topics that a group subscribes to; None where nobody can tell."""
+    if group.kind == CONSUMER:
+        return frozenset(_subscribed(group))
+    if group.kind == STREAMS:
+        sources = {} if group.state == "Empty" else _source_topics(group)
+        return frozenset(topic for topics in sources.values() for topic in topics)
+    event = group.record(GROUP)
+    if group.kind != CLASSIC or group.protocol_type != CONSUMER or event is None or event.value is None:
+        return None
+    return topics_of_members([member["subscription"] for member in event.value.members])
+
+
+def _clients(group: Group) -> dict[str, tuple[str | None, str | None]]:
+    """Client and host of each member."""
+    if group.kind == CLASSIC:
+        event = group.record(GROUP)
+        members = () if event is None or event.value is None else event.value.members
+        return {member["member_id"]: (member["client_id"], member["client_host"]) for member in members}
+    values = {member_id: event.value for member_id, event in group.of_role(MEMBER).items()}
+    return {each: (value.client_id, value.client_host) for each, value in values.items() if value is not None}
 
 
 def _subscribed(group: Group) -> Iterator[str]:

@@ -1,0 +1,20 @@
+"""What is left to read in the logs of a source, asked for many logs at once."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
+
+from kafka_records_engine.sources.abilities import TellsUnread, has
+from kafka_records_engine.sources.protocol import Context, Source
+
+if TYPE_CHECKING:
+    from kafka_records_engine.log.unread import Unread, UnreadAsked
+
+
+def unread_records(
+    source: Source, context: Context, asked: Sequence[UnreadAsked]
+) -> Iterator[tuple[UnreadAsked, Unread]]:
+    """The answers of a source, none where it cannot tell. Findings go to the context."""
+    if has(source, TellsUnread):
+        yield from source.unread(asked, context)

@@ -1,0 +1,91 @@
+"""What is left to read from committed offsets on, as columns beside them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from kafka_records_engine.log.unread import BATCH, RECORD, UNKNOWN, UnreadAsked
+from kafka_records_engine.numpy_types import FLAGS, INT64
+from kafka_records_tables.tables.column_types import instants
+
+if TYPE_CHECKING:
+    from kafka_records_engine.sources import Context
+
+BY_RECORD: Final = "record"
+BY_BATCH: Final = "batch"
+_WORDS: Final = {RECORD: BY_RECORD, BATCH: BY_BATCH}
+
+_PARTITION_BITS: Final = 32
+
+
+def unread_columns(rows: pa.Table, context: Context) -> dict[str, Any]:
+    """`unread`, `held_back`, `unread_timestamp` and how it is known, for rows of lag; null where the source does not
+    tell."""
+    lag = _numbers(rows["lag"])
+    is_known = rows["lag"].combine_chunks().is_valid().to_numpy(zero_copy_only=False)
+    unread, held, stamps, precision = (np.full(rows.num_rows, UNKNOWN, np.int64) for _ in range(4))
+    done = is_known & (lag == 0)
+    unread[done] = held[done] = 0
+    for asked, which, places in _asked(rows, np.flatnonzero(is_known & (lag > 0)), context):
+        unread[which], held[which] = asked.unread[places], asked.held_back[places]
+        stamps[which], precision[which] = asked.timestamp_ms[places], asked.precision[places]
+    words = pa.array([*_WORDS.values(), None], pa.string())
+    milliseconds = _nullable(stamps)
+    return {
+        "unread": _nullable(unread),
+        "held_back": _nullable(held),
+        "unread_timestamp": instants(milliseconds),
+        "unread_timestamp_ms": milliseconds,
+        "known_by": words.take(pa.array(np.where(precision == UNKNOWN, len(_WORDS), precision))),
+    }
+
+
+def time_columns(rows: pa.Table, stamps: pa.Array, retentions: Mapping[str, int], now_ms: int) -> dict[str, pa.Array]:
+    """`lag_ms` and `margin_ms`, from the times of the first unread records."""
+    topics = pa.array(list(retentions), pa.string())
+    retention = pa.array(list(retentions.values()), pa.int64()).take(
+        pc.index_in(rows["topic"], topics).combine_chunks()
+    )
+    return {
+        "lag_ms": pc.subtract(now_ms, stamps),
+        "margin_ms": pc.subtract(pc.add(stamps, retention), now_ms),
+    }
+
+
+def _asked(rows: pa.Table, which: INT64, context: Context) -> Iterator[tuple[Any, INT64, INT64]]:
+    """The answers about logs, each with the rows that they are about and their places in the answer."""
+    if not len(which):
+        return
+    topics = rows["topic"].combine_chunks().dictionary_encode()
+    codes = topics.indices.to_numpy(zero_copy_only=False)[which].astype(np.int64)
+    partitions, ends = _numbers(rows["partition"])[which], _numbers(rows["end_offset"])[which]
+    offsets = np.maximum(_numbers(rows["offset"]), _numbers(rows["log_start_offset"]))[which]
+    places = codes << _PARTITION_BITS | partitions
+    order = np.argsort(places)
+    starts = np.flatnonzero(np.diff(places[order], prepend=-1))
+    names = topics.dictionary.to_pylist()
+    asked: list[UnreadAsked] = []
+    of_asked: dict[int, tuple[INT64, INT64]] = {}
+    for members in np.split(order, starts[1:]):
+        first = members[0]
+        distinct, inverse = np.unique(offsets[members], return_inverse=True)
+        each = UnreadAsked(names[codes[first]], int(partitions[first]), distinct, int(ends[first]))
+        asked.append(each)
+        of_asked[id(each)] = which[members], inverse
+    for each, answer in context.log.unread(asked):
+        yield answer, *of_asked[id(each)]
+
+
+def _numbers(column: pa.ChunkedArray) -> INT64:
+    numbers: INT64 = pc.fill_null(column, 0).to_numpy().astype(np.int64, copy=False)
+    return numbers
+
+
+def _nullable(numbers: INT64) -> pa.Array:
+    unknown: FLAGS = numbers == UNKNOWN
+    return pa.array(numbers, pa.int64(), mask=unknown)

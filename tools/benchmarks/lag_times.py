@@ -1,0 +1,200 @@
+#!/usr/bin/env python3
+"""Time `lag` over a data directory with and without times. See `--help`.
+
+Both read the same commits and the same ends of logs, in turns. Without times the source does not tell what is left to
+read; with times the heads of the batches after the committed offsets are looked at. All partitions of topics share the
+files of one, linked, so that the disk holds them once.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import tempfile
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import median
+from struct import Struct
+from typing import Any, Final
+
+import numpy as np
+
+ROOT = Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT))  # started as a script, Python knows this folder and not the root
+
+from kafka_records.consumer_offsets import encode_record  # noqa: E402
+from kafka_records.consumer_offsets.offset_commit import OffsetCommitKey, OffsetCommitValue  # noqa: E402
+from kafka_records_engine.log.crc import crc32c  # noqa: E402
+from kafka_records_engine.sources.protocol import Context, LogEnds, LogPartition, LogStarts  # noqa: E402
+from kafka_records_engine.sources.segment_files import Segments  # noqa: E402
+from kafka_records_tables import read_table  # noqa: E402
+from tools.benchmarks._figures import machine, positive, table  # noqa: E402
+from tools.segments.pool import varint  # noqa: E402
+
+GOAL: Final = 1.2
+_LOGS: Final = 8
+"""Partitions of `__consumer_offsets`."""
+_TOPIC_PARTITIONS: Final = 10
+_BATCHES: Final = 300
+_RECORDS: Final = 20
+"""Of each batch in a topic."""
+_VALUE: Final = bytes(60)
+_COMMITS: Final = 200
+"""Of each batch in `__consumer_offsets`."""
+_INTERVAL: Final = 4096
+_START_MS: Final = 1_700_000_000_000
+_HEAD: Final = Struct(">qiibIhiqqqhii")
+_INDEX_ENTRY: Final = Struct(">ii")
+
+
+@dataclass(frozen=True)
+class WithoutTimes:
+    """The same data directory, as a source that does not tell what is left to read."""
+
+    segments: Segments
+
+    @property
+    def name(self) -> str:
+        """The path."""
+        return self.segments.name
+
+    def topics(self) -> list[str]:
+        """All of them."""
+        return self.segments.topics()
+
+    def known_topics(self) -> Any:
+        """Names by ids."""
+        return self.segments.known_topics()
+
+    def partitions(self, topic: str) -> Sequence[LogPartition]:
+        """The log partitions of a topic."""
+        return self.segments.partitions(topic)
+
+    def log_starts(self, topics: Sequence[str] | None) -> LogStarts:
+        """Where logs start."""
+        return self.segments.log_starts(topics)
+
+    def log_ends(self, topics: Sequence[str], context: Context) -> Iterator[LogEnds]:
+        """Where logs end."""
+        return self.segments.log_ends(topics, context)
+
+
+def write_directory(folder: Path, groups: int, offsets: int, partitions: int) -> None:
+    """A data directory with so many committed offsets of groups in as many partitions of topics."""
+    folder.mkdir()
+    end = _write_topics(folder, partitions)
+    random = np.random.default_rng([groups, offsets])
+    group = np.arange(offsets) % groups
+    # Each group consumes partitions that follow one another, and no partition twice.
+    place = (group * 7 + np.arange(offsets) // groups) % partitions
+    committed = end - random.integers(0, end // 2, offsets)
+    written: dict[int, list[tuple[bytes, bytes]]] = {number: [] for number in range(_LOGS)}
+    for of_group, at, offset in zip(group.tolist(), place.tolist(), committed.tolist(), strict=True):
+        name, partition = _place(at)
+        value = OffsetCommitValue(offset=offset, metadata="", commit_timestamp=_START_MS)
+        key, encoded = encode_record(OffsetCommitKey(f"group-{of_group:06}", name, partition), value, 3)
+        written[of_group % _LOGS].append((key, encoded or b""))
+    for number, records in written.items():
+        log = folder / f"__consumer_offsets-{number}"
+        log.mkdir()
+        with (log / f"{0:020}.log").open("wb") as file:
+            for start in range(0, len(records), _COMMITS):
+                file.write(_batch(start, records[start : start + _COMMITS]))
+
+
+def _write_topics(folder: Path, partitions: int) -> int:
+    """Write the logs of topics; returns the offset at which each of them ends."""
+    content, index, last_indexed = bytearray(), bytearray(), 0
+    for number in range(_BATCHES):
+        if len(content) - last_indexed > _INTERVAL:
+            index += _INDEX_ENTRY.pack((number + 1) * _RECORDS - 1, len(content))
+            last_indexed = len(content)
+        content += _batch(number * _RECORDS, [(b"key", _VALUE)] * _RECORDS)
+    files = {f"{0:020}.log": bytes(content), f"{0:020}.index": bytes(index)}
+    for name, data in files.items():
+        (folder / name).write_bytes(data)
+    for number in range(partitions):
+        topic, partition = _place(number)
+        log = folder / f"{topic}-{partition}"
+        log.mkdir()
+        for name in files:
+            (log / name).hardlink_to(folder / name)
+    for name in files:
+        (folder / name).unlink()
+    return _BATCHES * _RECORDS
+
+
+def _place(number: int) -> tuple[str, int]:
+    return f"topic-{number // _TOPIC_PARTITIONS:04}", number % _TOPIC_PARTITIONS
+
+
+def _batch(offset: int, records: Sequence[tuple[bytes, bytes]]) -> bytes:
+    body = bytearray()
+    for number, (key, value) in enumerate(records):
+        delta = varint(2 * number)
+        record = b"\0" + delta + delta + varint(2 * len(key)) + key + varint(2 * len(value)) + value + b"\0"
+        body += varint(2 * len(record)) + record
+    last, stamp = len(records) - 1, _START_MS + offset
+    head = _HEAD.pack(offset, 49 + len(body), 0, 2, 0, 0, last, stamp, stamp + last, -1, -1, -1, len(records))
+    checked = head[21:] + bytes(body)
+    return head[:17] + crc32c(checked).to_bytes(4, "big") + checked
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command; returns its exit status: 1 where an answer is wrong or the goal is missed."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    number = positive(int)
+    parser.add_argument("--groups", type=number, default=65_000, metavar="N", help="(default: %(default)s)")
+    parser.add_argument("--offsets", type=number, default=1_000_000, metavar="N", help="(default: %(default)s)")
+    parser.add_argument(
+        "--partitions", type=number, default=1_000, metavar="N", help="of topics (default: %(default)s)"
+    )
+    parser.add_argument("--processes", type=number, default=2, metavar="N", help="(default: %(default)s)")
+    parser.add_argument("--rounds", type=number, default=5, metavar="N", help="(default: %(default)s)")
+    parser.add_argument("--folder", type=Path, help="keep the data directory here (default: a temporary one)")
+    asked = parser.parse_args(arguments)
+    with tempfile.TemporaryDirectory(prefix="lag-") as temporary:
+        folder = asked.folder or Path(temporary) / "data"
+        if not folder.exists():
+            write_directory(folder, asked.groups, asked.offsets, asked.partitions)
+        sources = {"without times": WithoutTimes(Segments(folder)), "with times": Segments(folder)}
+        taken: dict[str, list[float]] = {name: [] for name in sources}
+        for _ in range(asked.rounds):
+            for name, source in sources.items():
+                started = time.perf_counter()
+                found = read_table("lag", source, processes=asked.processes).table
+                taken[name].append(time.perf_counter() - started)
+                if not _is_right(found, asked.offsets, with_times=name == "with times"):
+                    print(f"{name}: the answer is wrong", file=sys.stderr)
+                    return 1
+    ratio = min(taken["with times"]) / min(taken["without times"])
+    rows = [
+        ("", "seconds, best / median"),
+        *((name, f"{min(each):.2f} / {median(each):.2f}") for name, each in taken.items()),
+    ]
+    print(machine())
+    print(
+        f"{asked.groups} groups, {asked.offsets} offsets, {asked.partitions} partitions, {asked.processes} processes\n"
+    )
+    print(table(rows))
+    print(f"\ntime against that without times: {ratio:.2f}, goal {GOAL}: {'met' if ratio <= GOAL else 'missed'}")
+    return 0 if ratio <= GOAL else 1
+
+
+def _is_right(found: Any, offsets: int, *, with_times: bool) -> bool:
+    """Whether all records that are left are unread: there are no transactions here."""
+    if found.num_rows != offsets:
+        return False
+    if not with_times:
+        return bool(found["unread_timestamp_ms"].null_count == offsets)
+    is_same = found["unread"].equals(found["lag"])
+    batch = found["offset"].to_numpy() // _RECORDS * _RECORDS
+    has = found["lag"].to_numpy() > 0
+    stamps = found["unread_timestamp_ms"].combine_chunks().fill_null(0).to_numpy(zero_copy_only=False)
+    return bool(is_same and (stamps[has] == _START_MS + batch[has]).all())
+
+
+if __name__ == "__main__":
+    sys.exit(main())
