@@ -10,7 +10,6 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
 import pytest
 
 from kafka_records.cluster_metadata import encode_record
@@ -349,13 +348,3 @@ def test_damaged_records_are_told_without_their_bytes(tmp_path: Path, capsys: py
     said = "".join(capsys.readouterr()) + (tmp_path / "f.jsonl").read_text()
     assert [form for form in forms(PLANTED[0]) if form in said] == []
     assert len(read_table("configs", tmp_path).findings) == 2
-
-
-@pytest.mark.spark
-@pytest.mark.parametrize("name", NAMES)
-def test_spark_gives_the_same_rows(name: str, spark: Any, cut: Callable[[int], Path]) -> None:
-    from kafka_records_tables.spark import read_table as read_by_spark
-
-    folder = cut(643)
-    found: pa.Table = read_by_spark(spark, name, str(folder)).toArrow()
-    assert sorted(map(str, found.to_pylist())) == sorted(map(str, rows(name, folder)))

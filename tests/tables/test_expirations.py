@@ -428,7 +428,7 @@ A_DURATION = "write 90s, 30m, 24h, 7d or 2w, or as in ISO 8601 P7D or PT24H"
 @pytest.mark.parametrize(
     ("table", "options", "sentence"),
     [
-        ("groups", {"at": 1}, "groups has no option 'at'; it is one of expirations"),
+        ("groups", {"at": 1}, "groups has no option 'at'; it is one of expirations, progress"),
         ("groups", {"xyzzy": 1}, "groups has no option 'xyzzy', and no other of its own"),
         ("groups", {"options": {}}, "groups has no option 'options', and no other of its own: leave it out"),
         (
@@ -438,7 +438,11 @@ A_DURATION = "write 90s, 30m, 24h, 7d or 2w, or as in ISO 8601 P7D or PT24H"
             "at, retention, within, rules",
         ),
         ("groups", {"groups": "g"}, "groups has no option 'groups'; did you mean group?"),
-        ("groups", {"windw": "1h"}, "groups has no option 'windw'; did you mean window? It is one of activity"),
+        (
+            "groups",
+            {"windw": "1h"},
+            "groups has no option 'windw'; did you mean window? It is one of activity, progress",
+        ),
         ("expirations", {"xyzzy": 1}, "expirations has no option 'xyzzy'; there are at, retention, within, rules"),
         ("expirations", {"retetion": "7d"}, "expirations has no option 'retetion'; did you mean retention?"),
         ("expirations", {"at": 1, "within": "1h"}, "within does not go with at: leave one of them out"),

@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING
 
 from kafka_records_engine.log.discovery import LogSourceError
 from kafka_records_engine.sources import Context
+from kafka_records_engine.sources.abilities import has
+from kafka_records_engine.sources.known_topics import TellsTopics
 from kafka_records_engine.sources.log_facts import KnownTopics
 from kafka_records_tables.tables.cluster.metadata_records import READS
 from kafka_records_tables.tables.cluster.topic_replay import TopicReplay
@@ -39,8 +41,9 @@ def topics_in_metadata(source: Source) -> KnownTopics:
 
 
 def with_metadata(known: KnownTopics, source: Source) -> KnownTopics:
-    """What is known of topics, and what the metadata log of the source adds to it. Brokers have told all of it."""
-    if known.asked_ms is not None:
+    """What is known of topics, and what the metadata log of the source adds to it. Brokers have told all of it, and
+    are not asked for their topics once more."""
+    if known.asked_ms is not None or not has(source, TellsTopics):
         return known
     try:
         more = topics_in_metadata(source)
