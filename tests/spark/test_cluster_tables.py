@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import shutil
 from pathlib import Path
-from typing import Any
 
 import pytest
+from pyspark.sql import SparkSession
 
 from kafka_records_tables import read_table
 from kafka_records_tables.spark import read_table as read_by_spark
@@ -17,7 +17,7 @@ FIRST = 643
 
 
 @pytest.mark.parametrize("name", ["topics", "partitions", "configs", "brokers", "features"])
-def test_spark_gives_the_same_rows(name: str, spark: Any, data_dir: Path, tmp_path: Path) -> None:
+def test_spark_gives_the_same_rows(name: str, spark: SparkSession, data_dir: Path, tmp_path: Path) -> None:
     shutil.copytree(data_dir / "metadata/kafka-4.3" / FOLDER, tmp_path / FOLDER)
     for file in (tmp_path / FOLDER).glob("*.log"):
         if int(file.stem) < FIRST:

@@ -43,7 +43,8 @@ def topics_in_metadata(source: Source) -> KnownTopics:
 def with_metadata(known: KnownTopics, source: Source) -> KnownTopics:
     """What is known of topics, and what the metadata log of the source adds to it. Brokers have told all of it, and
     are not asked for their topics once more."""
-    if known.asked_ms is not None or not has(source, TellsTopics):
+    knows_topics = has(source, TellsTopics)
+    if known.asked_ms is not None or not knows_topics:
         return known
     try:
         more = topics_in_metadata(source)
