@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from kafka_records_tables import TABLES, read_table
-from kafka_records_tables.cli.main import main as kafka_records
+from kafka_records_tables.commands.main import main as kafka_records
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -79,8 +79,8 @@ def _table(table: Table) -> Iterator[str]:
     yield table.rules
     how = f"How: {_HELPERS[table.helper]}. Sorted by {', '.join(table.sort)}."
     if table.inputs:
-        if table.joined_by:
-            how += f" It joins {' and '.join(table.inputs)} by {', '.join(table.joined_by)}."
+        if table.join_keys:
+            how += f" It joins {' and '.join(table.inputs)} by {', '.join(table.join_keys)}."
         else:
             how += f" It is made from {', '.join(each.topic for each in inputs_of(table))}."
     if table.records and not table.needs_transactions:

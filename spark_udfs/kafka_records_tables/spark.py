@@ -218,7 +218,7 @@ def findings(
 def _findings_of(raw: DataFrame, request: TableRequest) -> DataFrame:
     if request.table.inputs:
         found = [_findings_of(raw, asked) for asked in input_requests(request).values()]
-        if not request.table.joined_by:
+        if not request.table.join_keys:
             found.append(joined_findings(_inputs_of_rows(raw, request, is_failfast=False), request))
         return _together(found)
     rows, given = in_log_order(raw, request)
@@ -467,7 +467,7 @@ def _found_in(spark: SparkSession, request: TableRequest, source: Any) -> DataFr
         found = [_found_in(spark, asked, of) for asked in inputs.values()]
         if lacking:
             found.append(over_logs(spark, 1, GivenFindings(tuple(lacking)), FINDINGS_SCHEMA))
-        if not declaration.joined_by or hasattr(of, "missing_rights"):
+        if not declaration.join_keys or hasattr(of, "missing_rights"):
             frames, _ = _frames_of_inputs(spark, request, of, is_failfast=False)
             found.append(joined_findings(frames, request, of))
         return _together(found)
@@ -482,7 +482,7 @@ def _there(
     view: Table, source: Source, inputs: Mapping[str, TableRequest]
 ) -> tuple[Mapping[str, TableRequest], Sequence[Finding]]:
     """Without the inputs that the view may lack and the source does lack, and why it lacks them."""
-    if not view.may_lack:
+    if not view.optional_inputs:
         return inputs, ()
     there = logs_there(view, lambda each: logs_to_read(each, source))
     left = {name: asked for name, asked in inputs.items() if asked.table.inputs or name in there.logs}

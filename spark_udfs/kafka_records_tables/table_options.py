@@ -16,7 +16,7 @@ from kafka_records_runtime.close_names import close_names
 from kafka_records_tables.near_names import UnknownOption, near
 from kafka_records_tables.query import QueryError, duration, milliseconds
 from kafka_records_tables.tables.checking.release_versions import RELEASES, is_release
-from kafka_records_tables.tables.words.topics import OFFSETS
+from kafka_records_tables.topics import OFFSETS
 
 if TYPE_CHECKING:
     from kafka_records_tables.tables.declaration import Option, Table

@@ -17,8 +17,10 @@ from kafka.structs import MemberState
 from kafka_records_engine.sources.group_requests import AnswerLost, GroupRequests
 from kafka_records_engine.sources.live import LiveBrokers
 from kafka_records_tables import read_table
-from kafka_records_tables.cli.main import main
-from kafka_records_tables.runs import asking, deletion_run, restore_run
+from kafka_records_tables.commands import restore_run
+from kafka_records_tables.commands.main import main
+from kafka_records_tables.console import asking
+from kafka_records_tables.deletion import deletion_run
 from tests.broker.clients import annotated, commit, create_topics, wait_until
 from tests.cli.test_command import Example, examples
 from tools.broker import Broker, broker_jars, java

@@ -25,7 +25,7 @@ from kafka_records_engine.sources.live import LiveBrokers
 from kafka_records_engine.sources.protocol import Context, LogPartition
 from kafka_records_engine.sources.segment_files import Segments
 from kafka_records_tables import TABLES, read_table
-from kafka_records_tables.cli.main import main
+from kafka_records_tables.commands.main import main
 from tests.broker.clients import annotated, commit, create_topics
 from tests.kafka_needed import skipped_without_kafka
 from tests.tables.names import USUAL

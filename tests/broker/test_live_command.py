@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from kafka.admin import KafkaAdminClient
 
-from kafka_records_tables.cli.main import main
+from kafka_records_tables.commands.main import main
 from tests.broker.clients import commit, create_topics, wait_for_coordinators
 from tests.cli.terminals import running_on
 from tests.cli.test_command import Example, examples

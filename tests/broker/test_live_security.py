@@ -22,7 +22,7 @@ from kafka_records_engine.sources.client_config import ClientConfig
 from kafka_records_engine.sources.live import LiveBrokers
 from kafka_records_engine.sources.protocol import Context
 from kafka_records_tables import read_table
-from kafka_records_tables.cli.main import main
+from kafka_records_tables.commands.main import main
 from tests.broker.certificates import PASSWORD, Certificates, made_in
 from tests.broker.clients import commit, create_topics, wait_for_coordinators
 from tests.kafka_needed import skipped_without_kafka

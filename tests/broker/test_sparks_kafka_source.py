@@ -13,7 +13,7 @@ from kafka.admin import KafkaAdminClient
 
 from kafka_records_codegen.evolution.kafka_releases import cache_folder
 from kafka_records_engine.sources.live import LiveBrokers
-from kafka_records_tables.tables.decoded.transactions_settled import UntoldTransactions
+from kafka_records_tables.coordinator.transactions import UntoldTransactions
 from tests.broker.clients import annotated, commit, create_topics
 from tests.broker.test_live_brokers import INTERNAL, ends_of
 from tests.kafka_needed import skipped_without_kafka

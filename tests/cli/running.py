@@ -14,7 +14,7 @@ from contextlib import redirect_stderr, redirect_stdout, suppress
 from typing import NamedTuple
 from unittest.mock import patch
 
-from kafka_records_tables.cli.main import main
+from kafka_records_tables.commands.main import main
 
 
 class Ran(NamedTuple):

@@ -162,7 +162,7 @@ def running_on(
     stdout: Stream = "terminal",
     stderr: Stream = "terminal",
     columns: int = 80,
-    program: Sequence[str] = ("-m", "kafka_records_tables.cli"),
+    program: Sequence[str] = ("-m", "kafka_records_tables.commands"),
     **environment: str,
 ) -> Iterator[Running]:
     """The command (or what else `program` tells Python to run) while it runs; one that is still there at the end is
@@ -186,7 +186,7 @@ def run_on(
     stdout: Stream = "terminal",
     stderr: Stream = "terminal",
     columns: int = 80,
-    program: Sequence[str] = ("-m", "kafka_records_tables.cli"),
+    program: Sequence[str] = ("-m", "kafka_records_tables.commands"),
     **environment: str,
 ) -> Seen:
     """Run the command on such streams to its end."""

@@ -15,8 +15,8 @@ import pytest
 
 from kafka_records_engine.sources.segment_files import Segments
 from kafka_records_engine.sources.snapshot_runs import take_snapshot
+from kafka_records_tables.console import endings
 from kafka_records_tables.engines.java import JavaMissing, check_java
-from kafka_records_tables.runs import endings
 from tests.cli.running import run
 
 pytestmark = pytest.mark.slow
@@ -119,7 +119,7 @@ def test_the_help_lists_the_tables() -> None:
 
 
 def start(*arguments: str, **environment: str) -> subprocess.Popen[str]:
-    command = [sys.executable, "-m", "kafka_records_tables.cli", *arguments]
+    command = [sys.executable, "-m", "kafka_records_tables.commands", *arguments]
     paths = os.pathsep.join(path for path in sys.path if path)
     return subprocess.Popen(
         command,
@@ -143,7 +143,7 @@ def test_a_reader_that_leaves_early_is_no_error(topics_dir: Path) -> None:
 @pytest.mark.parametrize("redirect", [">&-", ">/dev/full"])
 def test_an_output_that_takes_nothing(topics_dir: Path, redirect: str) -> None:
     source = shlex.quote(f"{topics_dir}/kafka-4.3/segments")
-    command = f"{shlex.quote(sys.executable)} -m kafka_records_tables.cli dump {source}"
+    command = f"{shlex.quote(sys.executable)} -m kafka_records_tables.commands dump {source}"
     done = subprocess.run(
         ["/bin/sh", "-c", f"{command} {redirect}"],
         env={**os.environ, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)},
@@ -160,7 +160,7 @@ def test_an_output_that_takes_nothing(topics_dir: Path, redirect: str) -> None:
 
 def test_a_file_is_written_without_a_standard_output(topics_dir: Path, tmp_path: Path) -> None:
     source, path = topics_dir / "kafka-4.3" / "segments", tmp_path / "counts.csv"
-    command = [sys.executable, "-m", "kafka_records_tables.cli", "counts", str(source), "--output", str(path)]
+    command = [sys.executable, "-m", "kafka_records_tables.commands", "counts", str(source), "--output", str(path)]
     done = subprocess.run(
         ["/bin/sh", "-c", f"{shlex.join(command)} >&- 2>&- <&-"],
         env={**os.environ, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)},
@@ -236,7 +236,7 @@ def test_output_is_utf_8_whatever_the_locale_says(topics_dir: Path) -> None:
 def test_a_command_loads_what_it_needs(topics_dir: Path, arguments: tuple[str, ...], unwanted: set[str]) -> None:
     source = str(topics_dir / "kafka-4.3-expiry" / "segments")
     program = (
-        "import sys; from kafka_records_tables.cli.main import main\n"
+        "import sys; from kafka_records_tables.commands.main import main\n"
         "try: main()\n"
         "except SystemExit: pass\n"
         "print(*{name.partition('.')[0] for name, module in sys.modules.items() if module}, file=sys.stderr)"

@@ -24,16 +24,16 @@ from kafka_records_engine.sources.group_requests import (
 )
 from kafka_records_engine.sources.group_subscriptions import GroupSubscriptions
 from kafka_records_tables import read_table
-from kafka_records_tables.cli.main import main
+from kafka_records_tables.commands.main import main
+from kafka_records_tables.console import asking
+from kafka_records_tables.console.endings import CommandError
+from kafka_records_tables.deletion.deleted_file import DeletedFile, DeletedOffsets, deleted_of
+from kafka_records_tables.deletion.deletion_lines import lines_of
+from kafka_records_tables.deletion.deletion_list import DeletionList, Expected, Wanted, of_arguments, of_file
+from kafka_records_tables.deletion.deletion_plan import UNKNOWN_TOPIC, GroupPlan, Item, leave_out_changed, planned
+from kafka_records_tables.deletion.subscribed_topics import subscribed_topics
 from kafka_records_tables.results.csv_lines import write_csv
 from kafka_records_tables.results.json_lines import write_json
-from kafka_records_tables.runs import asking
-from kafka_records_tables.runs.deleted_file import DeletedFile, DeletedOffsets, deleted_of
-from kafka_records_tables.runs.deletion_lines import lines_of
-from kafka_records_tables.runs.deletion_list import DeletionList, Expected, Wanted, of_arguments, of_file
-from kafka_records_tables.runs.deletion_plan import UNKNOWN_TOPIC, GroupPlan, Item, leave_out_changed, planned
-from kafka_records_tables.runs.endings import CommandError
-from kafka_records_tables.runs.subscribed_topics import subscribed_topics
 from tests.cli.running import run
 
 ODD = '\u2028"odd",\n\x1b[31m'

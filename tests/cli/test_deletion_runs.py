@@ -19,13 +19,14 @@ from kafka_records_engine.sources.group_requests import (
     ListedGroup,
     TopicPartition,
 )
-from kafka_records_tables.runs import deletion_run, restore_run
-from kafka_records_tables.runs.carrying_out import UNKNOWN
-from kafka_records_tables.runs.deleted_file import deleted_of
-from kafka_records_tables.runs.deletion_list import DeletionList, of_arguments, of_file
-from kafka_records_tables.runs.deletion_run import DeletionRun
-from kafka_records_tables.runs.endings import CommandError
-from kafka_records_tables.runs.restore_run import RestoreRun
+from kafka_records_tables.commands import restore_run
+from kafka_records_tables.commands.restore_run import RestoreRun
+from kafka_records_tables.console.endings import CommandError
+from kafka_records_tables.deletion import deletion_run
+from kafka_records_tables.deletion.carrying_out import UNKNOWN
+from kafka_records_tables.deletion.deleted_file import deleted_of
+from kafka_records_tables.deletion.deletion_list import DeletionList, of_arguments, of_file
+from kafka_records_tables.deletion.deletion_run import DeletionRun
 
 A, B = ("a", 0), ("b", 0)
 SUBSCRIBED = "GROUP_SUBSCRIBED_TO_TOPIC"

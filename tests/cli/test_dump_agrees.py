@@ -29,7 +29,7 @@ _RECORD = re.compile(
 )
 
 
-class Shown(NamedTuple):
+class Evidence(NamedTuple):
     """A record as both sides show it; `body` is `"key":…,"value":…` as text."""
 
     topic: str
@@ -42,7 +42,7 @@ class Shown(NamedTuple):
     control: str | None
 
 
-def of_kafka(folder: Path) -> Iterator[Shown]:
+def of_kafka(folder: Path) -> Iterator[Evidence]:
     """The records in the files that Kafka's dump tool printed."""
     for path in folder.iterdir():
         place = re.fullmatch(r"(.*)-(\d+)\.\d{20}\.txt", path.name)
@@ -56,7 +56,7 @@ def of_kafka(folder: Path) -> Iterator[Shown]:
             if record is not None:
                 marker = record["marker"]
                 key, value = ("null", "null") if marker else (as_numbers(record["key"]), as_numbers(record["payload"]))
-                yield Shown(
+                yield Evidence(
                     place[1],
                     int(place[2]),
                     int(record["offset"]),
@@ -68,12 +68,12 @@ def of_kafka(folder: Path) -> Iterator[Shown]:
                 )
 
 
-def of_ours(line: str) -> Shown:
+def of_ours(line: str) -> Evidence:
     """A line of `dump`, its key and value as they stand there, character for character."""
     parsed = json.loads(line)
     body = '"key":' + line.partition(',"key":')[2].rpartition(',"producer_id":')[0]
     names = ("producer_id", "is_transactional", "control")
-    return Shown(
+    return Evidence(
         parsed["topic"],
         parsed["partition"],
         parsed["offset"],

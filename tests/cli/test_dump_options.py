@@ -14,7 +14,7 @@ import pytest
 
 from kafka_records_runtime.uuids import Uuid
 from kafka_records_runtime.walker import default_value, encode
-from kafka_records_tables.runs.catalog import Catalog
+from kafka_records_tables.commands.catalog import Catalog
 from tests.acme import acme_package
 from tests.cli.running import Ran, run
 from tests.cli.segment_bytes import batch, commit, write_segment

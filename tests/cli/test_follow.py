@@ -16,7 +16,7 @@ from pathlib import Path
 
 import pytest
 
-from kafka_records_tables.runs.log_follower import INTERVAL
+from kafka_records_tables.commands.log_follower import INTERVAL
 from tests.cli.segment_bytes import batch, commit, write_segment
 from tests.cli.terminals import Running, run_on, running_on
 
@@ -191,7 +191,8 @@ def test_a_reader_that_leaves_ends_it(tmp_path: Path) -> None:
     path = write_segment(tmp_path, one(0))
     program = (
         "import subprocess, sys\n"
-        "child = subprocess.Popen([sys.executable, '-m', 'kafka_records_tables.cli', 'dump', sys.argv[1], '--follow'],"
+        "child = subprocess.Popen([sys.executable, '-m', 'kafka_records_tables.commands', 'dump', sys.argv[1],"
+        "                          '--follow'],"
         " stdout=subprocess.PIPE, stderr=subprocess.PIPE)\n"
         "child.stdout.readline(); child.stdout.close()\n"
         "open(sys.argv[2], 'ab').write(bytes.fromhex(sys.argv[3]))\n"
@@ -204,7 +205,7 @@ def test_a_reader_that_leaves_ends_it(tmp_path: Path) -> None:
 def test_explain_goes_along(tmp_path: Path) -> None:
     """Through a real pipe, in a locale that knows ASCII only."""
     path = write_segment(tmp_path, batch(0, [commit("größe", 1)]))
-    command = f"{shlex.quote(sys.executable)} -m kafka_records_tables.cli"
+    command = f"{shlex.quote(sys.executable)} -m kafka_records_tables.commands"
     line = f"{command} dump {shlex.quote(str(tmp_path))} --follow --bytes 2>/dev/null | {command} explain -"
     program = ("-c", f"import os; os.execv('/bin/sh', ['sh', '-c', {line!r}])")
     with running_on(program=program, stdout="pipe", stderr="pipe", LC_ALL="C", PYTHONUTF8="0") as running:

@@ -11,12 +11,12 @@ import pytest
 
 from kafka_records_engine.sources.broker_logs import BrokerPartition
 from kafka_records_engine.sources.client_config import ClientConfig
-from kafka_records_tables.runs import broker_follower
-from kafka_records_tables.runs.broker_follower import BrokerFollower
-from kafka_records_tables.runs.catalog import catalog_of
-from kafka_records_tables.runs.dump_run import DumpRun
-from kafka_records_tables.runs.given_source import GivenSource
-from kafka_records_tables.runs.record_choice import RecordChoice
+from kafka_records_tables.commands import broker_follower
+from kafka_records_tables.commands.broker_follower import BrokerFollower
+from kafka_records_tables.commands.catalog import catalog_of
+from kafka_records_tables.commands.dump_run import DumpRun
+from kafka_records_tables.commands.given_source import GivenSource
+from kafka_records_tables.commands.record_choice import RecordChoice
 
 TOPIC = "__consumer_offsets"
 

@@ -13,9 +13,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from kafka_records_tables.cli.output_options import FORMATS
-from kafka_records_tables.runs.endings import CommandError
-from kafka_records_tables.runs.written_output import Output, write_batches
+from kafka_records_tables.commands.output_options import FORMATS
+from kafka_records_tables.commands.written_output import Output, write_batches
+from kafka_records_tables.console.endings import CommandError
 from tests.cli.running import run
 from tests.cli.segment_bytes import batch, commit, write_segment
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from kafka_records_tables.cli.main import main
+from kafka_records_tables.commands.main import main
 from tests.log.archives import archived
 from tests.log.logs import TOPICS
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 
-from kafka_records_tables.cli.main import main
+from kafka_records_tables.commands.main import main
 from tests.log.logs import CAPTURES
 from tests.sources.saved_files import captured, in_hex, segments, shuffled, write_csv, write_lines
 

@@ -21,12 +21,12 @@ from kafka_records_codegen.generate import generate
 from kafka_records_codegen.loader import load
 from kafka_records_codegen.tree import write
 from kafka_records_tables import TABLES, read_table
-from kafka_records_tables.cli.command import NO_MEMORY
+from kafka_records_tables.commands import table_run
+from kafka_records_tables.commands.command import NO_MEMORY
+from kafka_records_tables.coordinator.transactions import UntoldTransactions
 from kafka_records_tables.engines.local import WorkerEnded
 from kafka_records_tables.query import _MOMENTS, topic_columns
-from kafka_records_tables.runs import table_run
 from kafka_records_tables.tables import inputs_of
-from kafka_records_tables.tables.decoded.transactions_settled import UntoldTransactions
 from tests.cli.running import Ran, run
 from tests.cli.segment_bytes import batch, commit, write_segment
 
@@ -246,7 +246,7 @@ def test_the_end_of_a_file_says_its_format(segments: str, offsets: list[dict[str
 def test_more_rows_than_are_held_are_not_sorted(
     segments: str, offsets: list[dict[str, Any]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("kafka_records_tables.runs.table_run.HELD", 1)
+    monkeypatch.setattr("kafka_records_tables.commands.table_run.HELD", 1)
     ran = run("table", "current_offsets", segments, "--format", "json")
     rows = [json.loads(line) for line in ran.lines]
     key = ("group_id", "topic", "partition")
@@ -269,11 +269,11 @@ def test_the_columns_of_a_table_are_described() -> None:
         first, second, *_ = ran.lines
         assert first == f"{table.name}: {table.about}"
         about = f"topic {table.topic}, records {table.records[0]}" if table.records else "every topic, no records"
-        if table.inputs and not table.joined_by:
+        if table.inputs and not table.join_keys:
             topics = dict.fromkeys(each.topic for each in inputs_of(table))
             about = f"topics {', '.join(topic or 'and ends of all logs' for topic in topics)}"
         elif table.inputs:
-            about = f"joins {' and '.join(table.inputs)} by {', '.join(table.joined_by)}"
+            about = f"joins {' and '.join(table.inputs)} by {', '.join(table.join_keys)}"
         assert second.startswith(about)
         words = " ".join(ran.out.split())
         for column in table.columns:

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from kafka_records_tables.runs import endings
+from kafka_records_tables.console import endings
 from tests.cli.running import run
 from tests.cli.segment_bytes import batch, commit, write_segment
 from tests.cli.terminals import run_on
@@ -46,7 +46,7 @@ def command(*arguments: str) -> subprocess.CompletedProcess[str]:
     """The command in a process of its own, which starts Spark itself, in a time zone far away."""
     paths = os.pathsep.join(path for path in sys.path if path)
     return subprocess.run(
-        [sys.executable, "-m", "kafka_records_tables.cli", *arguments, "--engine", "spark"],
+        [sys.executable, "-m", "kafka_records_tables.commands", *arguments, "--engine", "spark"],
         env={**os.environ, "PYTHONPATH": paths, "TZ": "Pacific/Kiritimati", "SPARK_REMOTE": "sc://nowhere"},
         capture_output=True,
         text=True,

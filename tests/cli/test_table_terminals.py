@@ -23,7 +23,8 @@ STREAMS: tuple[Stream, ...] = ("pipe", "file", "terminal")
 
 AT_ONCE = (
     "-c",
-    "import sys; from kafka_records_tables.runs import progress_bar; from kafka_records_tables.cli.main import main\n"
+    "import sys; from kafka_records_tables.console import progress_bar\n"
+    "from kafka_records_tables.commands.main import main\n"
     "progress_bar._AFTER = 0\n"
     "sys.exit(main())",
 )

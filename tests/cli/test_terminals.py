@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from kafka_records_tables.cli import command
+from kafka_records_tables.commands import command
 from tests.cli.running import run, run_on_screen
 from tests.cli.segment_bytes import batch, commit, write_segment
 from tests.cli.terminals import Stream, run_on, running_on
@@ -132,7 +132,7 @@ def test_results_escape_on_a_terminal(name: str) -> None:
     """A hostile topic cannot stand in a folder's name, so the rows are made here."""
     program = (
         "import pyarrow as pa\n"
-        "from kafka_records_tables.runs.written_output import Output, write_batches\n"
+        "from kafka_records_tables.commands.written_output import Output, write_batches\n"
         f"rows = pa.record_batch({{'text': [{HOSTILE!r}]}})\n"
         f"write_batches(Output({name!r}), rows.schema, [rows])"
     )
@@ -208,14 +208,21 @@ class Interrupting:
         if name == module:
             os.kill(os.getpid(), signal.SIGINT)
 sys.meta_path.insert(0, Interrupting())
-from kafka_records_tables.cli.main import main
+from kafka_records_tables.commands.main import main
 sys.exit(main())
 """
 
 
 @pytest.mark.parametrize(
     "module",
-    ["kafka_records_tables.cli.command", "argparse", "kafka_records_engine.log.reading", "numpy", "pyarrow", "_json"],
+    [
+        "kafka_records_tables.commands.command",
+        "argparse",
+        "kafka_records_engine.log.reading",
+        "numpy",
+        "pyarrow",
+        "_json",
+    ],
 )
 def test_an_interruption_during_the_start_prints_nothing(source: str, module: str) -> None:
     """Before the first line of the command there is only Python's own start."""
@@ -244,7 +251,9 @@ def test_a_second_interruption_right_behind_the_first_prints_nothing(source: str
 
 def test_another_failure_keeps_its_traceback(source: str) -> None:
     failing = (
-        "from kafka_records_tables.cli import command, main\n" "command.run_command = lambda _: 1 / 0\n" "main.main()"
+        "from kafka_records_tables.commands import command, main\n"
+        "command.run_command = lambda _: 1 / 0\n"
+        "main.main()"
     )
     seen = run_on("dump", source, program=("-c", failing), stdout="pipe", stderr="pipe")
     assert seen.status == 1
@@ -257,7 +266,7 @@ _SCRIPT = """\
 import re
 import sys
 {before}
-from kafka_records_tables.cli.main import main
+from kafka_records_tables.commands.main import main
 if __name__ == '__main__':
     sys.argv[0] = re.sub(r'(-script\\.pyw|\\.exe)?$', '', sys.argv[0])
     sys.exit(main())
@@ -271,7 +280,8 @@ def test_the_installed_script_loads_three_small_modules_before_it_expects_ctrl_c
         "import os, signal\n"
         "class Watching:\n"
         "    def find_spec(self, name, *_):\n"
-        "        names = ['kafka_records_tables', 'kafka_records_tables.cli', 'kafka_records_tables.cli.main']\n"
+        "        names = ['kafka_records_tables', 'kafka_records_tables.commands',\n"
+        "                 'kafka_records_tables.commands.main']\n"
         "        if name not in names:\n"
         "            sys.meta_path.remove(self)\n"
         "            os.kill(os.getpid(), signal.SIGINT)\n"
@@ -305,13 +315,13 @@ def test_what_nobody_catches_is_a_sentence(
     def fail(*_: object, **__: object) -> None:
         raise failure
 
-    monkeypatch.setattr("kafka_records_tables.runs.dump_run.raw_rows", fail)
+    monkeypatch.setattr("kafka_records_tables.commands.dump_run.raw_rows", fail)
     assert run("dump", source) == (2, "", f"kafka-records: {message}\n")
 
 
 def test_memory_that_runs_out(tmp_path: Path) -> None:
     path = write_segment(tmp_path, batch(0, [commit("a", 1), (b"\0\x63", bytes(200_000_000))]))
-    program = f"{shlex.quote(sys.executable)} -m kafka_records_tables.cli"
+    program = f"{shlex.quote(sys.executable)} -m kafka_records_tables.commands"
     line = f"ulimit -v 700000; exec {program} dump {shlex.quote(str(path))}"
     done = subprocess.run(
         ["/bin/sh", "-c", line],

@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from kafka_records_tables.cli import snapshot
-from kafka_records_tables.cli.parser import Parser
+from kafka_records_tables.commands import snapshot
+from kafka_records_tables.commands.parser import Parser
 from tests.docs.pages import blocks
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "snapshots.md"

@@ -20,7 +20,7 @@ from kafka_records_runtime import walker
 from kafka_records_runtime.errors import BufferUnderflow
 from kafka_records_runtime.explain import explain_key, explain_record, explain_text
 from kafka_records_runtime.schema import RetiredType
-from kafka_records_tables.runs.catalog import catalog_of
+from kafka_records_tables.commands.catalog import catalog_of
 from tests.generator.markdown_pages import read_page
 from tests.generator.spec_files import field, message, refused, short, write
 

@@ -165,7 +165,7 @@ def test_what_runs_in_spark_workers_needs_no_msgspec(code: str) -> None:
 )
 def test_help_of_the_command_loads_little(arguments: str) -> None:
     code = (
-        "import contextlib; from kafka_records_tables.cli.main import main\n"
+        "import contextlib; from kafka_records_tables.commands.main import main\n"
         f"with contextlib.suppress(SystemExit): main([{arguments}])"
     )
     ours = {"kafka_records_engine", "kafka_records_runtime", "kafka_records_tables"}

@@ -25,7 +25,7 @@ _PRODUCER: Final = 4000
 Plant = Callable[[MadeCluster], None]
 
 
-class Shown(NamedTuple):
+class Evidence(NamedTuple):
     """The first piece of evidence."""
 
     topic: str
@@ -43,7 +43,7 @@ class RuleCase:
     lacks: Plant
     level: Level
     since_ms: int | None
-    shown: Shown | None
+    shown: Evidence | None
     next: Sequence[str]
     """The first two words of each command, or `-` for a step without one."""
     otherwise: Level | None = None
@@ -331,7 +331,7 @@ CASES: Final = (
         _stopped(END_MS - 7 * DAY + 72 * HOUR + 1),
         Level.HIGH,
         END_MS - 7 * DAY + HOUR,
-        Shown(OFFSETS, 0),
+        Evidence(OFFSETS, 0),
         (_GROUPS, _TABLE, _GROUPS),
         topics=("orders",),
     ),
@@ -351,7 +351,7 @@ CASES: Final = (
         _ends(6, 6, 9),
         Level.CRITICAL,
         None,
-        Shown("orders", 0),
+        Evidence("orders", 0),
         ("-", _TABLE, _GROUPS, _GROUPS),
         topics=("orders",),
     ),
@@ -361,7 +361,7 @@ CASES: Final = (
         _ends(9, 6, 9),
         Level.HIGH,
         None,
-        Shown("orders", 0),
+        Evidence("orders", 0),
         (_TABLE, _GROUPS, _GROUPS),
         topics=("orders",),
     ),
@@ -371,7 +371,7 @@ CASES: Final = (
         _commits(5, 3),
         Level.MODERATE,
         END_MS - MINUTE,
-        Shown(OFFSETS, 0),
+        Evidence(OFFSETS, 0),
         (_TABLE, _TOPICS, "-"),
         topics=("orders",),
     ),
@@ -381,7 +381,7 @@ CASES: Final = (
         _pending(5 * MINUTE - 1),
         Level.HIGH,
         END_MS - 5 * MINUTE,
-        Shown(OFFSETS, 0),
+        Evidence(OFFSETS, 0),
         (_TABLE, _TRANSACTIONS, _TRANSACTIONS),
         otherwise=Level.NOTE,
         topics=("orders",),
@@ -392,7 +392,7 @@ CASES: Final = (
         _commits(100, 50, 110, 40),
         Level.HIGH,
         END_MS - 3 * MINUTE,
-        Shown(OFFSETS, 0, 2),
+        Evidence(OFFSETS, 0, 2),
         (_TABLE, *_OF_FALLS, "-", "-"),
         topics=("orders",),
     ),
@@ -402,7 +402,7 @@ CASES: Final = (
         _commits(5, None, 5),
         Level.HIGH,
         END_MS - MINUTE,
-        Shown(OFFSETS, 0),
+        Evidence(OFFSETS, 0),
         _OF_FALLS,
         topics=("orders",),
     ),
@@ -412,7 +412,7 @@ CASES: Final = (
         _commits(5, 5, members=False),
         Level.HIGH,
         END_MS - MINUTE,
-        Shown(OFFSETS, 0),
+        Evidence(OFFSETS, 0),
         (*_OF_FALLS, "-", "-"),
         topics=("orders",),
     ),
@@ -422,7 +422,7 @@ CASES: Final = (
         _commits(5, 5, members=True),
         Level.MODERATE,
         END_MS - MINUTE,
-        Shown(OFFSETS, 0),
+        Evidence(OFFSETS, 0),
         _OF_FALLS,
         topics=("orders",),
     ),
@@ -432,7 +432,7 @@ CASES: Final = (
         _rebalances(9),
         Level.HIGH,
         END_MS - 9 * MINUTE,
-        Shown(OFFSETS, 0, 10),
+        Evidence(OFFSETS, 0, 10),
         (_TABLE, _TABLE, _GROUPS, "-"),
     ),
     RuleCase(
@@ -441,7 +441,7 @@ CASES: Final = (
         _waits(10 * MINUTE - 1),
         Level.MODERATE,
         END_MS - 10 * MINUTE,
-        Shown(OFFSETS, 0, 2),
+        Evidence(OFFSETS, 0, 2),
         (_TABLE, _TABLE, _GROUPS),
         otherwise=Level.NOTE,
     ),
@@ -451,7 +451,7 @@ CASES: Final = (
         _uneven(3),
         Level.LOW,
         END_MS - HOUR,
-        Shown(OFFSETS, 0),
+        Evidence(OFFSETS, 0),
         (_TABLE, _GROUPS),
     ),
     RuleCase(
@@ -460,7 +460,7 @@ CASES: Final = (
         _delivered(2),
         Level.MODERATE,
         None,
-        Shown(SHARE_STATE, 0),
+        Evidence(SHARE_STATE, 0),
         (_TABLE, "kafka-records dump", "kafka-console-consumer --bootstrap-server", _SHARE_GROUPS, "-"),
         topics=("orders",),
     ),
@@ -480,7 +480,7 @@ CASES: Final = (
         _version(4),
         Level.CRITICAL,
         END_MS - MINUTE,
-        Shown(OFFSETS, 0),
+        Evidence(OFFSETS, 0),
         (_TABLE, "-", "kafka-records dump", _TOPICS, "-", "-"),
     ),
     RuleCase(
@@ -489,7 +489,7 @@ CASES: Final = (
         _in_partition(True),
         Level.HIGH,
         END_MS - MINUTE,
-        Shown(OFFSETS, 0),
+        Evidence(OFFSETS, 0),
         (_TABLE, "kafka-records dump", _TOPICS),
         options={"partitions": {OFFSETS: 2}},
     ),
@@ -499,7 +499,7 @@ CASES: Final = (
         _assigned((0, 1)),
         Level.HIGH,
         END_MS - HOUR + SECOND,
-        Shown(OFFSETS, 0),
+        Evidence(OFFSETS, 0),
         (_TABLE, "kafka-records dump", _GROUPS),
         topics=("orders",),
     ),
@@ -509,7 +509,7 @@ CASES: Final = (
         _assigned((0,)),
         Level.HIGH,
         END_MS - MINUTE,
-        Shown(OFFSETS, 0),
+        Evidence(OFFSETS, 0),
         (_TABLE, "kafka-records dump", _GROUPS),
     ),
     RuleCase(
@@ -518,7 +518,7 @@ CASES: Final = (
         _share_state(initialized=True, state=True),
         Level.HIGH,
         END_MS - HOUR + MINUTE + 200,
-        Shown(OFFSETS, 0),
+        Evidence(OFFSETS, 0),
         (_TABLE, "kafka-records dump"),
         topics=("orders",),
     ),
@@ -528,7 +528,7 @@ CASES: Final = (
         _share_state(initialized=True, state=True),
         Level.LOW,
         END_MS - MINUTE,
-        Shown(SHARE_STATE, 0),
+        Evidence(SHARE_STATE, 0),
         (_TABLE, "kafka-records dump"),
     ),
     RuleCase(
@@ -537,7 +537,7 @@ CASES: Final = (
         _of_type(1),
         Level.NOTE,
         END_MS - MINUTE,
-        Shown(OFFSETS, 0),
+        Evidence(OFFSETS, 0),
         (_TABLE, "kafka-records dump"),
         groups=(),
     ),
@@ -547,7 +547,7 @@ CASES: Final = (
         _commits(3),
         Level.HIGH,
         None,
-        Shown(OFFSETS, 0),
+        Evidence(OFFSETS, 0),
         ("kafka-records counts", "-"),
         groups=(),
         topics=(OFFSETS,),
@@ -559,7 +559,7 @@ CASES: Final = (
         _whole_before(99),
         Level.HIGH,
         END_MS - 3 * HOUR + 99 * SECOND,
-        Shown(OFFSETS, 0, 2),
+        Evidence(OFFSETS, 0, 2),
         ("-", _TOPICS, _TABLE, "-"),
         topics=(OFFSETS,),
     ),
@@ -569,7 +569,7 @@ CASES: Final = (
         _begins_at(0),
         Level.HIGH,
         None,
-        Shown(OFFSETS, 0),
+        Evidence(OFFSETS, 0),
         (_TABLE, "-", _TOPICS, "-"),
         topics=(OFFSETS,),
     ),
@@ -579,7 +579,7 @@ CASES: Final = (
         _subscribed("orders"),
         Level.NOTE,
         END_MS - MINUTE,
-        Shown(OFFSETS, 0),
+        Evidence(OFFSETS, 0),
         (_TABLE, "kafka-records delete-offsets"),
         topics=("returns",),
     ),
@@ -589,7 +589,7 @@ CASES: Final = (
         _share_members(1),
         Level.NOTE,
         END_MS - MINUTE,
-        Shown(OFFSETS, 0),
+        Evidence(OFFSETS, 0),
         (_TABLE, _SHARE_GROUPS),
     ),
 )

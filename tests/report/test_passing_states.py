@@ -24,7 +24,7 @@ from kafka_records_tables.read import read_tables
 from kafka_records_tables.report.making import REPORTED
 from kafka_records_tables.report.ranking import findings_of
 from kafka_records_tables.report.report_parts import ReportRequest
-from kafka_records_tables.report.sight import DAY_MS, SECOND_MS, Sight
+from kafka_records_tables.report.rule_context import DAY_MS, SECOND_MS, RuleContext
 from kafka_records_tables.report.thresholds import thresholds_of
 from tests.tables.histories import history
 
@@ -105,7 +105,7 @@ def _rows(folder: Path) -> pa.Table:
 
 def _findings(tables: Mapping[str, Any], at_ms: int, limits: Mapping[str, Any]) -> set[Finding]:
     request = ReportRequest("cut", (), at_ms, at_ms, False, 7 * DAY_MS, None, (), "of a test", "local")
-    sight = Sight(request, tables, (), thresholds_of(limits))
+    sight = RuleContext(request, tables, (), thresholds_of(limits))
     return {(each.kind, each.level.word, each.group_ids, each.topics) for each in findings_of(sight)}
 
 

@@ -21,8 +21,8 @@ from kafka_records_tables.report.report_diff import DiffError, earlier_report, r
 from kafka_records_tables.report.report_json import SCHEMA, report_object
 from kafka_records_tables.report.report_parts import Level, LevelChange, Report, ReportDiff, Rows
 from kafka_records_tables.report.report_text import write_report_text
+from kafka_records_tables.report.rule_context import HOUR_MS, RuleContext, length
 from kafka_records_tables.report.rules import RULES
-from kafka_records_tables.report.sight import HOUR_MS, Sight, length
 from kafka_records_tables.report.thresholds import (
     ThresholdsError,
     thresholds_file,
@@ -58,7 +58,7 @@ def report(falls: Topic) -> Report:
 def test_commands_of_findings_ask_what_the_report_was_asked(report: Report) -> None:
     request = replace(report.request, assume="committed", package="acme_messages", retention_ms=86_400_000)
     request = replace(request, partitions={"__consumer_offsets": 50})
-    sight = Sight(request, report.tables, (), usual_thresholds())
+    sight = RuleContext(request, report.tables, (), usual_thresholds())
     said = "/data --assume committed --package acme_messages"
     assert sight.command(Rows("groups", ("state=Empty",))) == f"kafka-records table groups {said} --where state=Empty"
     assert sight.command(Rows("expirations")) == f"kafka-records table expirations {said} --retention PT86400S"

@@ -11,15 +11,15 @@ from typing import Any
 import pytest
 
 from kafka_records_engine.sources.given import source_of
-from kafka_records_tables.cli.command import _parsed
+from kafka_records_tables.commands.command import _parsed
 from kafka_records_tables.query import query_of
 from kafka_records_tables.read import read_tables
 from kafka_records_tables.report.glance import rows_of
 from kafka_records_tables.report.lost_files import lost_files
 from kafka_records_tables.report.report_parts import ReportFinding, ReportRequest
 from kafka_records_tables.report.rule import ReportRule
+from kafka_records_tables.report.rule_context import DAY_MS, RuleContext
 from kafka_records_tables.report.rules import RULES
-from kafka_records_tables.report.sight import DAY_MS, Sight
 from kafka_records_tables.report.thresholds import thresholds_of
 from kafka_records_tables.tables import TABLES
 from tests.report.made_up_cluster import MadeCluster
@@ -28,7 +28,7 @@ from tests.report.rule_cases import CASES, ELSEWHERE, END_MS, MOVED, SETTLED, Ru
 _RULES = {rule.kind: rule for rule in RULES}
 
 
-def sight_of(folder: Path, rule: ReportRule, options: Any) -> Sight:
+def sight_of(folder: Path, rule: ReportRule, options: Any) -> RuleContext:
     """What a rule sees of a data directory: the tables that it declares, and no others."""
     own = {name: value for name, value in options.items() if any(name == each.name for each in _options(rule))}
     source = source_of(folder)
@@ -37,14 +37,16 @@ def sight_of(folder: Path, rule: ReportRule, options: Any) -> Sight:
         str(folder), (str(folder),), END_MS, END_MS, False, 7 * DAY_MS, None, (), "of a test", "local"
     )
     tables = {name: result.table for name, result in results.items()}
-    return Sight(request, tables, results.findings, thresholds_of(None), lost=lost_files(source, results.findings))
+    return RuleContext(
+        request, tables, results.findings, thresholds_of(None), lost=lost_files(source, results.findings)
+    )
 
 
 def _options(rule: ReportRule) -> list[Any]:
     return [option for name in rule.tables for option in TABLES[name].options]
 
 
-def found(sight: Sight, rule: ReportRule) -> list[ReportFinding]:
+def found(sight: RuleContext, rule: ReportRule) -> list[ReportFinding]:
     """Its findings."""
     return [rule.tell(sight, case) for case in rule.cases(sight).to_pylist()]
 

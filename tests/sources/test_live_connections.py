@@ -18,7 +18,7 @@ from kafka_records_engine.sources._brokers.session import Session
 from kafka_records_engine.sources.client_config import ClientConfig
 from kafka_records_engine.sources.live import LiveBrokers
 from kafka_records_engine.sources.log_facts import KnownTopics
-from kafka_records_tables.cli.main import main
+from kafka_records_tables.commands.main import main
 
 ADDRESS = ("b", 1)
 CONFIG = ClientConfig(patience_ms=200)

@@ -30,7 +30,7 @@ from kafka_records_engine.sources.client_config import ClientConfig
 from kafka_records_engine.sources.group_requests import GroupRequests
 from kafka_records_engine.sources.live import LiveBrokers
 from kafka_records_engine.sources.protocol import Context
-from kafka_records_tables.cli.main import main
+from kafka_records_tables.commands.main import main
 from tests.cli.segment_bytes import batch, commit
 from tests.sources.fake_broker import QUICK, TOPIC, FakeBroker, fake_brokers
 

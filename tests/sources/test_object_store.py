@@ -243,7 +243,7 @@ def test_a_store_that_does_not_answer(store: ObjectStore) -> None:
 
 
 def test_secrets_travel_and_do_not_show(store: ObjectStore, capfd: pytest.CaptureFixture[str]) -> None:
-    from kafka_records_tables.cli.main import main
+    from kafka_records_tables.commands.main import main
 
     source = Segments(store.url("kafka-4.3"))
     log, *_ = source.partitions("__consumer_offsets")

@@ -26,13 +26,13 @@ from kafka_records_engine.sources.missing_rights import MissingRight
 from kafka_records_engine.sources.protocol import Context
 from kafka_records_engine.sources.unreachable import UnreachableBrokers
 from kafka_records_tables import read_table
-from kafka_records_tables.cli.main import main
+from kafka_records_tables.commands import broker_follower
+from kafka_records_tables.commands.catalog import catalog_of
+from kafka_records_tables.commands.dump_run import DumpRun
+from kafka_records_tables.commands.given_source import GivenSource
+from kafka_records_tables.commands.main import main
+from kafka_records_tables.commands.record_choice import RecordChoice
 from kafka_records_tables.engines.raw_outcomes import raw_rows
-from kafka_records_tables.runs import broker_follower
-from kafka_records_tables.runs.catalog import catalog_of
-from kafka_records_tables.runs.dump_run import DumpRun
-from kafka_records_tables.runs.given_source import GivenSource
-from kafka_records_tables.runs.record_choice import RecordChoice
 from tests.cli.segment_bytes import batch, commit
 from tests.sources.fake_broker import QUICK, TOPIC, FakeBroker, fake_brokers, read, records
 

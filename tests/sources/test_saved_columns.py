@@ -91,7 +91,7 @@ def test_what_kcat_prints(tmp_path: Path) -> None:
 
 def test_what_dump_prints(tmp_path: Path, capsysbinary: pytest.CaptureFixture[bytes]) -> None:
     from kafka_records_tables import read_table
-    from kafka_records_tables.cli.main import main
+    from kafka_records_tables.commands.main import main
 
     assert main(["dump", str(segments(CAPTURES[0])), "--bytes"]) == 0
     path = tmp_path / "dump.jsonl"

@@ -23,7 +23,7 @@ from kafka_records_engine.sources.protocol import Context
 from kafka_records_engine.sources.snapshot_runs import take_snapshot
 from kafka_records_engine.sources.snapshots import Snapshot
 from kafka_records_engine.sources.waiting import THREAD_NAME
-from kafka_records_tables.cli.main import main
+from kafka_records_tables.commands.main import main
 from tests.cli.segment_bytes import batch, commit
 from tests.sources.fake_broker import TOPIC, FakeBroker, fake_brokers, meet, records, silent, within
 

@@ -24,7 +24,7 @@ from kafka_records_engine.sources.live import LiveBrokers
 from kafka_records_engine.sources.protocol import Context
 from kafka_records_engine.sources.time_limit import TimeLimit, limit_of
 from kafka_records_tables import read_report, read_table, stream_table
-from kafka_records_tables.cli.main import main
+from kafka_records_tables.commands.main import main
 from tests.cli.segment_bytes import batch, commit
 from tests.sources.fake_broker import (
     QUICK,

@@ -25,7 +25,7 @@ from kafka_records_engine.spark.spark_types import spark_schema
 from kafka_records_tables import TABLES, read_table
 from kafka_records_tables import spark as tables
 from kafka_records_tables.engines.checked_request import request_of
-from kafka_records_tables.engines.going_on import GoingOn, LogState, NewRows
+from kafka_records_tables.engines.incremental import IncrementalTable, LogState, NewRows
 from kafka_records_tables.engines.spark_changes import NoStream
 from kafka_records_tables.tables.declaration import can_go_on
 from tests.tables.names import COORDINATED
@@ -197,7 +197,7 @@ def by_place(rows: pa.Table) -> dict[tuple[int, int], dict[str, Any]]:
 def followed(parts: Sequence[pa.Table]) -> dict[tuple[int, int], dict[str, Any]]:
     """Explained tombstones by their places, after the parts of each log partition."""
     columns = list(dict.fromkeys(("offset", "key", "value", "control", *TABLES[GONE].reads)))
-    going_on = GoingOn(request_of(GONE))
+    going_on = IncrementalTable(request_of(GONE))
     found: dict[tuple[int, int], dict[str, Any]] = {}
     states: dict[int, LogState] = {}
     for part in parts:

@@ -15,8 +15,8 @@ from kafka_records.consumer_offsets import GroupMetadata, decode_record
 from kafka_records_engine.sources import Context
 from kafka_records_engine.sources.question import Question
 from kafka_records_tables import TABLES, read_table
-from kafka_records_tables.tables.committed import commit_lots
-from kafka_records_tables.tables.replay import activity_sums
+from kafka_records_tables.coordinator.offsets import commit_lots
+from kafka_records_tables.tables.group_rows import activity_sums
 from kafka_records_tables.tables.table_reading import rows_of
 from tests.conftest import DATA_DIR
 from tests.tables.histories import NAMES, history

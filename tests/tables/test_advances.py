@@ -9,8 +9,8 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from kafka_records_tables.tables.committed.advances import NONE, Advances, part_ms
-from kafka_records_tables.tables.committed.commit_steps import Steps
+from kafka_records_tables.coordinator.offsets.advances import NONE, Advances, part_ms
+from kafka_records_tables.coordinator.offsets.commit_steps import Steps
 
 Step = dict[str, Any]
 KEYS = [("a", "t", 0), ("a", "t", 1), ("b", "t", 0), ("b", "u", 7)]

@@ -11,7 +11,7 @@ import pytest
 
 from kafka_records_engine.log.discovery import LogSourceError
 from kafka_records_tables import read_table
-from tests.cli.test_dump_agrees import DUMP_TOOL, Shown, of_kafka
+from tests.cli.test_dump_agrees import DUMP_TOOL, Evidence, of_kafka
 
 Row = dict[str, Any]
 TableRows = Callable[[str, str], list[Row]]
@@ -286,13 +286,13 @@ def test_a_data_directory_without_the_topic_is_refused(topics_dir: Path) -> None
     )
 
 
-def _dumped(topics_dir: Path, name: str, topic: str) -> list[Shown]:
+def _dumped(topics_dir: Path, name: str, topic: str) -> list[Evidence]:
     """The records of a topic as Kafka's dump tool printed them, in the order of each partition."""
     found = [record for record in of_kafka(topics_dir / name / DUMP_TOOL[name]) if record.topic == topic]
     return sorted(found, key=lambda record: (record.partition, record.offset))
 
 
-def _settled(records: list[Shown]) -> Iterator[tuple[Shown, str]]:
+def _settled(records: list[Evidence]) -> Iterator[tuple[Evidence, str]]:
     """Each record with how its transaction ended: what the next marker of its producer says."""
     outcomes: dict[tuple[int, int], str] = {}
     for record in reversed(records):
@@ -302,7 +302,7 @@ def _settled(records: list[Shown]) -> Iterator[tuple[Shown, str]]:
         yield record, outcomes.get(producer, "open") if record.is_transactional else "none"
 
 
-def _commit(record: Shown, key: dict[str, Any], payload: dict[str, Any] | None, outcome: str) -> tuple[Any, ...]:
+def _commit(record: Evidence, key: dict[str, Any], payload: dict[str, Any] | None, outcome: str) -> tuple[Any, ...]:
     value = {} if payload is None else payload["data"]
     return (
         key["group"],
@@ -321,7 +321,7 @@ def _commit(record: Shown, key: dict[str, Any], payload: dict[str, Any] | None, 
     )
 
 
-def _transaction(record: Shown, value: dict[str, Any]) -> tuple[Any, ...]:
+def _transaction(record: Evidence, value: dict[str, Any]) -> tuple[Any, ...]:
     partitions = value["transactionPartitions"]
     return (
         value["producerId"],

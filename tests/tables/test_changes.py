@@ -11,7 +11,15 @@ import pytest
 
 from kafka_records_tables import TABLES, read_table
 from kafka_records_tables.engines.checked_request import request_of
-from kafka_records_tables.engines.going_on import AS_OF_OFFSET, CHANGE, DELETE, GoingOn, LogState, NewRows, OutOfOrder
+from kafka_records_tables.engines.incremental import (
+    AS_OF_OFFSET,
+    CHANGE,
+    DELETE,
+    IncrementalTable,
+    LogState,
+    NewRows,
+    OutOfOrder,
+)
 from kafka_records_tables.engines.spark_tasks import DamageFound, FailFast
 from kafka_records_tables.tables.declaration import can_go_on
 from tests.tables.histories import NAMES, history
@@ -30,9 +38,9 @@ Row = dict[str, Any]
 class Followed:
     """The rows of a table, brought up to date by changes."""
 
-    def __init__(self, name: str, going_on: GoingOn | None = None) -> None:
+    def __init__(self, name: str, going_on: IncrementalTable | None = None) -> None:
         self.table = TABLES[name]
-        self.going_on = going_on or GoingOn(request_of(name))
+        self.going_on = going_on or IncrementalTable(request_of(name))
         self.columns = list(dict.fromkeys(("offset", "key", "value", "control", *self.table.reads)))
         self.state: LogState | None = None
         self.rows: dict[tuple[Any, ...], Row] = {}
@@ -245,7 +253,9 @@ def test_a_row_below_what_was_read_is_an_error_or_left_out() -> None:
     topic.commit("g", 1)
     topic.commit("g", 2)
     request = request_of("current_offsets")
-    strict, lenient = (Followed("current_offsets", GoingOn(request, is_lenient=each)) for each in (False, True))
+    strict, lenient = (
+        Followed("current_offsets", IncrementalTable(request, is_lenient=each)) for each in (False, True)
+    )
     for followed in (strict, lenient):
         followed.take(topic.table())
     topic.commit("g", 3)
@@ -270,7 +280,7 @@ def test_damage_is_told_once_of_what_came() -> None:
     followed.take(topic.table().slice(0, 2))
     assert [(row["group_id"], row[CHANGE]) for row in followed.take(topic.table().slice(2))] == [("g", "delete")]
 
-    strict = Followed("current_offsets", GoingOn(request_of("current_offsets"), FailFast))
+    strict = Followed("current_offsets", IncrementalTable(request_of("current_offsets"), FailFast))
     strict.take(topic.table().slice(0, 2))
     with pytest.raises(DamageFound, match="its row is left out: an older offset would be wrong"):
         strict.take(topic.table().slice(2))

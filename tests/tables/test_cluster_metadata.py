@@ -29,7 +29,7 @@ from kafka_records_runtime.jsonform import to_json
 from kafka_records_runtime.record_reading import read_record, schema_record_types
 from kafka_records_runtime.uuids import Uuid
 from kafka_records_tables import read_table
-from kafka_records_tables.cli.main import main
+from kafka_records_tables.commands.main import main
 from kafka_records_tables.engines.logs_to_read import topics_known_to
 from tests.log.logs import batch, record
 

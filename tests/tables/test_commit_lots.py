@@ -5,9 +5,9 @@ from __future__ import annotations
 import pyarrow as pa
 import pytest
 
-from kafka_records_tables.tables.committed import commit_lots
-from kafka_records_tables.tables.committed.commit_lots import Lots
-from kafka_records_tables.tables.decoded.latest import joined
+from kafka_records_tables.coordinator.offsets import commit_lots
+from kafka_records_tables.coordinator.offsets.commit_lots import Lots
+from kafka_records_tables.coordinator.records.latest import joined
 
 LOT_ROWS = 40
 

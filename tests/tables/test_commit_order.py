@@ -8,9 +8,9 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from kafka_records_tables.coordinator.offsets.commit_order import stable_order
 from kafka_records_tables.results import sorted_rows as module
 from kafka_records_tables.results.sorted_rows import sorted_rows
-from kafka_records_tables.tables.committed.commit_order import stable_order
 
 
 @pytest.mark.parametrize("most", [1, 5, 2**16 - 1, 2**16, 2**32 + 7, 2**62])

@@ -16,7 +16,7 @@ from kafka_records.transaction_state.transaction_log import TransactionLogKey, T
 from kafka_records_engine.findings import Finding
 from kafka_records_engine.sources.collected_findings import MOST_OF_A_KIND
 from kafka_records_tables import read_table, read_tables
-from kafka_records_tables.tables.decoded.transactions_settled import UnknownOutcome
+from kafka_records_tables.coordinator.transactions import UnknownOutcome
 from tests.log.logs import batch, marker, record, write_log
 from tests.tables.topic import OFFSETS_TOPIC, Topic
 from tools.judge.cleaner import CleanedLog

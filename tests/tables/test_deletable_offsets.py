@@ -9,7 +9,7 @@ import pytest
 
 from kafka_records.consumer_offsets import decode_record
 from kafka_records_tables import read_table
-from kafka_records_tables.tables.removal.deletion_rules import DELETE_ANSWERS
+from kafka_records_tables.coordinator.rules.deletion_rules import DELETE_ANSWERS
 from tests.tables.histories import NAMES, history
 from tests.tables.test_expirations import classic, subscription
 from tests.tables.topic import Topic

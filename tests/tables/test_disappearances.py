@@ -542,7 +542,7 @@ def test_any_size_of_batches_gives_the_same(monkeypatch: pytest.MonkeyPatch) -> 
     rows = history("0014").rows
     whole = explained(rows)
     for size in (1, 7):
-        monkeypatch.setattr("kafka_records_tables.tables.tombstones.explained_tombstones._ROWS", size)
+        monkeypatch.setattr("kafka_records_tables.tables.tombstones.tombstone_explainer._ROWS", size)
         assert explained(rows) == whole
     assert len(whole) > 10
 

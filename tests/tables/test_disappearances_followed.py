@@ -13,7 +13,7 @@ import pytest
 
 from kafka_records_tables import TABLES, read_table
 from kafka_records_tables.engines.checked_request import request_of
-from kafka_records_tables.engines.going_on import GoingOn
+from kafka_records_tables.engines.incremental import IncrementalTable
 from kafka_records_tables.tables.tombstones.kept_objects import UnexpectedContent, from_bytes, to_bytes
 from tests.tables.histories import NAMES, history
 from tests.tables.test_changes import Followed, Row, pieces
@@ -131,7 +131,7 @@ def test_a_write_that_was_cut_is_not_judged_by_its_half() -> None:
 
 def test_rows_of_some_groups_come_out_of_all_records() -> None:
     log = clean_ups(3)
-    followed = Followed("disappearances", GoingOn(request_of("disappearances", group="g-001")))
+    followed = Followed("disappearances", IncrementalTable(request_of("disappearances", group="g-001")))
     for begin in range(0, log.num_rows, 4):
         followed.take(log.slice(begin, 4))
     assert {row["log_offset"]: row for row in followed.rows.values()} == {
@@ -184,8 +184,8 @@ SHAPES = {
     "ConsumerGroupTargetAssignmentMemberValue": "",
     "ConsumerGroupTargetAssignmentMetadataValue": "assignment_epoch",
     "Event": "offset record key value is_broken is_past timestamp_ms",
-    "Explaining": "_schemas _context _retention_ms _session_ms _types _live _groups _transitions _boundaries _came "
-    "_count _whole_up_to _is_whole _new_from _clock_ms _passed_ms _longest_ms _cases",
+    "TombstoneExplainer": "_schemas _context _retention_ms _session_ms _types _live _groups _transitions _boundaries "
+    "_came _count _whole_up_to _is_whole _new_from _clock_ms _passed_ms _longest_ms _cases",
     "Group": "group_id kind made_at has_record epoch target_epoch topology_epoch validated_topology "
     "protocol_type protocol classic_members members reached broken records told_ms told_at",
     "GroupLog": "_picked _schemas _context _consequence _groups _waiting _batches _commit_types _group_types "
@@ -197,15 +197,15 @@ SHAPES = {
     "KeyNumbers": "keys _numbers _free _new_ones",
     "LiveOffsets": "_numbers is_there values deletions deleted_by _of_group _of_topic _pending _gone _waits",
     "Member": "epoch state made_at metadata current target",
-    "Said": "cause possible confidence evidence",
-    "Shown": "shows log_offset",
+    "Verdict": "cause possible confidence evidence",
+    "Evidence": "shows log_offset",
     "StreamsGroupCurrentMemberAssignmentValue": "member_epoch state",
     "StreamsGroupMemberMetadataValue": "instance_id rebalance_timeout_ms",
     "StreamsGroupMetadataValue": "epoch validated_topology_epoch",
     "StreamsGroupTargetAssignmentMemberValue": "",
     "StreamsGroupTargetAssignmentMetadataValue": "assignment_epoch",
     "StreamsGroupTopologyValue": "epoch subtopologies_source_topics subtopologies_repartition_source_topics_name",
-    "Sweep": "_write _ended groups _verdict_before _verdict_after _deleted_by _deletions",
+    "BulkDeletion": "_write _ended groups _verdict_before _verdict_after _deleted_by _deletions",
     "SweptGroup": "group_id offsets ends never not_yet longest_ms is_late is_due due refused may_be_refused "
     "may_end_unseen staying staying_due staying_in_topics",
     "Write": "records timestamp_ms is_whole tombstones",

@@ -18,11 +18,11 @@ from kafka_records_engine.findings import LATER_RECORDS, UNJUDGED_RULES
 from kafka_records_engine.log.raw_rows import RAW_SCHEMA
 from kafka_records_engine.log.reading import find_logs, read_partition
 from kafka_records_tables import TABLES, read_table
+from kafka_records_tables.coordinator.rules.expiry_rules import CHANGES_WITH, PROTECTED_BY
 from kafka_records_tables.engines.checked_request import request_of
 from kafka_records_tables.near_names import UnknownOption
 from kafka_records_tables.tables.expirations import KIP_211, TABLE
 from kafka_records_tables.tables.removal.expiry_rows import ExpiryRows
-from kafka_records_tables.tables.removal.expiry_rules import CHANGES_WITH, PROTECTED_BY
 from tests.tables.coordinator_state import held
 from tests.tables.histories import NAMES, history
 from tests.tables.topic import Topic, struct

@@ -10,10 +10,10 @@ import pytest
 
 from kafka_records.schemas.consumer_offsets import RECORDS
 from kafka_records_engine.sources import Context
-from kafka_records_tables.tables.replay.group_events import GroupLog, Transition
-from kafka_records_tables.tables.replay.group_replay import ROLES
-from kafka_records_tables.tables.replay.group_states import GroupState, GroupStates
-from kafka_records_tables.tables.replay.records_of_groups import GROUP_RECORDS, PARTS
+from kafka_records_tables.coordinator.groups.group_log import GroupLog
+from kafka_records_tables.coordinator.groups.group_model import ROLES
+from kafka_records_tables.coordinator.groups.group_states import GroupState, GroupStates, Transition
+from kafka_records_tables.coordinator.groups.record_names import GROUP_RECORDS, PARTS
 from tests.tables.coordinator_state import held
 from tests.tables.histories import NAMES, history
 from tests.tables.topic import Topic

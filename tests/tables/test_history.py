@@ -11,14 +11,14 @@ import pytest
 
 from kafka_records_engine.sources import Context
 from kafka_records_tables import TABLES, read_table
-from kafka_records_tables.tables.committed import offset_spans
+from kafka_records_tables.coordinator.offsets import offset_spans
 from kafka_records_tables.tables.table_reading import rows_of
 from tests.tables.histories import NAMES, history
 from tests.tables.topic import Topic
 from tools.judge.cleaner import CleanedLog, cleaned_at_random, table_of
 
 Row = dict[str, Any]
-Said = dict[tuple[str, str, int], tuple[Any, ...]]
+Verdict = dict[tuple[str, str, int], tuple[Any, ...]]
 
 SOME = NAMES[::6]
 MOMENTS = 4
@@ -30,9 +30,9 @@ def _said(row: Row) -> tuple[Any, ...]:
     return tuple(row[name] for name in _SAID)
 
 
-def _held(rows: list[Row], moment: int) -> Said:
+def _held(rows: list[Row], moment: int) -> Verdict:
     """What held at a moment; two rows of one partition are an error."""
-    found: Said = {}
+    found: Verdict = {}
     for row in rows:
         until = row["valid_to_timestamp_ms"]
         if row["valid_from_timestamp_ms"] <= moment and (until is None or moment < until):
@@ -42,7 +42,7 @@ def _held(rows: list[Row], moment: int) -> Said:
     return found
 
 
-def _current(source: Any, moment: int) -> Said:
+def _current(source: Any, moment: int) -> Verdict:
     rows = read_table("current_offsets", source, as_of=moment).table.to_pylist()
     return {(row["group_id"], row["topic"], row["partition"]): _said(row) for row in rows}
 

@@ -8,8 +8,8 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from kafka_records_tables.tables.decoded import latest
-from kafka_records_tables.tables.decoded.latest import LAST_VALUE, Latest
+from kafka_records_tables.coordinator.records import latest
+from kafka_records_tables.coordinator.records.latest import LAST_VALUE, Latest
 
 KEYS = [None, b"", b"a", b"b", b"ab", b"c" * 40]
 COLUMNS = ("offset", "key", "value", "file", LAST_VALUE)

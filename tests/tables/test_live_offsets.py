@@ -14,10 +14,10 @@ import pyarrow.compute as pc
 import pytest
 
 from kafka_records.schemas.consumer_offsets import RECORDS
-from kafka_records_tables.tables.committed.commit_order import in_effect_by_number, numbers_of_keys
-from kafka_records_tables.tables.committed.commits import COMMITS
-from kafka_records_tables.tables.committed.live_offsets import LiveOffsets
-from kafka_records_tables.tables.decoded.decoded_records import DecodedRecords, numbers_of
+from kafka_records_tables.coordinator.offsets.commit_order import in_effect_by_number, numbers_of_keys
+from kafka_records_tables.coordinator.offsets.commits import COMMITS
+from kafka_records_tables.coordinator.offsets.live_offsets import LiveOffsets
+from kafka_records_tables.coordinator.records.decoded_records import DecodedRecords, numbers_of
 from tests.tables.histories import NAMES, Question, history, sampled
 from tests.tables.topic import Topic
 

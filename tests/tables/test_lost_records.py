@@ -13,7 +13,7 @@ import pytest
 from kafka_records_engine.findings import UNDECIDED_TRANSACTION
 from kafka_records_engine.sources.collected_findings import Findings
 from kafka_records_tables.engines.checked_request import request_of
-from kafka_records_tables.engines.going_on import GoingOn, RecordsLost
+from kafka_records_tables.engines.incremental import IncrementalTable, RecordsLost
 from kafka_records_tables.engines.seen_offsets import IS_TOLD, SEEN, UNTOLD_MS, first_lost, seen_of
 from tests.tables.test_changes import Followed, Row
 from tests.tables.topic import Topic
@@ -25,7 +25,7 @@ LATER_MS = WRITTEN_MS + 25 * HOUR_MS
 
 
 def told(name: str, **options: Any) -> Followed:
-    return Followed(name, GoingOn(request_of(name), **options))
+    return Followed(name, IncrementalTable(request_of(name), **options))
 
 
 def take(followed: Followed, rows: pa.Table, now_ms: int = LATER_MS) -> list[Row]:
@@ -157,7 +157,7 @@ def test_gaps_of_a_source_without_transactions_are_no_loss(name: str) -> None:
         at = rows.schema.get_field_index(column)
         rows = rows.set_column(at, rows.schema.field(at), pa.nulls(rows.num_rows, rows.schema.field(at).type))
     for rest in ([rows.slice(1)], [rows.slice(1, 1), rows.slice(2)], [rows.take([2, 1])]):
-        followed = Followed(name, GoingOn(request_of(name, assume="committed")))
+        followed = Followed(name, IncrementalTable(request_of(name, assume="committed")))
         take(followed, rows.slice(0, 1), WRITTEN_MS)
         for piece in rest:
             take(followed, piece)

@@ -14,8 +14,8 @@ from kafka_records_engine.findings import OUTSIDE_LOG
 from kafka_records_engine.sources import Context
 from kafka_records_runtime.uuids import Uuid
 from kafka_records_tables import TABLES, read_table
-from kafka_records_tables.tables.replay import regression_rows
-from kafka_records_tables.tables.replay.regression_rows import Regressions
+from kafka_records_tables.tables.group_rows import regression_rows
+from kafka_records_tables.tables.group_rows.regression_rows import Regressions
 from tests.tables.histories import NAMES, history
 from tests.tables.topic import Topic, struct
 from tools.judge.plain_regressions import plain_regressions

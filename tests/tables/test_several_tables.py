@@ -24,8 +24,8 @@ from kafka_records_engine.sources.protocol import Context, LogPartition
 from kafka_records_engine.sources.segment_files import Segments
 from kafka_records_engine.sources.snapshot_runs import take_snapshot
 from kafka_records_tables import TABLES, Results, read_table, read_tables
+from kafka_records_tables.coordinator.transactions import UntoldTransactions
 from kafka_records_tables.near_names import UnknownOption, UnknownTable
-from kafka_records_tables.tables.decoded.transactions_settled import UntoldTransactions
 from kafka_records_tables.tables.removal import held_offsets
 from tests.tables import willful_table
 from tests.tables.names import COORDINATED, OF_RECORDS

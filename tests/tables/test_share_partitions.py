@@ -10,8 +10,8 @@ import pytest
 
 from kafka_records_engine.findings import Finding
 from kafka_records_tables import read_table
-from kafka_records_tables.tables.decoded import since_snapshot
-from kafka_records_tables.tables.shares.share_batches import StateBatch, combined
+from kafka_records_tables.coordinator.records import since_snapshot
+from kafka_records_tables.coordinator.shares.share_batches import StateBatch, combined
 from tests.conftest import DATA_DIR
 from tests.tables.share_topic import SHARE_TOPIC, TOPIC_ID, Batch, ShareTopic
 from tools.judge.cleaner import CleanedLog, table_of

@@ -14,7 +14,7 @@ import pytest
 
 from kafka_records_engine.log.discovery import LogSourceError
 from kafka_records_tables import TABLES, Result, read_table, read_tables
-from kafka_records_tables.tables.decoded.transactions_settled import UntoldTransactions
+from kafka_records_tables.coordinator.transactions import UntoldTransactions
 from tests.tables.names import CAPTURED, USUAL, USUALLY, mostly
 from tests.tables.topic import OFFSETS_TOPIC, Topic
 

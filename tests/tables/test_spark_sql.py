@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from kafka_records_tables import TABLES, read_table
-from kafka_records_tables.tables.decoded.transactions_settled import UntoldTransactions
+from kafka_records_tables.coordinator.transactions import UntoldTransactions
 from tests.conftest import DATA_DIR
 from tests.tables.names import USUALLY
 from tests.tables.topic import OFFSETS_TOPIC

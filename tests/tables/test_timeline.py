@@ -16,7 +16,7 @@ import pytest
 
 from kafka_records.consumer_offsets import decode_record
 from kafka_records_tables import read_table
-from kafka_records_tables.tables.committed import commit_lots
+from kafka_records_tables.coordinator.offsets import commit_lots
 from kafka_records_tables.tables.words.timeline_words import MEANINGS
 from tests.conftest import DATA_DIR
 from tests.tables.histories import NAMES, history

@@ -11,7 +11,7 @@ import pytest
 
 from kafka_records_engine.sources import Context
 from kafka_records_tables import read_table
-from kafka_records_tables.tables.decoded import transactions_settled
+from kafka_records_tables.coordinator import transactions as transactions_settled
 from tests.tables.topic import OFFSETS_TOPIC, Topic
 from tools.judge.cleaner import CleanedLog
 
@@ -106,7 +106,9 @@ def test_what_is_written_over_is_dropped(monkeypatch: pytest.MonkeyPatch) -> Non
     for offset in range(50):
         topic.commit("g", offset, transaction="open")
     monkeypatch.setattr(transactions_settled, "_MOST_PENDING", 1)
-    settling = transactions_settled.Settling(Context(OFFSETS_TOPIC, 0), tombstones_at_once=True, last_of_key=True)
+    settling = transactions_settled.TransactionResolver(
+        Context(OFFSETS_TOPIC, 0), tombstones_at_once=True, last_of_key=True
+    )
     for batch in topic.table().to_batches(max_chunksize=1):
         assert list(settling.take(batch)) == []
         assert sum(waiting.rows.num_rows for waiting in settling._pending) <= 2

@@ -7,7 +7,7 @@ import tracemalloc
 import numpy as np
 import pytest
 
-from kafka_records_tables.tables.replay.window_sums import MOST, WindowSums
+from kafka_records_tables.tables.group_rows.window_sums import MOST, WindowSums
 
 MINUTE_MS = 60_000
 

@@ -19,7 +19,7 @@ from kafka_records.consumer_offsets.group_metadata import GroupMetadataValue
 from kafka_records.consumer_offsets.offset_commit import OffsetCommitKey, OffsetCommitValue
 from tools.benchmarks import columns
 from tools.benchmarks._column_batches import Batch, Case, cases
-from tools.benchmarks._column_contenders import CONTENDERS, FAILED, Contender, Decoder, Shown
+from tools.benchmarks._column_contenders import CONTENDERS, FAILED, Contender, Decoder, Evidence
 from tools.benchmarks._timing import Timing
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -197,7 +197,7 @@ def test_batches_are_the_same_every_time() -> None:
 # -------------------------------------------------------------------------------------------------- wrong contenders
 
 
-def changed(name: str, change: Callable[[Shown], Shown]) -> Contender:
+def changed(name: str, change: Callable[[Evidence], Evidence]) -> Contender:
     """A contender that gives other values."""
 
     def prepare(batch: Batch) -> Decoder:
@@ -207,7 +207,7 @@ def changed(name: str, change: Callable[[Shown], Shown]) -> Contender:
     return Contender(prepare, "wrong")
 
 
-def _one_more(shown: Shown) -> Shown:
+def _one_more(shown: Evidence) -> Evidence:
     first, *rest = shown["value.offset"]
     return {**shown, "value.offset": [first + 1, *rest]}
 

@@ -20,8 +20,8 @@ import pytest
 
 from kafka_records_engine.columns import RecordColumns, decode_record_columns
 from kafka_records_tables import read_table
-from kafka_records_tables.tables.checking.loading_groups import PASSED_OVER
-from kafka_records_tables.tables.decoded.decoded_records import DecodedRecords
+from kafka_records_tables.coordinator.groups.loading_groups import PASSED_OVER
+from kafka_records_tables.coordinator.records.decoded_records import DecodedRecords
 from tests.kafka_needed import skipped_without_kafka
 from tests.tables.histories import FOLDER, history
 from tools.judge import __main__ as command

@@ -304,13 +304,13 @@ def _command(logs: Logs) -> Case:
     works, goals = [], []
     for table, topic in _CAPTURED_TABLES.items():
         base = f"dump {topic}"
-        command = _python("-m", "kafka_records_tables.cli", "dump", str(CAPTURED), "--topic", topic)
+        command = _python("-m", "kafka_records_tables.commands", "dump", str(CAPTURED), "--topic", topic)
         works.append(Work(base, command, says_json=False))
-        command = _python("-m", "kafka_records_tables.cli", "table", table, str(CAPTURED))
+        command = _python("-m", "kafka_records_tables.commands", "table", table, str(CAPTURED))
         works.append(Work(f"table {table}", command, says_json=False))
         goals.append(partial(_no_slower, f"table {table}, against dump", f"table {table}", base, 2.0))
     page = ("--output", str(logs.folder / "report.html"), "--overwrite")
-    command = _python("-m", "kafka_records_tables.cli", "report", str(CAPTURED), *page)
+    command = _python("-m", "kafka_records_tables.commands", "report", str(CAPTURED), *page)
     works.append(Work("report", command, says_json=False))
     goals.append(partial(_within, "report of all topics, as a page", "report", _LONGEST_REPORT))
     return Case("command", works, goals)

@@ -36,7 +36,7 @@ from tools.benchmarks._column_objects import (
     kio_to_arrow,
 )
 
-Shown = dict[str, list[Any]]
+Evidence = dict[str, list[Any]]
 """Plain values by column, `key.<field>` or `value.<field>`, and under FAILED the numbers of the rows not decoded."""
 
 FAILED: Final = "failed"
@@ -48,7 +48,7 @@ class Decoder:
 
     argument: Any
     decode: Callable[[Any], Any]
-    shown: Callable[[Any], Shown]
+    shown: Callable[[Any], Evidence]
 
 
 @dataclass(frozen=True)
@@ -71,18 +71,18 @@ def _columns(batch: Batch) -> Decoder:
     def decode(columns: tuple[pa.Array, pa.Array]) -> RecordColumns:
         return decode_record_columns(schemas, *columns)
 
-    def shown(result: RecordColumns) -> Shown:
+    def shown(result: RecordColumns) -> Evidence:
         key, value = result.records[number].flatten()
         return {**_shown_struct("key", key), **_shown_struct("value", value), FAILED: sorted(result.errors)}
 
     return Decoder((batch.keys, batch.values), decode, shown)
 
 
-def _shown_columns(result: Columns) -> Shown:
+def _shown_columns(result: Columns) -> Evidence:
     return {**_shown_struct("value", result.values), FAILED: sorted(result.errors)}
 
 
-def _shown_struct(prefix: str, column: pa.StructArray) -> Shown:
+def _shown_struct(prefix: str, column: pa.StructArray) -> Evidence:
     names = [each.name for each in column.type]
     return {f"{prefix}.{name}": each.to_pylist() for name, each in zip(names, column.flatten(), strict=True)}
 
@@ -91,7 +91,7 @@ def _shown_struct(prefix: str, column: pa.StructArray) -> Shown:
 
 
 def _rows(batch: Batch) -> Decoder:
-    def shown(objects: Objects) -> Shown:
+    def shown(objects: Objects) -> Evidence:
         columns = _shown_objects("value", batch.message, objects.values)
         if batch.key_message is not None:
             columns |= _shown_objects("key", batch.key_message, objects.keys)
@@ -100,7 +100,7 @@ def _rows(batch: Batch) -> Decoder:
     return Decoder(bytes_of(batch), generated_loop(batch), shown)
 
 
-def _shown_objects(prefix: str, message: MessageSchema, objects: list[Any]) -> Shown:
+def _shown_objects(prefix: str, message: MessageSchema, objects: list[Any]) -> Evidence:
     return {
         f"{prefix}.{name}": [None if each is None else _plain_object(getattr(each, name)) for each in objects]
         for name in (each.name for each in message.root.fields)
@@ -126,8 +126,8 @@ def _kio_to_arrow(batch: Batch) -> Decoder:
     return Decoder(bytes_of(batch), lambda rows: to_arrow(loop(rows)), _shown_arrays)
 
 
-def _shown_arrays(arrays: Arrays) -> Shown:
-    shown: Shown = {
+def _shown_arrays(arrays: Arrays) -> Evidence:
+    shown: Evidence = {
         name: [_plain_value(value, each.type) for value in each.to_pylist()] for name, each in arrays.columns.items()
     }
     return {**shown, FAILED: arrays.failed}
@@ -159,8 +159,8 @@ def _walker(batch: Batch) -> Decoder:
     schema = batch.schema
     loop = _walked_messages(schema) if isinstance(schema, MessageSchema) else _walked_records(schema)
 
-    def shown(trees: Trees) -> Shown:
-        columns: Shown = {FAILED: trees.failed}
+    def shown(trees: Trees) -> Evidence:
+        columns: Evidence = {FAILED: trees.failed}
         for prefix, struct in trees.structs.items():
             columns |= _shown_struct(prefix, struct)
         return columns

@@ -11,14 +11,14 @@ from collections.abc import Iterable
 from typing import Any, Final
 
 from tools.benchmarks._column_batches import Batch
-from tools.benchmarks._column_contenders import FAILED, Contender, Decoder, Shown
+from tools.benchmarks._column_contenders import FAILED, Contender, Decoder, Evidence
 from tools.benchmarks._column_objects import Objects, bytes_of
 from tools.benchmarks._timing import ContenderError
 
 REFERENCE: Final = "rows"
 
 
-def proven_reference(contender: Contender, batch: Batch) -> tuple[Decoder, Shown]:
+def proven_reference(contender: Contender, batch: Batch) -> tuple[Decoder, Evidence]:
     """The reference and its values. Raises ContenderError."""
     try:
         decoder = contender.prepare(batch)
@@ -31,7 +31,7 @@ def proven_reference(contender: Contender, batch: Batch) -> tuple[Decoder, Shown
         raise ContenderError(f"{type(error).__name__}: {error}") from error
 
 
-def proven(contender: Contender, batch: Batch, expected: Shown) -> Decoder:
+def proven(contender: Contender, batch: Batch, expected: Evidence) -> Decoder:
     """The contender's decoder, whose values are the expected ones. Raises ContenderError."""
     try:
         decoder = contender.prepare(batch)
@@ -71,7 +71,7 @@ def _hex(data: bytes | None) -> str:
     return "null" if data is None else data.hex()
 
 
-def _prove_same(shown: Shown, expected: Shown) -> None:
+def _prove_same(shown: Evidence, expected: Evidence) -> None:
     if shown.keys() != expected.keys():
         raise ContenderError(f"gives {sorted(shown)} and not {sorted(expected)}")
     _prove_failed(shown[FAILED], expected[FAILED])

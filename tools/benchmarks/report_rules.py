@@ -25,8 +25,8 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2]))  # started as a scr
 from kafka_records_tables.report.making import read_report
 from kafka_records_tables.report.ranking import findings_of_rule
 from kafka_records_tables.report.report_parts import Report
+from kafka_records_tables.report.rule_context import RuleContext
 from kafka_records_tables.report.rules import RULES
-from kafka_records_tables.report.sight import Sight
 from kafka_records_tables.report.thresholds import usual_thresholds
 from tests.report.classic_lives import ClassicLife
 from tests.report.made_up_cluster import DAY, HOUR, MINUTE, MadeCluster
@@ -69,7 +69,7 @@ def write_groups(folder: Path, groups: int) -> None:
 
 def timed_rules(report: Report) -> dict[str, float]:
     """Seconds by kind of finding."""
-    sight = Sight(report.request, report.tables, report.reading, usual_thresholds())
+    sight = RuleContext(report.request, report.tables, report.reading, usual_thresholds())
     seconds = {}
     for rule in RULES:
         began = time.process_time()

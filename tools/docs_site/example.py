@@ -34,7 +34,7 @@ def write_example(pages: Path) -> None:
     """Make the report, and a page that leads to it. Raises SystemExit with a sentence where that cannot be done."""
     place = pages / PLACE
     place.parent.mkdir(parents=True)
-    command = [sys.executable, "-m", "kafka_records_tables.cli", "report", SOURCE, "--output", str(place)]
+    command = [sys.executable, "-m", "kafka_records_tables.commands", "report", SOURCE, "--output", str(place)]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, encoding="utf-8", check=False)
     if done.returncode or not place.is_file():
         said = done.stderr.strip() or f"{command[1:]} wrote nothing"

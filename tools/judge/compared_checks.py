@@ -13,7 +13,7 @@ from kafka_records_engine.sources import LogPartition
 from kafka_records_engine.sources.arrow_rows import ArrowRows
 from kafka_records_engine.sources.log_facts import KnownTopics
 from kafka_records_tables import read_table
-from kafka_records_tables.tables.checking.loading_groups import PASSED_OVER
+from kafka_records_tables.coordinator.groups.loading_groups import PASSED_OVER
 from kafka_records_tables.tables.words.check_words import CONFLICT, STATE_UNNAMED, TRANSIENT, UNASSIGNED
 from tools.judge.answers import Difference, Loaded, differing, is_described
 from tools.judge.histories import History

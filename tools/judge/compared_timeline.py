@@ -19,7 +19,7 @@ _UNSETTLED: Final = ("Assigning", "Reconciling", "NotReady")
 
 
 @dataclass
-class _Life:
+class _GroupBetweenBatches:
     """A group as its events so far have made it."""
 
     kind: str
@@ -34,7 +34,7 @@ class _Life:
 def timeline(loaded: Loaded) -> Iterator[Difference]:
     """The groups, their kinds, epochs, members and rebalances, put together from events, against those that are listed
     and described."""
-    found: dict[str, _Life] = {}
+    found: dict[str, _GroupBetweenBatches] = {}
     for row in loaded.read(_NAME).to_pylist():
         if not _follows(found, row):
             yield Difference(_NAME, "an event that cannot follow those before it", found.get(row["group_id"]), row)
@@ -59,16 +59,16 @@ def timeline(loaded: Loaded) -> Iterator[Difference]:
             yield from differing(_NAME, asked(question), expected, got)
 
 
-def _listed_kind(loaded: Loaded, life: _Life) -> Any:
+def _listed_kind(loaded: Loaded, life: _GroupBetweenBatches) -> Any:
     return loaded.untold("a simple group is classic", "classic") if life.kind == "simple" else life.kind
 
 
-def _follows(found: dict[str, _Life], row: dict[str, Any]) -> bool:
+def _follows(found: dict[str, _GroupBetweenBatches], row: dict[str, Any]) -> bool:
     """Let an event happen. Whether it can: nobody joins twice, who leaves was there, what completes had started."""
     group_id, event, member_id = row["group_id"], row["event"], row["member_id"]
     if event == "created":
         is_new = group_id not in found
-        found[group_id] = _Life(row["group_kind"])
+        found[group_id] = _GroupBetweenBatches(row["group_kind"])
         return is_new
     if event == "deleted":
         # A tombstone may be all that is left of a group, or the clean-up's for one that was never recorded.
@@ -105,7 +105,7 @@ def _follows(found: dict[str, _Life], row: dict[str, Any]) -> bool:
     return member_id is None or member_id in life.members
 
 
-def _rebalances(life: _Life, row: dict[str, Any]) -> bool:
+def _rebalances(life: _GroupBetweenBatches, row: dict[str, Any]) -> bool:
     """Let a rebalance start or complete. Whether it can."""
     was_rebalancing, life.is_rebalancing = life.is_rebalancing, row["event"] == "rebalance_started"
     if life.is_rebalancing:

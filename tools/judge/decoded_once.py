@@ -17,7 +17,7 @@ import pyarrow as pa
 from kafka_records_engine.columns import RecordColumns, decode_record_columns
 from kafka_records_engine.numpy_types import INT64
 from kafka_records_runtime.schema import RecordSchema
-from kafka_records_tables.tables.decoded import decoded_records
+from kafka_records_tables.coordinator.records import decoded_records
 
 Row = tuple[bytes | None, bytes | None]
 

@@ -41,7 +41,7 @@ def topics_of(tables: Iterable[Table]) -> set[str]:
 
 def is_there(name: str) -> bool:
     """Whether the data directory has the topics of a table; of a view, some of those that it may lack."""
-    read, may_lack = tables_read(TABLES[name]), TABLES[name].may_lack
+    read, may_lack = tables_read(TABLES[name]), TABLES[name].optional_inputs
     needed = topics_of(each for each in read if each.name not in may_lack)
     return needed <= THERE and (bool(needed) or not may_lack or bool(topics_of(read) & THERE))
 

@@ -71,7 +71,7 @@ def logs_there(table: Table, logs_of: Callable[[Table], Sequence[LogPartition]])
             there.logs[each.name] = ()
             there.lacking.append(error.finding())
         except LogSourceError as error:
-            if each.name not in table.may_lack:
+            if each.name not in table.optional_inputs:
                 raise
             missing.append(error)
             if isinstance(error, MissingRight):

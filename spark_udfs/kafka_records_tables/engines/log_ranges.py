@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 from kafka_records_engine.sources import Context
 from kafka_records_engine.sources.abilities import CanBeCut, has, tell_transactions
 from kafka_records_engine.sources.broker_threads import leader_of
-from kafka_records_tables.tables.decoded.transactions_settled import OPEN, PENDING
+from kafka_records_tables.coordinator.transactions import OPEN, PENDING
 
 if TYPE_CHECKING:
     from kafka_records_engine.sources import LogPartition

@@ -19,10 +19,10 @@ from kafka_records_engine.log.raw_rows import RAW_SCHEMA, raw_column, rebatched
 from kafka_records_engine.log.reading import BATCH_ROWS
 from kafka_records_engine.sources import Context
 from kafka_records_engine.sources.collected_findings import Findings
+from kafka_records_tables.coordinator.transactions import OPEN, PENDING, TransactionResolver
 from kafka_records_tables.engines.log_ranges import LogRange
 from kafka_records_tables.engines.spark_offsets import DataLost
 from kafka_records_tables.engines.spark_tasks import DamageFound
-from kafka_records_tables.tables.decoded.transactions_settled import OPEN, PENDING, Settling
 
 if TYPE_CHECKING:
     from kafka_records_engine.sources import LogPartition
@@ -71,7 +71,7 @@ def raw_rows_of(log: LogPartition, context: Context) -> Iterator[pa.RecordBatch]
     A row whose source does not tell of transactions stays as it is. A column that the source lacks is null.
     """
     end = log.end if isinstance(log, LogRange) else None
-    settling = Settling(context, tombstones_at_once=False, last_of_key=False)
+    settling = TransactionResolver(context, tombstones_at_once=False, last_of_key=False)
     for batch in log.batches(context, RAW_SCHEMA.names):
         columns = [raw_column(batch, name) for name in RAW_SCHEMA.names]
         rows = pa.RecordBatch.from_arrays(columns, schema=RAW_SCHEMA)

@@ -22,12 +22,12 @@ from kafka_records_engine.sources.collected_findings import Findings
 from kafka_records_engine.spark.mapping import map_batches
 from kafka_records_engine.spark.spark_types import spark_schema
 from kafka_records_runtime.errors import KafkaRecordsError
-from kafka_records_tables.engines.going_on import AS_OF_OFFSET, CHANGE, UPSERT, GoingOn, LogState, NewRows
+from kafka_records_tables.coordinator.records.latest import joined
+from kafka_records_tables.engines.incremental import AS_OF_OFFSET, CHANGE, UPSERT, IncrementalTable, LogState, NewRows
 from kafka_records_tables.engines.seen_offsets import IS_TOLD, SEEN, seen_of
 from kafka_records_tables.engines.spark_rows import IS_NEEDED, all_rows, is_stream
 from kafka_records_tables.engines.spark_schema import schema_of
 from kafka_records_tables.engines.spark_tasks import FailFast, LastOfKeys, by_partition, stream_of
-from kafka_records_tables.tables.decoded.latest import joined
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -107,7 +107,7 @@ def changed_rows(
     rows, columns = all_rows(raw, request)
     packets = map_batches(rows, columns, Packets(request), _PACKETS)
     kind = FailFast if is_failfast else Findings
-    going_on = GoingOn(request, kind, is_lenient=not is_failfast, delete_retention_ms=delete_retention_ms)
+    going_on = IncrementalTable(request, kind, is_lenient=not is_failfast, delete_retention_ms=delete_retention_ms)
     told = packets.groupBy("partition").applyInPandasWithState(
         StateOfLog(going_on), _CHANGES, _STATE, "append", GroupStateTimeout.NoTimeout
     )
@@ -182,7 +182,7 @@ def _packet(partition: int, *, rows: bytes | None = None, seen: bytes | None = N
 class StateOfLog:
     """Goes on with one log partition, for `applyInPandasWithState`."""
 
-    going_on: GoingOn
+    going_on: IncrementalTable
 
     def __call__(self, key: tuple[int], frames: Iterator[Any], state: GroupState) -> Iterator[Any]:
         found: dict[str, list[pa.RecordBatch]] = {"rows": [], "seen": []}

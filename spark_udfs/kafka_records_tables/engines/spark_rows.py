@@ -22,9 +22,9 @@ from kafka_records_engine.spark.mapping import map_batches
 from kafka_records_engine.spark.raw import RAW_SCHEMA, absent_columns, raw_rows
 from kafka_records_engine.spark.workers import check_workers, is_connect
 from kafka_records_runtime.errors import KafkaRecordsError
+from kafka_records_tables.coordinator.transactions import UNKNOWN, UntoldTransactions
 from kafka_records_tables.engines.seen_offsets import IS_TOLD
 from kafka_records_tables.engines.spark_tasks import LastOfKeys
-from kafka_records_tables.tables.decoded.transactions_settled import UNKNOWN, UntoldTransactions
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame

@@ -21,11 +21,11 @@ from kafka_records_engine.findings import Finding
 from kafka_records_engine.log.raw_rows import RAW_SCHEMA
 from kafka_records_engine.sources.collected_findings import Findings
 from kafka_records_runtime.errors import KafkaRecordsError
+from kafka_records_tables.coordinator.records.latest import Latest
+from kafka_records_tables.coordinator.transactions import outside_transactions
 from kafka_records_tables.engines.frames import portable
 from kafka_records_tables.engines.joined_tables import read_here
 from kafka_records_tables.engines.shared_reading import SharedReading
-from kafka_records_tables.tables.decoded.latest import Latest
-from kafka_records_tables.tables.decoded.transactions_settled import outside_transactions
 from kafka_records_tables.tables.table_reading import rows_of
 
 if TYPE_CHECKING:

@@ -67,10 +67,10 @@ def _together(frames: Mapping[str, DataFrame], view: Table) -> tuple[DataFrame, 
             (F.struct(*each.names) if field.name == own else F.lit(None)).cast(field.dataType).alias(field.name)
             for field in given.fields[1:]
         ]
-        parts.append(frames[each.name].select(*view.joined_by, F.lit(number).alias(_INPUT), *structs))
+        parts.append(frames[each.name].select(*view.join_keys, F.lit(number).alias(_INPUT), *structs))
     together = reduce(lambda one, other: one.unionAll(other), parts)
     # One task joins all rows then. It shall not be the one that reads all logs.
-    return together.repartition(*(view.joined_by or [1])), given
+    return together.repartition(*(view.join_keys or [1])), given
 
 
 @dataclass(frozen=True)

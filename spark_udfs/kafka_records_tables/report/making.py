@@ -27,7 +27,7 @@ from kafka_records_tables.report.lost_files import lost_files
 from kafka_records_tables.report.ranking import findings_of
 from kafka_records_tables.report.report_diff import EarlierReport, earlier_report, report_diff
 from kafka_records_tables.report.report_parts import USUAL_PACKAGE, Report, ReportRequest
-from kafka_records_tables.report.sight import Sight
+from kafka_records_tables.report.rule_context import RuleContext
 from kafka_records_tables.report.thresholds import thresholds_of
 from kafka_records_tables.selection import Selection
 from kafka_records_tables.table_options import moment, value_of
@@ -226,7 +226,7 @@ def report_of(
     )
     lost = lost_files(source, reading.found)
     # Rules see all rows, and what a finding counts is of the whole.
-    sight = Sight(request, tables, reading.found, limits, lost, named.bootstrap, named.command_config)
+    sight = RuleContext(request, tables, reading.found, limits, lost, named.bootstrap, named.command_config)
     findings = findings_of(sight)
     chosen = {name: _about_topics(name, rows, topics) for name, rows in tables.items()}
     report = Report(request, findings, numbers_of(chosen), chosen, reading.missing, reading.found, reading.counts)

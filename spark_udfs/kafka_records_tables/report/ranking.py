@@ -8,15 +8,15 @@ from typing import TYPE_CHECKING, Any
 import pyarrow.compute as pc
 
 from kafka_records_tables.report.report_parts import Level, ReportFinding
+from kafka_records_tables.report.rule_context import counted, listed
 from kafka_records_tables.report.rules import RULES
-from kafka_records_tables.report.sight import counted, listed
 from kafka_records_tables.report.topic_choice import about_topics
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
     from kafka_records_tables.report.rule import ReportRule
-    from kafka_records_tables.report.sight import Sight
+    from kafka_records_tables.report.rule_context import RuleContext
 
 _NAMED = 100
 """Groups that a summary has in `group_ids`, or topics where it is about no groups; `measured` counts all."""
@@ -24,13 +24,13 @@ _SHOWN = 8
 """Groups that its sentence names."""
 
 
-def findings_of(sight: Sight) -> tuple[ReportFinding, ...]:
+def findings_of(sight: RuleContext) -> tuple[ReportFinding, ...]:
     """All findings, the worst first; of one level in the order of the rules, and the worst of each kind first."""
     found = [finding for rule in RULES for finding in findings_of_rule(sight, rule)]
     return tuple(sorted(found, key=lambda finding: -finding.level))
 
 
-def findings_of_rule(sight: Sight, rule: ReportRule) -> Iterator[ReportFinding]:
+def findings_of_rule(sight: RuleContext, rule: ReportRule) -> Iterator[ReportFinding]:
     """Those of one rule, the worst first."""
     cases = about_topics(sight, rule.cases(sight))
     for level in sorted(Level, reverse=True):
@@ -49,7 +49,7 @@ def _worst(cases: pa.Table) -> Any:
     return pc.sort_indices(cases, sort_keys=[("rank", "descending")])
 
 
-def _summary(sight: Sight, rule: ReportRule, level: Level, others: pa.Table) -> ReportFinding:
+def _summary(sight: RuleContext, rule: ReportRule, level: Level, others: pa.Table) -> ReportFinding:
     rows = rule.listing(sight)
     groups: tuple[str, ...] = ()
     number = 0

@@ -20,7 +20,7 @@ from kafka_records_tables.report.report_parts import (
     ReportFinding,
     ReportRequest,
 )
-from kafka_records_tables.report.sight import length, listed, moment
+from kafka_records_tables.report.rule_context import length, listed, moment
 from kafka_records_tables.report.thresholds import known_thresholds
 
 _LEVELS: Final = {level.word: level for level in Level}

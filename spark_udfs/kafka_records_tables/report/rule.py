@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from kafka_records_tables.report.report_parts import Level, ReportFinding, Rows
-    from kafka_records_tables.report.sight import Sight
+    from kafka_records_tables.report.rule_context import RuleContext
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,9 +51,9 @@ class ReportRule:
     tables: tuple[str, ...]
     levels: Mapping[Level, str]
     """When a finding has which level."""
-    cases: Callable[[Sight], pa.Table]
-    tell: Callable[[Sight, dict[str, Any]], ReportFinding]
-    listing: Callable[[Sight], Rows]
+    cases: Callable[[RuleContext], pa.Table]
+    tell: Callable[[RuleContext, dict[str, Any]], ReportFinding]
+    listing: Callable[[RuleContext], Rows]
     """Which rows of a table have all of it, for what is summed up."""
     thresholds: tuple[Threshold, ...] = ()
 

@@ -109,7 +109,7 @@ def _check_order(name: str, limit: str, found: Mapping[str, Any], where: str) ->
 
 
 def _written(name: str, found: Mapping[str, Any]) -> str:
-    from kafka_records_tables.report.sight import length
+    from kafka_records_tables.report.rule_context import length
 
     value = found[name]
     return length(value) if known_thresholds()[name].kind == "duration" else f"{value}"

@@ -14,7 +14,7 @@ from kafka_records_tables.tables import TABLES
 
 if TYPE_CHECKING:
     from kafka_records_tables.report.case_columns import RowMask
-    from kafka_records_tables.report.sight import Sight
+    from kafka_records_tables.report.rule_context import RuleContext
 
 _OF_CASES: Final = ("topic", "topic_list", "partitions", "holds_back")
 """Columns by which cases of rules name topics; the last two as in `open_transactions`."""
@@ -22,7 +22,7 @@ _OF_A_LOG: Final = "log_topic"
 """The topic of a coordinator whose log a case is about."""
 
 
-def about_topics(sight: Sight, cases: pa.Table) -> pa.Table:
+def about_topics(sight: RuleContext, cases: pa.Table) -> pa.Table:
     """Those of the cases that are about a topic which the report was asked about.
 
     One that names topics stays when one of them passes, and one that names a group alone when a row of the group is
@@ -41,7 +41,7 @@ def about_topics(sight: Sight, cases: pa.Table) -> pa.Table:
     return cases.filter(pa.array(passes | ~names_any))
 
 
-def _groups(sight: Sight) -> Any:
+def _groups(sight: RuleContext) -> Any:
     """The groups with a row about a topic that passes, or with members that subscribe to one."""
     found = [pa.array([], pa.string())]
     for name, rows in sight.tables.items():

@@ -58,9 +58,9 @@ def _rules(text: str, room: int) -> Iterator[str]:
 
 def _made_of(table: Table) -> str:
     if table.inputs:
-        if not table.joined_by:
+        if not table.join_keys:
             topics = dict.fromkeys(input_called(name).topic for name in table.inputs)
             of_all = ["and ends of all logs"] if "" in topics else []
             return f"topics {', '.join([topic for topic in topics if topic] + of_all)}"
-        return f"joins {' and '.join(table.inputs)} by {', '.join(table.joined_by)}"
+        return f"joins {' and '.join(table.inputs)} by {', '.join(table.join_keys)}"
     return f"topic {table.topic}, records {', '.join(table.records)}" if table.records else "every topic, no records"

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from kafka_records_engine.numpy_types import INT64
-from kafka_records_tables.tables.committed.commit_order import stable_order
+from kafka_records_tables.coordinator.offsets.commit_order import stable_order
 
 _FEW: Final = 10_000
 """Rows that Arrow sorts as soon as this module does."""

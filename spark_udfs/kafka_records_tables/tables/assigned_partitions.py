@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Final
 
-from kafka_records_tables.tables.committed.commits import COMMITS
+from kafka_records_tables.coordinator.groups.record_names import GROUP_RECORDS, PARTS
+from kafka_records_tables.coordinator.offsets.commits import COMMITS
 from kafka_records_tables.tables.declaration import Column, Table
-from kafka_records_tables.tables.replay.records_of_groups import GROUP_RECORDS, PARTS
-from kafka_records_tables.tables.words.topics import OFFSETS
+from kafka_records_tables.topics import OFFSETS
 
 TABLE: Final = Table(
     name="assigned_partitions",

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Final
 
+from kafka_records_tables.coordinator.groups.record_names import GROUP_RECORDS, PARTS
 from kafka_records_tables.tables.declaration import GROUP_KINDS, Column, Table, timestamps
-from kafka_records_tables.tables.replay.records_of_groups import GROUP_RECORDS, PARTS
-from kafka_records_tables.tables.words.topics import OFFSETS
+from kafka_records_tables.topics import OFFSETS
 
 _NAMES: Final = "OffsetCommit"
 """Commits name a topic with its id."""

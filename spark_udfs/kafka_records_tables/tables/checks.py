@@ -26,7 +26,7 @@ from kafka_records_tables.tables.words.check_words import (
     UNCHECKED,
     UNREADABLE,
 )
-from kafka_records_tables.tables.words.topics import OFFSETS, SHARE_STATE, TRANSACTIONS
+from kafka_records_tables.topics import OFFSETS, SHARE_STATE, TRANSACTIONS
 
 if TYPE_CHECKING:
     from kafka_records_engine.sources import Context
@@ -45,8 +45,8 @@ TABLE: Final = Table(
     reads=(),
     columns=COLUMNS,
     inputs=("group_checks", "share_checks", "transaction_checks"),
-    may_lack=("group_checks", "share_checks", "transaction_checks"),
-    joined_by=(),
+    optional_inputs=("group_checks", "share_checks", "transaction_checks"),
+    join_keys=(),
     sort=(
         "level",
         "check",

@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 from kafka_records_engine.findings import INCOMPLETE_HISTORY, Finding
 from kafka_records_engine.numpy_types import INT64
 from kafka_records_tables.tables.column_types import YEAR_1_MS, YEAR_9999_END_MS
-from kafka_records_tables.tables.words.topics import SHARE_STATE
+from kafka_records_tables.topics import SHARE_STATE
 
 if TYPE_CHECKING:
     from kafka_records_engine.sources import Context

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from kafka_records_tables.tables.declaration import SHOW_SECRETS, Column, Table
-from kafka_records_tables.tables.words.topics import METADATA
+from kafka_records_tables.topics import METADATA
 
 RESOURCE_WORDS: Final = ("topic", "broker", "client-metrics", "group")
 """The words of the column `resource_type`, as Kafka's tools spell them."""

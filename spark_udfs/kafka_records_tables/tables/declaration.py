@@ -130,9 +130,9 @@ class Table:
     inputs: tuple[str, ...] = ()
     """Of a view, the names of the tables whose rows it joins. An input that has an option of the view's is asked the
     same."""
-    may_lack: tuple[str, ...] = ()
+    optional_inputs: tuple[str, ...] = ()
     """Those of `inputs` whose topic need not be there: the view says what its answer lacks then."""
-    joined_by: tuple[str, ...] = ()
+    join_keys: tuple[str, ...] = ()
     """Of a view, the columns that all of its inputs have, and by which their rows belong together; none where all rows
     do."""
     group_inputs: tuple[str, ...] = ()

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from kafka_records_tables.tables.committed.commits import COMMITS
+from kafka_records_tables.coordinator.groups.record_names import GROUP_RECORDS, PARTS
+from kafka_records_tables.coordinator.offsets.commits import COMMITS
 from kafka_records_tables.tables.declaration import Table
-from kafka_records_tables.tables.replay.records_of_groups import GROUP_RECORDS, PARTS
 from kafka_records_tables.tables.words.check_words import (
     OPTIONS,
     PART_COLUMNS,
     READS,
 )
-from kafka_records_tables.tables.words.topics import OFFSETS
+from kafka_records_tables.topics import OFFSETS
 
 if TYPE_CHECKING:
 

@@ -12,8 +12,8 @@ from kafka_records_engine.columns.framing_in_columns import begins_with, prefix_
 from kafka_records_engine.findings import UNKNOWN_RECORDS, Finding
 from kafka_records_engine.numpy_types import INT64
 from kafka_records_runtime.errors import plural
+from kafka_records_tables.coordinator.records.decoded_records import schemas
 from kafka_records_tables.tables.completeness import Completeness
-from kafka_records_tables.tables.decoded.decoded_records import schemas
 
 if TYPE_CHECKING:
     from kafka_records_engine.sources import Context

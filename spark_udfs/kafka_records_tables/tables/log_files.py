@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
 from kafka_records_tables.tables.declaration import EVERY_TOPIC, Column, Table
-from kafka_records_tables.tables.words.topics import OFFSETS, SHARE_STATE, TRANSACTIONS
+from kafka_records_tables.topics import OFFSETS, SHARE_STATE, TRANSACTIONS
 
 if TYPE_CHECKING:
     from kafka_records_engine.sources import Context
@@ -28,7 +28,7 @@ TABLE: Final = Table(
     about="files and bytes of each log, how far it is cleaned and why no further, and what a coordinator has to load",
     helper="view",
     inputs=(*_RECORDS, "log_sizes"),
-    may_lack=_RECORDS,
+    optional_inputs=_RECORDS,
     records=(),
     reads=(),
     columns=(

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import Final
 
-from kafka_records_tables.tables.committed.commits import COMMITS, committed
+from kafka_records_tables.coordinator.offsets.commits import COMMITS
+from kafka_records_tables.tables.commit_columns import committed
 from kafka_records_tables.tables.declaration import LOG_PLACE, Column, Table, timestamps
-from kafka_records_tables.tables.words.topics import OFFSETS
+from kafka_records_tables.topics import OFFSETS
 
 TABLE: Final = Table(
     name="offset_commits",

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from kafka_records_tables.tables.declaration import EVERY_TOPIC, Column, Table, timestamps
 from kafka_records_tables.tables.transactions import STATES
-from kafka_records_tables.tables.words.topics import OFFSETS
+from kafka_records_tables.topics import OFFSETS
 
 if TYPE_CHECKING:
     from kafka_records_engine.sources import Context
@@ -42,7 +42,7 @@ TABLE: Final = Table(
     about="every open transaction, whether it hangs, and the offsets that wait for it",
     helper="view",
     inputs=("pending_offsets", "transactions"),
-    joined_by=("producer_id",),
+    join_keys=("producer_id",),
     records=(),
     reads=(),
     columns=(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from kafka_records_tables.tables.declaration import Column, Table
-from kafka_records_tables.tables.words.topics import METADATA
+from kafka_records_tables.topics import METADATA
 
 TABLE = Table(
     name="partitions",

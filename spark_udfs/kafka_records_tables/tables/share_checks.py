@@ -10,7 +10,7 @@ from kafka_records_tables.tables.words.check_words import (
     PART_COLUMNS,
     READS,
 )
-from kafka_records_tables.tables.words.topics import SHARE_STATE
+from kafka_records_tables.topics import SHARE_STATE
 
 TABLE: Final = Table(
     name="share_checks",

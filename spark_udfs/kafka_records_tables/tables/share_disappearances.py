@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from kafka_records_tables.tables.declaration import LOG_PLACE, Column, Table, timestamps
-from kafka_records_tables.tables.words.topics import SHARE_STATE
+from kafka_records_tables.topics import SHARE_STATE
 
 TABLE: Final = Table(
     name="share_disappearances",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from kafka_records_tables.tables.declaration import LOG_PLACE, Column, Table
-from kafka_records_tables.tables.words.topics import OFFSETS
+from kafka_records_tables.topics import OFFSETS
 
 _RECORDS: Final = ("ShareGroupStatePartitionMetadata",)
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 from textwrap import fill
 from typing import TYPE_CHECKING, Final
 
-from kafka_records_tables.tables.committed.commits import COMMITS
+from kafka_records_tables.coordinator.groups.record_names import GROUP_RECORDS, PARTS
+from kafka_records_tables.coordinator.offsets.commits import COMMITS
 from kafka_records_tables.tables.declaration import Column, Table, timestamps
-from kafka_records_tables.tables.replay.records_of_groups import GROUP_RECORDS, PARTS
 from kafka_records_tables.tables.words.timeline_words import MEANINGS
-from kafka_records_tables.tables.words.topics import OFFSETS
+from kafka_records_tables.topics import OFFSETS
 
 if TYPE_CHECKING:
 

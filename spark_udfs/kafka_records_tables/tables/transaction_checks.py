@@ -6,7 +6,7 @@ from typing import Final
 
 from kafka_records_tables.tables.declaration import Table
 from kafka_records_tables.tables.words.check_words import OPTIONS, PART_COLUMNS, READS
-from kafka_records_tables.tables.words.topics import TRANSACTIONS
+from kafka_records_tables.topics import TRANSACTIONS
 
 TABLE: Final = Table(
     name="transaction_checks",

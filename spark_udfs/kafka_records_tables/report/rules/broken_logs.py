@@ -6,18 +6,18 @@ from typing import TYPE_CHECKING, Any, Final
 
 from kafka_records_tables.report.report_parts import Evidence, Level, NextStep, ReportFinding, Rows
 from kafka_records_tables.report.rule import ReportRule
-from kafka_records_tables.tables.words.topics import OFFSETS, SHARE_STATE, TRANSACTIONS
+from kafka_records_tables.topics import OFFSETS, SHARE_STATE, TRANSACTIONS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     import pyarrow as pa
 
-    from kafka_records_tables.report.sight import Sight
+    from kafka_records_tables.report.rule_context import RuleContext
 
 
-def _cases_of(kind: str) -> Callable[[Sight], pa.Table]:
-    def cases(sight: Sight) -> pa.Table:
+def _cases_of(kind: str) -> Callable[[RuleContext], pa.Table]:
+    def cases(sight: RuleContext) -> pa.Table:
         import numpy as np
         import pyarrow.compute as pc
 
@@ -52,7 +52,7 @@ def _cases_of(kind: str) -> Callable[[Sight], pa.Table]:
     return cases
 
 
-def _may_be_over(sight: Sight, rows: pa.Table) -> Any:
+def _may_be_over(sight: RuleContext, rows: pa.Table) -> Any:
     """In which rows of `checks` something is under way that takes a moment in a healthy cluster."""
     from kafka_records_tables.report.case_columns import equal, numbers, true_where
     from kafka_records_tables.report.rules.group_spans import SETTLES, settled
@@ -61,10 +61,10 @@ def _may_be_over(sight: Sight, rows: pa.Table) -> Any:
     return true_where(equal(rows, "level", "transient")) & (is_young | ~settled(sight, rows))
 
 
-def _tell_of(kind: str) -> Callable[[Sight, dict[str, Any]], ReportFinding]:
-    def tell(sight: Sight, case: dict[str, Any]) -> ReportFinding:
+def _tell_of(kind: str) -> Callable[[RuleContext, dict[str, Any]], ReportFinding]:
+    def tell(sight: RuleContext, case: dict[str, Any]) -> ReportFinding:
         from kafka_records_tables.report.command_lines import condition_of
-        from kafka_records_tables.report.sight import MOST_EVIDENCE, counted, listed, shown
+        from kafka_records_tables.report.rule_context import MOST_EVIDENCE, counted, listed, shown
 
         _, places, _ = _CHECKS[kind]
         details = case["detail_list"]
@@ -124,7 +124,7 @@ def _tell_of(kind: str) -> Callable[[Sight, dict[str, Any]], ReportFinding]:
     return tell
 
 
-def unloaded_partitions(sight: Sight) -> list[int]:
+def unloaded_partitions(sight: RuleContext) -> list[int]:
     """The partitions of `__consumer_offsets` that no coordinator loads: nothing of their groups is cleaned up."""
     from kafka_records_tables.report.case_columns import equal, kept
 
@@ -138,7 +138,7 @@ def _what(kind: str, case: dict[str, Any]) -> str:
     return _NOT_LOADED[case["log_topic"]] if kind == "coordinator_cannot_load" else _WHAT[kind]
 
 
-def groups_of_logs(sight: Sight, topic: str | None, partitions: Sequence[int]) -> tuple[str, ...]:
+def groups_of_logs(sight: RuleContext, topic: str | None, partitions: Sequence[int]) -> tuple[str, ...]:
     """The groups whose records stand in some logs of the offsets topic, as far as these could be read."""
     from kafka_records_tables.report.case_columns import equal, kept
 
@@ -148,13 +148,13 @@ def groups_of_logs(sight: Sight, topic: str | None, partitions: Sequence[int]) -
     return tuple(kept(rows, equal(rows, "log_partition", *partitions))["group_id"].to_pylist())
 
 
-def _stopped_since(sight: Sight, groups: Sequence[str], case: dict[str, Any]) -> str:
+def _stopped_since(sight: RuleContext, groups: Sequence[str], case: dict[str, Any]) -> str:
     """Whether a coordinator has met the records already, as a sentence: nobody has committed since."""
     import pyarrow.compute as pc
 
     from kafka_records_tables.report.case_columns import equal, kept
+    from kafka_records_tables.report.rule_context import HOUR_MS, moment
     from kafka_records_tables.report.rules.group_spans import last_commits
-    from kafka_records_tables.report.sight import HOUR_MS, moment
 
     newest = sight.once(last_commits)
     last: int | None = pc.max(kept(newest, equal(newest, "group_id", *groups))["last"]).as_py()
@@ -166,7 +166,7 @@ def _stopped_since(sight: Sight, groups: Sequence[str], case: dict[str, Any]) ->
 
 def groups_shown(groups: Sequence[str]) -> str:
     """Groups that something hits, as a sentence with a space behind it; nothing for none."""
-    from kafka_records_tables.report.sight import counted, listed
+    from kafka_records_tables.report.rule_context import counted, listed
 
     if not groups:
         return ""
@@ -176,7 +176,7 @@ def groups_shown(groups: Sequence[str]) -> str:
 
 def logs_shown(topic: str | None, partitions: Sequence[int]) -> str:
     """Log partitions of a topic in a sentence: `__consumer_offsets-4`, `__consumer_offsets (partitions 0-3, 7)`."""
-    from kafka_records_tables.report.sight import partitions_shown
+    from kafka_records_tables.report.rule_context import partitions_shown
 
     if topic is None:
         return "the log"
@@ -189,7 +189,7 @@ def _column(place: str) -> str:
     return "check_level" if place == "level" else place
 
 
-def _more(sight: Sight, kind: str, case: dict[str, Any]) -> tuple[Any, ...]:
+def _more(sight: RuleContext, kind: str, case: dict[str, Any]) -> tuple[Any, ...]:
     from kafka_records_tables.report.command_lines import option
 
     offset = case["log_offset_list"][0]

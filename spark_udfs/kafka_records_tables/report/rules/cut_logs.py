@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Any, Final
 from kafka_records_tables.report.report_parts import Evidence, Level, NextStep, ReportFinding, Rows
 from kafka_records_tables.report.rule import ReportRule, Threshold
 from kafka_records_tables.report.rules.broken_logs import groups_of_logs, groups_shown, logs_shown
-from kafka_records_tables.tables.words.topics import OFFSETS, TRANSACTIONS
+from kafka_records_tables.topics import OFFSETS, TRANSACTIONS
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from kafka_records_tables.report.sight import Sight
+    from kafka_records_tables.report.rule_context import RuleContext
 
 _KIND: Final = "log_cut"
 _NEVER_CUT: Final = (OFFSETS, TRANSACTIONS)
@@ -20,7 +20,7 @@ _NEVER_CUT: Final = (OFFSETS, TRANSACTIONS)
 (`ReplicaManager.deleteRecords`). A share coordinator deletes records that it needs no more."""
 
 
-def _cases(sight: Sight) -> pa.Table:
+def _cases(sight: RuleContext) -> pa.Table:
     import numpy as np
     import pyarrow as pa
     import pyarrow.compute as pc
@@ -52,7 +52,7 @@ def _cases(sight: Sight) -> pa.Table:
     return ranked(cases, np.full(cases.num_rows, int(Level.HIGH)), cases["missing_sum"].to_numpy())
 
 
-def _last_written(sight: Sight) -> pa.Table:
+def _last_written(sight: RuleContext) -> pa.Table:
     """`log_partition` of the offsets topic and `last`: when the hour began that its last record is of."""
     from kafka_records_tables.report.case_columns import grouped
 
@@ -60,9 +60,9 @@ def _last_written(sight: Sight) -> pa.Table:
     return rows.rename_columns(["log_partition", "last"])
 
 
-def _tell(sight: Sight, case: dict[str, Any]) -> ReportFinding:
+def _tell(sight: RuleContext, case: dict[str, Any]) -> ReportFinding:
     from kafka_records_tables.report.command_lines import condition_of
-    from kafka_records_tables.report.sight import MOST_EVIDENCE, counted
+    from kafka_records_tables.report.rule_context import MOST_EVIDENCE, counted
 
     topic, partitions = case["log_topic"], case["partition_list"]
     first = partitions[0]

@@ -13,10 +13,10 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from kafka_records_engine.findings import Finding
-    from kafka_records_tables.report.sight import Sight
+    from kafka_records_tables.report.rule_context import RuleContext
 
 
-def _places(sight: Sight) -> set[tuple[Any, ...]]:
+def _places(sight: RuleContext) -> set[tuple[Any, ...]]:
     """The records at which a coordinator stops, which are findings of their own."""
     from kafka_records_tables.report.case_columns import equal, kept
 
@@ -26,7 +26,7 @@ def _places(sight: Sight) -> set[tuple[Any, ...]]:
     return set(places)
 
 
-def _damage_cases(sight: Sight) -> pa.Table:
+def _damage_cases(sight: RuleContext) -> pa.Table:
     import pyarrow as pa
 
     from kafka_records_tables.report.case_columns import ranked
@@ -45,8 +45,8 @@ def _damage_cases(sight: Sight) -> pa.Table:
     return ranked(table, [int(Level.HIGH)] * len(damage), [len(each) for each in damage.values()])
 
 
-def _tell_damage(sight: Sight, case: dict[str, Any]) -> ReportFinding:
-    from kafka_records_tables.report.sight import MOST_EVIDENCE, counted
+def _tell_damage(sight: RuleContext, case: dict[str, Any]) -> ReportFinding:
+    from kafka_records_tables.report.rule_context import MOST_EVIDENCE, counted
 
     found = [sight.reading[at] for at in case["at"]]
     first = found[0]
@@ -110,7 +110,7 @@ disk that fails hits many. Missing rights are `right_missing`.""",
 # -- files that are gone -----------------------------------------------------------------------------------------------
 
 
-def _lost_cases(sight: Sight) -> pa.Table:
+def _lost_cases(sight: RuleContext) -> pa.Table:
     import pyarrow as pa
 
     from kafka_records_tables.report.case_columns import ranked
@@ -125,8 +125,8 @@ def _lost_cases(sight: Sight) -> pa.Table:
     return ranked(table, [int(Level.HIGH)] * len(lost), missing)
 
 
-def _tell_lost(sight: Sight, case: dict[str, Any]) -> ReportFinding:
-    from kafka_records_tables.report.sight import MOST_EVIDENCE, counted, moment
+def _tell_lost(sight: RuleContext, case: dict[str, Any]) -> ReportFinding:
+    from kafka_records_tables.report.rule_context import MOST_EVIDENCE, counted, moment
 
     found = [sight.lost[at] for at in case["at"]]
     first, topic = found[0], found[0].topic
@@ -211,13 +211,13 @@ an end that is missing is `log_cut`.""",
 # -- rights that are missing -------------------------------------------------------------------------------------------
 
 
-def _hidden(sight: Sight) -> list[Finding]:
+def _hidden(sight: RuleContext) -> list[Finding]:
     """A finding for each topic that brokers hide."""
     rights = {each.topic: each for each in sight.reading if each.reason == MISSING_RIGHT}
     return [rights[topic] for topic in sorted(rights, key=str)]
 
 
-def _right_cases(sight: Sight) -> pa.Table:
+def _right_cases(sight: RuleContext) -> pa.Table:
     import pyarrow as pa
 
     from kafka_records_tables.report.case_columns import ranked
@@ -227,8 +227,8 @@ def _right_cases(sight: Sight) -> pa.Table:
     return ranked(table, [int(Level.HIGH)] * table.num_rows, [len(hidden)] * table.num_rows)
 
 
-def _tell_right(sight: Sight, case: dict[str, Any]) -> ReportFinding:
-    from kafka_records_tables.report.sight import MOST_EVIDENCE, counted, listed
+def _tell_right(sight: RuleContext, case: dict[str, Any]) -> ReportFinding:
+    from kafka_records_tables.report.rule_context import MOST_EVIDENCE, counted, listed
 
     found = _hidden(sight)
     topics = tuple(each.topic for each in found if each.topic is not None)

@@ -6,15 +6,15 @@ from typing import TYPE_CHECKING, Any
 
 from kafka_records_tables.report.report_parts import Evidence, Level, ReportFinding, Rows
 from kafka_records_tables.report.rule import ReportRule, Threshold
-from kafka_records_tables.tables.words.topics import OFFSETS
+from kafka_records_tables.topics import OFFSETS
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from kafka_records_tables.report.sight import Sight
+    from kafka_records_tables.report.rule_context import RuleContext
 
 
-def _due(sight: Sight, within_ms: int) -> pa.Table:
+def _due(sight: RuleContext, within_ms: int) -> pa.Table:
     """The offsets that expire within some time and that nobody has left behind on purpose."""
     import pyarrow.compute as pc
 
@@ -31,7 +31,7 @@ def _due(sight: Sight, within_ms: int) -> pa.Table:
     )
 
 
-def _cases(sight: Sight) -> pa.Table:
+def _cases(sight: RuleContext) -> pa.Table:
     import numpy as np
     import pyarrow.compute as pc
 
@@ -100,10 +100,9 @@ def _cases(sight: Sight) -> pa.Table:
     return ranked(cases, levels, -left)
 
 
-def _tell(sight: Sight, case: dict[str, Any]) -> ReportFinding:
+def _tell(sight: RuleContext, case: dict[str, Any]) -> ReportFinding:
     from kafka_records_tables.report.command_lines import option
-    from kafka_records_tables.report.rules.group_spans import to_consume
-    from kafka_records_tables.report.sight import (
+    from kafka_records_tables.report.rule_context import (
         MINUTE_MS,
         MOST_EVIDENCE,
         counted,
@@ -113,6 +112,7 @@ def _tell(sight: Sight, case: dict[str, Any]) -> ReportFinding:
         of_group,
         shown,
     )
+    from kafka_records_tables.report.rules.group_spans import to_consume
 
     group, soonest = case["group_id"], case["expires_timestamp_ms_min"]
     topics = tuple(sorted(set(case["topic_list"])))
@@ -206,7 +206,7 @@ def _tell(sight: Sight, case: dict[str, Any]) -> ReportFinding:
     )
 
 
-def _listing(sight: Sight) -> Rows:
+def _listing(sight: RuleContext) -> Rows:
     first = sight.at_ms - sight.limit("offsets_expiring.overdue_after")
     last = sight.at_ms + sight.limit("offsets_expiring.within")
     until = (f"expires_timestamp_ms>{first}", f"expires_timestamp_ms<={last}")
@@ -290,7 +290,7 @@ or two lower. Expiry is counted with the retention that was given; see `retentio
 # -- the retention -----------------------------------------------------------------------------------------------------
 
 
-def _overdue_cases(sight: Sight) -> pa.Table:
+def _overdue_cases(sight: RuleContext) -> pa.Table:
     import pyarrow as pa
     import pyarrow.compute as pc
 
@@ -311,8 +311,8 @@ def _overdue_cases(sight: Sight) -> pa.Table:
     return ranked(case.slice(0, min(count, 1)), [int(Level.NOTE)] * min(count, 1), [float(count)] * min(count, 1))
 
 
-def _tell_overdue(sight: Sight, case: dict[str, Any]) -> ReportFinding:
-    from kafka_records_tables.report.sight import counted, length
+def _tell_overdue(sight: RuleContext, case: dict[str, Any]) -> ReportFinding:
+    from kafka_records_tables.report.rule_context import counted, length
 
     late = sight.at_ms - case["earliest_ms"]
     at_least = sight.request.retention_ms + late
@@ -346,7 +346,7 @@ def _tell_overdue(sight: Sight, case: dict[str, Any]) -> ReportFinding:
     )
 
 
-def _overdue_rows(sight: Sight) -> Rows:
+def _overdue_rows(sight: RuleContext) -> Rows:
     from kafka_records_tables.report.rules.broken_logs import unloaded_partitions
 
     last = sight.at_ms - sight.limit("offsets_expiring.overdue_after")

@@ -10,10 +10,10 @@ from kafka_records_tables.report.rule import ReportRule, Threshold
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from kafka_records_tables.report.sight import Sight
+    from kafka_records_tables.report.rule_context import RuleContext
 
 
-def _busy_windows(sight: Sight, rows: pa.Table) -> pa.Table:
+def _busy_windows(sight: RuleContext, rows: pa.Table) -> pa.Table:
     """The windows in which a group commits too often; what it did in others does not make up for them."""
     import numpy as np
     import pyarrow as pa
@@ -40,7 +40,7 @@ def _busy_windows(sight: Sight, rows: pa.Table) -> pa.Table:
     return windows.filter(pa.array(is_frequent | is_large))
 
 
-def _cases(sight: Sight) -> pa.Table:
+def _cases(sight: RuleContext) -> pa.Table:
     import numpy as np
     import pyarrow as pa
     import pyarrow.compute as pc
@@ -81,8 +81,8 @@ def _cases(sight: Sight) -> pa.Table:
     return ranked(cases, level_by((is_high, Level.HIGH), default=Level.MODERATE), numbers(cases, "bytes_sum_sum"))
 
 
-def _tell(sight: Sight, case: dict[str, Any]) -> ReportFinding:
-    from kafka_records_tables.report.sight import counted, length, of_group, shown
+def _tell(sight: RuleContext, case: dict[str, Any]) -> ReportFinding:
+    from kafka_records_tables.report.rule_context import counted, length, of_group, shown
 
     group = case["group_id"]
     topics = tuple(sorted(topic for topic in case["topic_list"] if topic is not None))
@@ -139,9 +139,9 @@ _LESS_METADATA = (
 )
 
 
-def _how_exact(sight: Sight, case: dict[str, Any]) -> str:
+def _how_exact(sight: RuleContext, case: dict[str, Any]) -> str:
     """That `activity` counts by hours, and that nobody looked further back."""
-    from kafka_records_tables.report.sight import HOUR_MS, moment
+    from kafka_records_tables.report.rule_context import HOUR_MS, moment
 
     began = "the first hour in which it was that often; it may have begun in the one before"
     if case["window_start_timestamp_ms_min"] - HOUR_MS < sight.at_ms - sight.limit("commits_flooding.lately"):
@@ -151,7 +151,7 @@ def _how_exact(sight: Sight, case: dict[str, Any]) -> str:
 
 
 def _hours(number: int, first_ms: int) -> str:
-    from kafka_records_tables.report.sight import moment
+    from kafka_records_tables.report.rule_context import moment
 
     if number == 1:
         return f"the hour that began at {moment(first_ms)}"

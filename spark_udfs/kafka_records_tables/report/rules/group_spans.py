@@ -10,12 +10,12 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from kafka_records_tables.report.case_columns import RowMask
-    from kafka_records_tables.report.sight import Sight
+    from kafka_records_tables.report.rule_context import RuleContext
 
 SETTLES: Final = "report.group_settles_within"
 
 
-def last_commits(sight: Sight) -> pa.Table:
+def last_commits(sight: RuleContext) -> pa.Table:
     """`group_id` and `last`, when each group last committed an offset that is still there, in milliseconds since
     1970."""
     from kafka_records_tables.report.case_columns import grouped
@@ -24,7 +24,7 @@ def last_commits(sight: Sight) -> pa.Table:
     return rows.select(["group_id", "commit_timestamp_ms_max"]).rename_columns(["group_id", "last"])
 
 
-def settled(sight: Sight, rows: pa.Table) -> RowMask:
+def settled(sight: RuleContext, rows: pa.Table) -> RowMask:
     """In which rows the group is one to which nothing has happened for `report.group_settles_within`: no member came or
     left, and nothing was assigned. What is found of others may be over a moment later. A group of which no record tells
     counts as settled."""
@@ -35,13 +35,13 @@ def settled(sight: Sight, rows: pa.Table) -> RowMask:
     return numbers(with_columns(rows, last_event_ms=last), "last_event_ms", -(2**62)) <= latest
 
 
-def _last_events(sight: Sight) -> pa.Table:
+def _last_events(sight: RuleContext) -> pa.Table:
     from kafka_records_tables.report.case_columns import grouped
 
     return grouped(sight.table("timeline"), ["group_id"], [("at_timestamp_ms", "max")])
 
 
-def spans(sight: Sight) -> tuple[pa.Table, pa.Table]:
+def spans(sight: RuleContext) -> tuple[pa.Table, pa.Table]:
     """For each group when the first of its windows with a record begins (`first`), and when the last one does (`last`);
     the latter with `is_lower_bound`: whether records before may be missing."""
     import pyarrow.compute as pc
@@ -60,11 +60,11 @@ def spans(sight: Sight) -> tuple[pa.Table, pa.Table]:
     return first, found.select(names).rename_columns(["group_id", "last", "is_lower_bound"])
 
 
-def stands_now(sight: Sight, group: str, topics: Sequence[str]) -> str:
+def stands_now(sight: RuleContext, group: str, topics: Sequence[str]) -> str:
     """A sentence: how many members a group has at the moment of the report, and its lag on topics where that is
     known."""
     from kafka_records_tables.report.case_columns import equal, kept
-    from kafka_records_tables.report.sight import counted
+    from kafka_records_tables.report.rule_context import counted
 
     groups = kept(sight.table("groups"), equal(sight.table("groups"), "group_id", group))
     members = (groups["member_count"][0].as_py() or 0) if groups.num_rows else 0
@@ -75,19 +75,19 @@ def stands_now(sight: Sight, group: str, topics: Sequence[str]) -> str:
     return f"Now it has {has}." if has else ""
 
 
-def to_consume(sight: Sight, group: str, topics: Sequence[str]) -> str:
+def to_consume(sight: RuleContext, group: str, topics: Sequence[str]) -> str:
     """The lag of a group on topics in words, nothing where nobody knows it: `12 records of "orders" to consume`."""
     import pyarrow.compute as pc
 
     from kafka_records_tables.report.case_columns import equal, kept
-    from kafka_records_tables.report.sight import counted, listed
+    from kafka_records_tables.report.rule_context import counted, listed
 
     rows = sight.table("lag")
     lag = pc.sum(kept(rows, equal(rows, "group_id", group), equal(rows, "topic", *topics))["lag"]).as_py()
     return "" if lag is None else f"{counted(lag, 'record')} of {listed(topics)} to consume"
 
 
-def emptied_at(sight: Sight, group: str) -> int | None:
+def emptied_at(sight: RuleContext, group: str) -> int | None:
     """When the last member of a group left, in milliseconds since 1970; null where no record tells."""
     import pyarrow.compute as pc
 
@@ -98,7 +98,7 @@ def emptied_at(sight: Sight, group: str) -> int | None:
     return at
 
 
-def _emptied(sight: Sight) -> pa.Table:
+def _emptied(sight: RuleContext) -> pa.Table:
     """The events by which groups lost their last member."""
     from kafka_records_tables.report.case_columns import equal, kept
 
@@ -106,7 +106,7 @@ def _emptied(sight: Sight) -> pa.Table:
     return kept(rows, equal(rows, "event", "emptied"))
 
 
-def with_life(sight: Sight, rows: pa.Table, alive_within_ms: int) -> pa.Table:
+def with_life(sight: RuleContext, rows: pa.Table, alive_within_ms: int) -> pa.Table:
     """Rows of groups with `members`, `last_ms` (the last commit of the group) and `works`: whether it has members, or
     has committed within some time."""
     import pyarrow.compute as pc
@@ -120,9 +120,9 @@ def with_life(sight: Sight, rows: pa.Table, alive_within_ms: int) -> pa.Table:
     return with_columns(rows, works=works)
 
 
-def life_words(sight: Sight, group: str, members: int, last_ms: int | None) -> str:
+def life_words(sight: RuleContext, group: str, members: int, last_ms: int | None) -> str:
     """Whether somebody consumes for a group, behind its name: `has 2 members, and last committed at …`."""
-    from kafka_records_tables.report.sight import counted, moment
+    from kafka_records_tables.report.rule_context import counted, moment
 
     committed = "" if last_ms is None else f", and last committed at {moment(last_ms)}"
     if members:

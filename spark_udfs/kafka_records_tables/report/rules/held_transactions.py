@@ -6,18 +6,18 @@ from typing import TYPE_CHECKING, Any, Final
 
 from kafka_records_tables.report.report_parts import Evidence, Level, NextStep, ReportFinding, Rows
 from kafka_records_tables.report.rule import ReportRule, Threshold
-from kafka_records_tables.tables.words.topics import OFFSETS
+from kafka_records_tables.topics import OFFSETS
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from kafka_records_tables.report.sight import Sight
+    from kafka_records_tables.report.rule_context import RuleContext
 
 _MARGIN_MS: Final = 5 * 60 * 1000
 """After which Kafka counts a transaction as late, on top of its time-out (`open_transactions`)."""
 
 
-def _open(sight: Sight) -> pa.Table:
+def _open(sight: RuleContext) -> pa.Table:
     """The open transactions with `age_ms`, whether each hangs and by what (`is_late`, `is_left`), `held`, its `level`
     and `coordinator`: the partition in which its entry stands."""
     import numpy as np
@@ -60,7 +60,7 @@ def _open(sight: Sight) -> pa.Table:
     return ranked(rows, levels, age)
 
 
-def _causes(sight: Sight) -> list[list[dict[str, Any]]]:
+def _causes(sight: RuleContext) -> list[list[dict[str, Any]]]:
     """The open transactions by what has them open, the oldest first."""
     causes: dict[Any, list[dict[str, Any]]] = {}
     for each in sight.once(_open).sort_by([("rank", "descending")]).to_pylist():
@@ -78,7 +78,7 @@ def _cause(transaction: dict[str, Any]) -> tuple[str, Any]:
     return word, (held[0]["group_id"], None) if held else (None, transaction["producer_id"])
 
 
-def _cases(sight: Sight) -> pa.Table:
+def _cases(sight: RuleContext) -> pa.Table:
     import pyarrow as pa
 
     from kafka_records_tables.report.case_columns import ranked
@@ -96,9 +96,9 @@ def _cases(sight: Sight) -> pa.Table:
     )
 
 
-def _tell(sight: Sight, case: dict[str, Any]) -> ReportFinding:
+def _tell(sight: RuleContext, case: dict[str, Any]) -> ReportFinding:
     from kafka_records_tables.report.command_lines import condition_of
-    from kafka_records_tables.report.sight import MOST_EVIDENCE, length, listed, of_group
+    from kafka_records_tables.report.rule_context import MOST_EVIDENCE, length, listed, of_group
 
     cause = sight.once(_causes)[case["at"]]
     oldest = cause[0]
@@ -186,12 +186,12 @@ def _why_all(cause: list[dict[str, Any]]) -> str:
     )
 
 
-def _why(sight: Sight, case: dict[str, Any]) -> str:
+def _why(sight: RuleContext, case: dict[str, Any]) -> str:
     """Why it counts as one that hangs: by its time-out, or because no transactional id has it open."""
     import pyarrow.compute as pc
 
     from kafka_records_tables.report.case_columns import equal, kept
-    from kafka_records_tables.report.sight import length, moment
+    from kafka_records_tables.report.rule_context import length, moment
 
     if case["hanging_rule"] != "no_entry":
         return f", longer than its time-out of {length(case['timeout_ms'])}" if case["is_late"] else ""
@@ -210,10 +210,10 @@ def _why(sight: Sight, case: dict[str, Any]) -> str:
     )
 
 
-def _effect(sight: Sight, held: list[dict[str, Any]], holds: str) -> str:
+def _effect(sight: RuleContext, held: list[dict[str, Any]], holds: str) -> str:
     """What waits for them, as sentences: partitions of groups, and the cleaner."""
     from kafka_records_tables.report.case_columns import equal, kept
-    from kafka_records_tables.report.sight import counted, listed, places_shown
+    from kafka_records_tables.report.rule_context import counted, listed, places_shown
 
     rows = sight.table("current_offsets")
     groups = list(dict.fromkeys(each["group_id"] for each in held))
@@ -231,7 +231,7 @@ def _effect(sight: Sight, held: list[dict[str, Any]], holds: str) -> str:
     )
 
 
-def _written_at(sight: Sight, producers: list[int]) -> dict[tuple[int, str, str, int], int | None]:
+def _written_at(sight: RuleContext, producers: list[int]) -> dict[tuple[int, str, str, int], int | None]:
     """When the first of the pending commits was written, by producer, group, topic and partition."""
     from kafka_records_tables.report.case_columns import equal, kept
 
@@ -247,12 +247,12 @@ def _ends(case: dict[str, Any]) -> int:
     return int(case["since_timestamp_ms"] + case["timeout_ms"])
 
 
-def _as_of(sight: Sight) -> tuple[str, ...]:
+def _as_of(sight: RuleContext) -> tuple[str, ...]:
     """The moment of a copy, which `open_transactions` wants to be told."""
     return ("--as-of", str(sight.at_ms)) if sight.is_stored and not sight.request.as_of else ()
 
 
-def _steps(sight: Sight, cause: list[dict[str, Any]], rows: Rows) -> tuple[NextStep, ...]:
+def _steps(sight: RuleContext, cause: list[dict[str, Any]], rows: Rows) -> tuple[NextStep, ...]:
     found = sight.see("See what is held back", rows, *_as_of(sight))
     starts: dict[int, list[int]] = {}
     for one in cause:

@@ -11,7 +11,7 @@ from kafka_records_tables.report.rule import ReportRule, Threshold
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from kafka_records_tables.report.sight import Sight
+    from kafka_records_tables.report.rule_context import RuleContext
 
 _LIVELY = Threshold(
     "alive_within",
@@ -22,8 +22,8 @@ _LIVELY = Threshold(
 )
 
 
-def _cases_of(kind: str, problem: str, at_work: Level) -> Callable[[Sight], pa.Table]:
-    def cases(sight: Sight) -> pa.Table:
+def _cases_of(kind: str, problem: str, at_work: Level) -> Callable[[RuleContext], pa.Table]:
+    def cases(sight: RuleContext) -> pa.Table:
         from kafka_records_tables.report.case_columns import equal, grouped, kept, level_by, numbers, ranked, true_where
         from kafka_records_tables.report.rules.group_spans import with_life
 
@@ -46,10 +46,10 @@ def _cases_of(kind: str, problem: str, at_work: Level) -> Callable[[Sight], pa.T
     return cases
 
 
-def _tell_of(kind: str, problem: str) -> Callable[[Sight, dict[str, Any]], ReportFinding]:
-    def tell(sight: Sight, case: dict[str, Any]) -> ReportFinding:
+def _tell_of(kind: str, problem: str) -> Callable[[RuleContext, dict[str, Any]], ReportFinding]:
+    def tell(sight: RuleContext, case: dict[str, Any]) -> ReportFinding:
         from kafka_records_tables.report.command_lines import condition_of, option
-        from kafka_records_tables.report.sight import MOST_EVIDENCE, counted, places_shown, shown
+        from kafka_records_tables.report.rule_context import MOST_EVIDENCE, counted, places_shown, shown
 
         topic = case["topic"]
         columns = {name.removesuffix("_list"): values for name, values in case.items() if name.endswith("_list")}
@@ -110,10 +110,10 @@ def _tell_of(kind: str, problem: str) -> Callable[[Sight, dict[str, Any]], Repor
     return tell
 
 
-def _who(sight: Sight, groups: dict[str, dict[str, Any]]) -> str:
+def _who(sight: RuleContext, groups: dict[str, dict[str, Any]]) -> str:
     """Whose offsets they are, and whether somebody consumes for these groups."""
+    from kafka_records_tables.report.rule_context import counted, listed, shown
     from kafka_records_tables.report.rules.group_spans import life_words
-    from kafka_records_tables.report.sight import counted, listed, shown
 
     if len(groups) == 1:
         ((group, each),) = groups.items()
@@ -126,7 +126,7 @@ def _who(sight: Sight, groups: dict[str, dict[str, Any]]) -> str:
 
 def _since(kind: str, places: list[dict[str, Any]]) -> str:
     """What commits tell of when it happened: the records of an offset were there before it was committed."""
-    from kafka_records_tables.report.sight import moment
+    from kafka_records_tables.report.rule_context import moment
 
     what = "the records were deleted" if kind == "offsets_below_log_start" else "the log was cut or made anew"
     # A group at work commits what it has fetched, and may be behind the deletion that it meets.

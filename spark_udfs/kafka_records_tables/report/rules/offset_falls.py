@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Any
 
 from kafka_records_tables.report.report_parts import Confidence, Evidence, Level, NextStep, ReportFinding, Rows
 from kafka_records_tables.report.rule import ReportRule, Threshold
-from kafka_records_tables.tables.words.topics import OFFSETS
+from kafka_records_tables.topics import OFFSETS
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from kafka_records_tables.report.sight import Sight
+    from kafka_records_tables.report.rule_context import RuleContext
 
 
 _WORDS = {
@@ -26,7 +26,7 @@ _WORDS = {
 }
 
 
-def _with_first_teeth(sight: Sight) -> pa.Table:
+def _with_first_teeth(sight: RuleContext) -> pa.Table:
     """`regressions` with `cause`: its kind, and of the fall before the first sawtooth of a partition, which looks like
     any other (`regressions`), sawtooth as well."""
     import numpy as np
@@ -48,8 +48,8 @@ def _with_first_teeth(sight: Sight) -> pa.Table:
     return with_columns(rows, cause=pc.if_else(pa.array(leads), "sawtooth", rows["kind"]))
 
 
-def _cases_of(kind: str, lately: Level, earlier: Level) -> Callable[[Sight], pa.Table]:
-    def cases(sight: Sight) -> pa.Table:
+def _cases_of(kind: str, lately: Level, earlier: Level) -> Callable[[RuleContext], pa.Table]:
+    def cases(sight: RuleContext) -> pa.Table:
         from kafka_records_tables.report.case_columns import (
             equal,
             grouped,
@@ -97,17 +97,17 @@ def _cases_of(kind: str, lately: Level, earlier: Level) -> Callable[[Sight], pa.
     return cases
 
 
-def _tell_of(kind: str) -> Callable[[Sight, dict[str, Any]], ReportFinding]:
-    def tell(sight: Sight, case: dict[str, Any]) -> ReportFinding:
+def _tell_of(kind: str) -> Callable[[RuleContext, dict[str, Any]], ReportFinding]:
+    def tell(sight: RuleContext, case: dict[str, Any]) -> ReportFinding:
         from kafka_records_tables.report.command_lines import condition_of
-        from kafka_records_tables.report.rules.group_spans import stands_now
-        from kafka_records_tables.report.sight import (
+        from kafka_records_tables.report.rule_context import (
             MOST_EVIDENCE,
             moment,
             of_group,
             places_shown,
             shown,
         )
+        from kafka_records_tables.report.rules.group_spans import stands_now
 
         group = case["group_id"]
         places = list(zip(case["topic_list"], case["partition_list"], strict=True))
@@ -164,7 +164,7 @@ def _tell_of(kind: str) -> Callable[[Sight, dict[str, Any]], ReportFinding]:
 
 def _distance(offsets: int, falls: int) -> str:
     """How far, for so many falls: `431 offsets`, `about 10 offsets each time, 1406 in all`."""
-    from kafka_records_tables.report.sight import counted
+    from kafka_records_tables.report.rule_context import counted
 
     if falls == 1:
         return counted(offsets, "offset")

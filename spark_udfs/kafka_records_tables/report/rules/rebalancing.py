@@ -6,15 +6,15 @@ from typing import TYPE_CHECKING, Any, Final
 
 from kafka_records_tables.report.report_parts import Evidence, Level, NextStep, ReportFinding, Rows
 from kafka_records_tables.report.rule import ReportRule, Threshold
-from kafka_records_tables.tables.words.topics import OFFSETS
+from kafka_records_tables.topics import OFFSETS
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from kafka_records_tables.report.sight import Sight
+    from kafka_records_tables.report.rule_context import RuleContext
 
 
-def _runs(sight: Sight) -> pa.Table:
+def _runs(sight: RuleContext) -> pa.Table:
     """Changes of the epoch of groups, those of the last run of each group: between two of them stands no pause."""
     import numpy as np
     import pyarrow.compute as pc
@@ -37,7 +37,7 @@ def _runs(sight: Sight) -> pa.Table:
     return rows.filter(np.isin(run, last_runs))
 
 
-def _cases(sight: Sight) -> pa.Table:
+def _cases(sight: RuleContext) -> pa.Table:
     import numpy as np
 
     from kafka_records_tables.report.case_columns import grouped, kept, level_by, numbers, ranked, with_columns
@@ -68,18 +68,18 @@ def _cases(sight: Sight) -> pa.Table:
     return ranked(cases, levels, numbers(cases, "log_offset_count") + lasts / 1e15)
 
 
-def _goes_on(sight: Sight, cases: pa.Table) -> Any:
+def _goes_on(sight: RuleContext, cases: pa.Table) -> Any:
     from kafka_records_tables.report.case_columns import numbers
 
     return numbers(cases, "at_timestamp_ms_max") >= sight.at_ms - sight.limit("endless_rebalances.pause")
 
 
-def _standing_still(sight: Sight, group: str, since_ms: int) -> tuple[tuple[str, ...], str]:
+def _standing_still(sight: RuleContext, group: str, since_ms: int) -> tuple[tuple[str, ...], str]:
     """The topics that a group has offsets for, and a sentence: how many partitions have no commit since a moment."""
     import pyarrow.compute as pc
 
     from kafka_records_tables.report.case_columns import equal, kept
-    from kafka_records_tables.report.sight import counted, listed, moment
+    from kafka_records_tables.report.rule_context import counted, listed, moment
 
     rows = sight.table("current_offsets")
     rows = kept(rows, equal(rows, "group_id", group))
@@ -96,10 +96,10 @@ def _standing_still(sight: Sight, group: str, since_ms: int) -> tuple[tuple[str,
     )
 
 
-def _why_members_left(sight: Sight, group: str) -> tuple[NextStep, ...]:
+def _why_members_left(sight: RuleContext, group: str) -> tuple[NextStep, ...]:
     """A step for groups whose members have records of their own; those of a classic group leave no tombstones."""
     from kafka_records_tables.report.case_columns import equal, kept
-    from kafka_records_tables.report.sight import of_group
+    from kafka_records_tables.report.rule_context import of_group
 
     groups = sight.table("groups")
     if "classic" in kept(groups, equal(groups, "group_id", group))["group_kind"].to_pylist():
@@ -108,8 +108,8 @@ def _why_members_left(sight: Sight, group: str) -> tuple[NextStep, ...]:
     return (sight.see(what, Rows("disappearances", of_group(group))),)
 
 
-def _tell(sight: Sight, case: dict[str, Any]) -> ReportFinding:
-    from kafka_records_tables.report.sight import counted, length, moment, of_group, shown
+def _tell(sight: RuleContext, case: dict[str, Any]) -> ReportFinding:
+    from kafka_records_tables.report.rule_context import counted, length, moment, of_group, shown
 
     group, count = case["group_id"], case["log_offset_count"]
     first, last = case["at_timestamp_ms_min"], case["at_timestamp_ms_max"]
@@ -204,7 +204,7 @@ _STANDS: Final = {
 """What a group that is under way waits for, by its state."""
 
 
-def _unsettled_cases(sight: Sight) -> pa.Table:
+def _unsettled_cases(sight: RuleContext) -> pa.Table:
     import pyarrow.compute as pc
 
     from kafka_records_tables.report.case_columns import (
@@ -238,12 +238,12 @@ def _unsettled_cases(sight: Sight) -> pa.Table:
     return ranked(groups, levels, lasts)
 
 
-def _tell_unsettled(sight: Sight, case: dict[str, Any]) -> ReportFinding:
+def _tell_unsettled(sight: RuleContext, case: dict[str, Any]) -> ReportFinding:
     import pyarrow.compute as pc
 
     from kafka_records_tables.report.case_columns import equal, kept
+    from kafka_records_tables.report.rule_context import MOST_EVIDENCE, counted, length, listed, of_group, shown
     from kafka_records_tables.report.rules.group_spans import SETTLES
-    from kafka_records_tables.report.sight import MOST_EVIDENCE, counted, length, listed, of_group, shown
 
     group = case["group_id"]
     members = kept(sight.table("members"), equal(sight.table("members"), "group_id", group))

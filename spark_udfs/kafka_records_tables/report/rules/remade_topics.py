@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Any, Final
 from kafka_records_tables.report.report_parts import Evidence, Level, NextStep, ReportFinding, Rows
 from kafka_records_tables.report.rule import ReportRule, Threshold
 from kafka_records_tables.report.rules.offset_falls import LATELY, PAST
-from kafka_records_tables.tables.words.topics import OFFSETS
+from kafka_records_tables.topics import OFFSETS
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from kafka_records_tables.report.sight import Sight
+    from kafka_records_tables.report.rule_context import RuleContext
 
 _KIND: Final = "topic_made_anew"
 _RECREATED: Final = "topic_recreated"
@@ -34,7 +34,7 @@ _WENT_ON: Final = (
 _WAITS: Final = ("group_id", "topic", "partition", "offset", "commit_timestamp_ms", "members", "last_ms", "works")
 
 
-def _cases(sight: Sight) -> pa.Table:
+def _cases(sight: RuleContext) -> pa.Table:
     from kafka_records_tables.report.case_columns import grouped, level_by, numbers, ranked, true_where
 
     places = _places(sight)
@@ -56,7 +56,7 @@ def _cases(sight: Sight) -> pa.Table:
     return ranked(cases, levels, made)
 
 
-def _places(sight: Sight) -> pa.Table:
+def _places(sight: RuleContext) -> pa.Table:
     """One row for each partition that a group began anew (`made_ms`) or has an old offset for (`works` is not null)."""
     import pyarrow as pa
     import pyarrow.compute as pc
@@ -73,9 +73,9 @@ def _places(sight: Sight) -> pa.Table:
     return pa.concat_tables([went, waits], promote_options="permissive")
 
 
-def _tell(sight: Sight, case: dict[str, Any]) -> ReportFinding:
+def _tell(sight: RuleContext, case: dict[str, Any]) -> ReportFinding:
     from kafka_records_tables.report.command_lines import condition_of
-    from kafka_records_tables.report.sight import MOST_EVIDENCE, counted, listed, shown
+    from kafka_records_tables.report.rule_context import MOST_EVIDENCE, counted, listed, shown
 
     topic = case["topic"]
     columns = {name.removesuffix("_list"): values for name, values in case.items() if name.endswith("_list")}
@@ -132,7 +132,7 @@ def _tell(sight: Sight, case: dict[str, Any]) -> ReportFinding:
 
 def _since(went: list[dict[str, Any]], waits: list[dict[str, Any]]) -> tuple[int | None, str | None]:
     """When the topic was made anew, as far as commits tell."""
-    from kafka_records_tables.report.sight import moment
+    from kafka_records_tables.report.rule_context import moment
 
     new = [each["commit_timestamp_ms"] for each in went if each["commit_timestamp_ms"] is not None]
     if new:
@@ -141,10 +141,10 @@ def _since(went: list[dict[str, Any]], waits: list[dict[str, Any]]) -> tuple[int
     return None, f"after {moment(max(old))}, the last commit for the older topic" if old else None
 
 
-def _waiting(sight: Sight, waits: list[dict[str, Any]]) -> str:
+def _waiting(sight: RuleContext, waits: list[dict[str, Any]]) -> str:
     """Which groups have the offsets of the older topic, and whether somebody consumes for them."""
+    from kafka_records_tables.report.rule_context import counted, listed, shown
     from kafka_records_tables.report.rules.group_spans import life_words
-    from kafka_records_tables.report.sight import counted, listed, shown
 
     groups = {each["group_id"]: each for each in waits}
     if len(groups) > _MOST_WAITING:
@@ -160,9 +160,9 @@ def _waiting(sight: Sight, waits: list[dict[str, Any]]) -> str:
     )
 
 
-def _resets(sight: Sight, topic: str, waits: list[dict[str, Any]]) -> list[NextStep]:
+def _resets(sight: RuleContext, topic: str, waits: list[dict[str, Any]]) -> list[NextStep]:
     from kafka_records_tables.report.command_lines import option
-    from kafka_records_tables.report.sight import counted, shown
+    from kafka_records_tables.report.rule_context import counted, shown
 
     groups = {each["group_id"]: each for each in waits}
     more = len(groups) - _MOST_WAITING
@@ -184,7 +184,7 @@ def _resets(sight: Sight, topic: str, waits: list[dict[str, Any]]) -> list[NextS
 
 
 def _evidence(topic: str, row: dict[str, Any]) -> Evidence:
-    from kafka_records_tables.report.sight import shown
+    from kafka_records_tables.report.rule_context import shown
 
     place, at = f"{topic}-{row['partition']}", row["commit_timestamp_ms"]
     if row["works"] is not None:

@@ -6,17 +6,17 @@ from typing import TYPE_CHECKING, Any
 
 from kafka_records_tables.report.report_parts import Evidence, Level, NextStep, ReportFinding, Rows
 from kafka_records_tables.report.rule import ReportRule, Threshold
-from kafka_records_tables.tables.words.topics import SHARE_STATE
+from kafka_records_tables.topics import SHARE_STATE
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from kafka_records_tables.report.sight import Sight
+    from kafka_records_tables.report.rule_context import RuleContext
 
 _AVAILABLE, _ARCHIVED = 0, 4
 
 
-def _ranges(sight: Sight) -> pa.Table:
+def _ranges(sight: RuleContext) -> pa.Table:
     """One row for each range of offsets of a share partition, with its deliveries."""
     import pyarrow.compute as pc
 
@@ -29,7 +29,7 @@ def _ranges(sight: Sight) -> pa.Table:
     return found
 
 
-def _cases(sight: Sight) -> pa.Table:
+def _cases(sight: RuleContext) -> pa.Table:
     from kafka_records_tables.report.case_columns import (
         grouped,
         kept,
@@ -74,9 +74,9 @@ def _cases(sight: Sight) -> pa.Table:
     return ranked(cases, levels, numbers(cases, "given_up_sum") * 1000 + numbers(cases, "again_sum"))
 
 
-def _tell(sight: Sight, case: dict[str, Any]) -> ReportFinding:
+def _tell(sight: RuleContext, case: dict[str, Any]) -> ReportFinding:
     from kafka_records_tables.report.command_lines import condition_of, option
-    from kafka_records_tables.report.sight import MOST_EVIDENCE, counted, of_group, partitions_shown, shown
+    from kafka_records_tables.report.rule_context import MOST_EVIDENCE, counted, of_group, partitions_shown, shown
 
     group, topic_id, topic = case["group_id"], case["topic_id"], case["topic"]
     partitions = sorted(set(case["partition_list"]))
@@ -165,7 +165,7 @@ def _tell(sight: Sight, case: dict[str, Any]) -> ReportFinding:
     )
 
 
-def _records(sight: Sight, group: str) -> list[NextStep]:
+def _records(sight: RuleContext, group: str) -> list[NextStep]:
     from kafka_records_tables.report.command_lines import command_line, option
 
     if not sight.request.source_arguments:
@@ -174,10 +174,10 @@ def _records(sight: Sight, group: str) -> list[NextStep]:
     return [NextStep("See when: each change of its state, with its time", command_line(["kafka-records", *words]))]
 
 
-def _now(sight: Sight, group: str) -> str:
+def _now(sight: RuleContext, group: str) -> str:
     """Whether it goes on, as a sentence."""
     from kafka_records_tables.report.case_columns import equal, kept
-    from kafka_records_tables.report.sight import counted
+    from kafka_records_tables.report.rule_context import counted
 
     rows = kept(sight.table("groups"), equal(sight.table("groups"), "group_id", group))
     members = (rows["member_count"][0].as_py() or 0) if rows.num_rows else 0

@@ -6,15 +6,15 @@ from typing import TYPE_CHECKING, Any
 
 from kafka_records_tables.report.report_parts import Evidence, Level, ReportFinding, Rows
 from kafka_records_tables.report.rule import ReportRule, Threshold
-from kafka_records_tables.tables.words.topics import OFFSETS
+from kafka_records_tables.topics import OFFSETS
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from kafka_records_tables.report.sight import Sight
+    from kafka_records_tables.report.rule_context import RuleContext
 
 
-def _cases(sight: Sight) -> pa.Table:
+def _cases(sight: RuleContext) -> pa.Table:
     import numpy as np
     import pyarrow as pa
     import pyarrow.compute as pc
@@ -102,9 +102,9 @@ def _cases(sight: Sight) -> pa.Table:
     return ranked(cases, levels, much)
 
 
-def _tell(sight: Sight, case: dict[str, Any]) -> ReportFinding:
+def _tell(sight: RuleContext, case: dict[str, Any]) -> ReportFinding:
     from kafka_records_tables.report.case_columns import equal, grouped, kept
-    from kafka_records_tables.report.sight import counted, of_group, shown
+    from kafka_records_tables.report.rule_context import counted, of_group, shown
 
     group = case["group_id"]
     rows = Rows("assignments", of_group(group, "role=current"))

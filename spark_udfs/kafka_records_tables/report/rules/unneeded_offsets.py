@@ -6,15 +6,15 @@ from typing import TYPE_CHECKING, Any
 
 from kafka_records_tables.report.report_parts import Evidence, Level, ReportFinding, Rows
 from kafka_records_tables.report.rule import ReportRule, Threshold
-from kafka_records_tables.tables.words.topics import OFFSETS
+from kafka_records_tables.topics import OFFSETS
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from kafka_records_tables.report.sight import Sight
+    from kafka_records_tables.report.rule_context import RuleContext
 
 
-def _cases(sight: Sight) -> pa.Table:
+def _cases(sight: RuleContext) -> pa.Table:
     from kafka_records_tables.report.case_columns import equal, grouped, kept, level_by, numbers, ranked
     from kafka_records_tables.report.rules.group_spans import settled
 
@@ -44,9 +44,9 @@ def _lengths(cases: pa.Table) -> Any:
     return pc.list_value_length(cases["partition_list"])
 
 
-def _tell(sight: Sight, case: dict[str, Any]) -> ReportFinding:
+def _tell(sight: RuleContext, case: dict[str, Any]) -> ReportFinding:
     from kafka_records_tables.report.command_lines import option
-    from kafka_records_tables.report.sight import MOST_EVIDENCE, counted, listed, moment, of_group, shown
+    from kafka_records_tables.report.rule_context import MOST_EVIDENCE, counted, listed, moment, of_group, shown
 
     group = case["group_id"]
     topics = tuple(sorted(set(case["topic_list"])))
@@ -112,7 +112,7 @@ subscribe to other topics may be on their way.""",
 # -- groups that nothing takes away ------------------------------------------------------------------------------------
 
 
-def _group_cases(sight: Sight) -> pa.Table:
+def _group_cases(sight: RuleContext) -> pa.Table:
     import numpy as np
     import pyarrow.compute as pc
 
@@ -125,10 +125,10 @@ def _group_cases(sight: Sight) -> pa.Table:
     return ranked(rows, np.full(rows.num_rows, int(Level.NOTE)), np.zeros(rows.num_rows))
 
 
-def _tell_group(sight: Sight, case: dict[str, Any]) -> ReportFinding:
+def _tell_group(sight: RuleContext, case: dict[str, Any]) -> ReportFinding:
     from kafka_records_tables.report.command_lines import option
+    from kafka_records_tables.report.rule_context import of_group, shown
     from kafka_records_tables.report.rules.group_spans import emptied_at
-    from kafka_records_tables.report.sight import of_group, shown
 
     group = case["group_id"]
     emptied = emptied_at(sight, group)

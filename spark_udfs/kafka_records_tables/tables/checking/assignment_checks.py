@@ -10,11 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from kafka_records_tables.tables.checking import assignment_gaps
-from kafka_records_tables.tables.checking.assignment_gaps import UNDER_WAY, LeftOut, Topics, left_out, subtopologies
-from kafka_records_tables.tables.checking.check_rows import CheckRow
-from kafka_records_tables.tables.replay import named_topics
-from kafka_records_tables.tables.replay.group_replay import (
+from kafka_records_tables.coordinator.groups.group_model import (
     CONSUMER,
     CURRENT,
     MEMBER,
@@ -25,6 +21,10 @@ from kafka_records_tables.tables.replay.group_replay import (
     Group,
     picked_with,
 )
+from kafka_records_tables.tables.checking import assignment_gaps
+from kafka_records_tables.tables.checking.assignment_gaps import UNDER_WAY, LeftOut, Topics, left_out, subtopologies
+from kafka_records_tables.tables.checking.check_rows import CheckRow
+from kafka_records_tables.tables.group_rows import named_topics
 from kafka_records_tables.tables.words.check_words import (
     ASSIGNED_TWICE,
     BROKEN,
@@ -35,7 +35,7 @@ from kafka_records_tables.tables.words.check_words import (
 )
 
 if TYPE_CHECKING:
-    from kafka_records_tables.tables.decoded.fold import Event, Picked
+    from kafka_records_tables.coordinator.records.named_records import Event, Picked
 
 _LISTS: Final[Picked] = {
     "ConsumerGroupCurrentMemberAssignment": ("assigned_partitions", "partitions_pending_revocation"),

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping
 from typing import Any, Final, NamedTuple
 
-from kafka_records_tables.tables.replay.group_replay import (
+from kafka_records_tables.coordinator.groups.group_model import (
     CONSUMER,
     CURRENT,
     MEMBER,

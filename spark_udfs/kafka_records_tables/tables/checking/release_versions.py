@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final, NamedTuple
 
-from kafka_records_tables.tables.words.topics import OFFSETS, SHARE_STATE, TRANSACTIONS
+from kafka_records_tables.topics import OFFSETS, SHARE_STATE, TRANSACTIONS
 
 RELEASES: Final = ("2.8", "3.5", "3.7", "3.9", "4.0", "4.1", "4.2", "4.3", "4.4")
 """The releases that are known, oldest first."""

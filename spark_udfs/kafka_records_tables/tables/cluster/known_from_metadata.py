@@ -11,7 +11,7 @@ from kafka_records_engine.sources.known_topics import TellsTopics
 from kafka_records_engine.sources.log_facts import KnownTopics
 from kafka_records_tables.tables.cluster.metadata_records import READS
 from kafka_records_tables.tables.cluster.topic_replay import TopicReplay
-from kafka_records_tables.tables.words.topics import METADATA
+from kafka_records_tables.topics import METADATA
 
 if TYPE_CHECKING:
     from kafka_records_engine.sources import Source

@@ -11,7 +11,7 @@ import pyarrow as pa
 from kafka_records_engine.columns.framing_in_columns import api_key_column
 from kafka_records_engine.findings import UNREAD_LOG, Finding
 from kafka_records_runtime.framing import MOST_IN_FRAME
-from kafka_records_tables.tables.decoded.decoded_records import DecodedRecords, numbers_of, schemas
+from kafka_records_tables.coordinator.records.decoded_records import DecodedRecords, numbers_of, schemas
 
 if TYPE_CHECKING:
     from kafka_records_engine.numpy_types import INT16, INT64

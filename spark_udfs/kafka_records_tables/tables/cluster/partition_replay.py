@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from kafka_records_engine.sources import Context
-    from kafka_records_tables.tables.decoded.decoded_records import DecodedRecords
+    from kafka_records_tables.coordinator.records.decoded_records import DecodedRecords
 
 RECORDS: Final = ("TopicRecord", "PartitionRecord", "PartitionChangeRecord", "RemoveTopicRecord", "ClearElrRecord")
 _AS_BEFORE: Final = -2

@@ -17,7 +17,7 @@ from kafka_records_tables.tables.cluster.metadata_records import MetadataRecords
 if TYPE_CHECKING:
     from kafka_records_engine.numpy_types import INT32, INT64
     from kafka_records_engine.sources import Context
-    from kafka_records_tables.tables.decoded.decoded_records import DecodedRecords
+    from kafka_records_tables.coordinator.records.decoded_records import DecodedRecords
 
 _TOPIC: Final = "topic"
 _IN_ORDER: Final = ("TopicRecord", "RemoveTopicRecord", "ConfigRecord")

@@ -14,16 +14,16 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from kafka_records_engine.columns.framing_in_columns import prefix_column
-from kafka_records_tables.tables.committed.commits import COMMITS
-from kafka_records_tables.tables.decoded.decoded_records import filter_record_types, numbers_of, schemas
-from kafka_records_tables.tables.decoded.latest import Latest, joined
-from kafka_records_tables.tables.decoded.transactions_settled import (
+from kafka_records_tables.coordinator.offsets.commits import COMMITS
+from kafka_records_tables.coordinator.records.decoded_records import filter_record_types, numbers_of, schemas
+from kafka_records_tables.coordinator.records.latest import Latest, joined
+from kafka_records_tables.coordinator.transactions import (
     ABORTED,
     COMMITTED,
     NONE,
     OPEN,
     UNKNOWN,
-    Settling,
+    TransactionResolver,
 )
 
 if TYPE_CHECKING:
@@ -80,7 +80,7 @@ def _named(rows: pa.RecordBatch, table: Table, context: Context) -> INT64:
 
 
 def _waiting(rows: Iterator[pa.RecordBatch], context: Context) -> Iterator[pa.RecordBatch]:
-    settling = Settling(context, tombstones_at_once=False, last_of_key=False)
+    settling = TransactionResolver(context, tombstones_at_once=False, last_of_key=False)
     for batch in rows:
         for _ in settling.take(batch):
             pass
@@ -143,7 +143,7 @@ def _settled(rows: Iterator[pa.RecordBatch], table: Table, context: Context) -> 
         for batch in rows:
             yield NONE, batch.filter(pc.is_null(batch.column("control")))
         return
-    settling = Settling(context, tombstones_at_once=True, last_of_key=False)
+    settling = TransactionResolver(context, tombstones_at_once=True, last_of_key=False)
     for batch in rows:
         yield from settling.take(batch)
     yield from settling.rest()

@@ -14,11 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from kafka_records_tables.tables.committed.commits import COMMITS
-from kafka_records_tables.tables.decoded.decoded_records import DecodedRecords, schemas
-from kafka_records_tables.tables.decoded.latest import codes_of, codes_of_same
-from kafka_records_tables.tables.decoded.transactions_settled import ABORTED, outside_transactions
-from kafka_records_tables.tables.replay.group_replay import (
+from kafka_records_tables.coordinator.groups.group_model import (
     CLASSIC,
     CURRENT,
     GROUP,
@@ -30,6 +26,10 @@ from kafka_records_tables.tables.replay.group_replay import (
     TARGET_OF_MEMBER,
     role_of,
 )
+from kafka_records_tables.coordinator.offsets.commits import COMMITS
+from kafka_records_tables.coordinator.records.decoded_records import DecodedRecords, schemas
+from kafka_records_tables.coordinator.records.latest import codes_of, codes_of_same
+from kafka_records_tables.coordinator.transactions import ABORTED, outside_transactions
 
 if TYPE_CHECKING:
     from kafka_records_engine.numpy_types import FLAGS, INT64

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from kafka_records_engine.numpy_types import FLAGS, INT64
-from kafka_records_tables.tables.committed.commit_order import running_maximum, stable_order
+from kafka_records_tables.coordinator.offsets.commit_order import running_maximum, stable_order
 
 NONE: Final = np.iinfo(np.int64).min
 """Stands for null in vectors."""

@@ -11,8 +11,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from kafka_records_engine.numpy_types import FLAGS, INT64
+from kafka_records_tables.coordinator.offsets.advances import PARTS, part_ms
 from kafka_records_tables.tables.column_types import instants, record_batch
-from kafka_records_tables.tables.committed.advances import PARTS, part_ms
 from kafka_records_tables.tables.moving.log_times import LATE, NONE, Samples, flattened, numbers
 from kafka_records_tables.tables.words.progress_words import (
     BEYOND_END,

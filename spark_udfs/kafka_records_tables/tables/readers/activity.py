@@ -11,25 +11,25 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from kafka_records_engine.findings import OTHER_RETENTION
+from kafka_records_tables.coordinator.groups.group_model import CLASSIC, SIMPLE
+from kafka_records_tables.coordinator.groups.last_group_records import NOT_USED
+from kafka_records_tables.coordinator.offsets.commit_effects import CLOCK, Clock
+from kafka_records_tables.coordinator.offsets.commit_lots import Lots
+from kafka_records_tables.coordinator.offsets.commits import COMMITS
+from kafka_records_tables.coordinator.records.decoded_records import filter_record_types, nulled, numbers_of, schemas
 from kafka_records_tables.tables.activity import TABLE
 from kafka_records_tables.tables.column_types import instants, record_batch
-from kafka_records_tables.tables.committed.commit_effects import CLOCK, Clock
-from kafka_records_tables.tables.committed.commit_lots import Lots
-from kafka_records_tables.tables.committed.commits import COMMITS
-from kafka_records_tables.tables.decoded.decoded_records import filter_record_types, nulled, numbers_of, schemas
+from kafka_records_tables.tables.group_rows.activity_sums import ActivitySums
+from kafka_records_tables.tables.group_rows.group_history import GroupHistory
 from kafka_records_tables.tables.reader import TableReader
-from kafka_records_tables.tables.replay.activity_sums import ActivitySums
-from kafka_records_tables.tables.replay.group_lives import GroupLives
-from kafka_records_tables.tables.replay.group_records import NOT_USED
-from kafka_records_tables.tables.replay.group_replay import CLASSIC, SIMPLE
-from kafka_records_tables.tables.tombstones.explained_tombstones import Explaining
+from kafka_records_tables.tables.tombstones.tombstone_explainer import TombstoneExplainer
 from kafka_records_tables.tables.words.causes import HIGH, LOW
 from kafka_records_tables.tables.words.timeline_words import REBALANCE_COMPLETED
 
 if TYPE_CHECKING:
     from kafka_records_engine.sources import Context
-    from kafka_records_tables.tables.replay.group_events import Transition
-    from kafka_records_tables.tables.replay.group_lives import Moment
+    from kafka_records_tables.coordinator.groups.group_states import Transition
+    from kafka_records_tables.tables.group_rows.group_history import Moment
     from kafka_records_tables.tables.words.causes import Explained
 
 
@@ -52,11 +52,11 @@ class Reader(TableReader):
         self._types = numbers_of(known, TABLE.records)
         self._clock, self._whole, self._lots = Clock(), _Whole(context), Lots()
         self._sums = ActivitySums(known, context, asked["window"])
-        self._lives = GroupLives({}, of_epochs_alone=True)
+        self._lives = GroupHistory({}, of_epochs_alone=True)
         # What cannot be decoded is found once, where it is counted.
         self._quiet = context.apart()
         self._transitions: list[Transition] = []
-        self._explaining = Explaining(
+        self._explaining = TombstoneExplainer(
             known,
             self._quiet,
             retention_ms=asked["retention"],

@@ -8,19 +8,19 @@ from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
 
+from kafka_records_tables.coordinator.groups.last_group_records import NOT_USED, GroupRecords
+from kafka_records_tables.coordinator.groups.record_names import PARTS
+from kafka_records_tables.coordinator.offsets.committed_topics import CommittedTopics
 from kafka_records_tables.tables.assigned_partitions import TABLE
 from kafka_records_tables.tables.column_types import record_batch
-from kafka_records_tables.tables.committed.committed_topics import CommittedTopics
-from kafka_records_tables.tables.decoded.record_reader import RecordReader
-from kafka_records_tables.tables.replay.assignment_rows import (
+from kafka_records_tables.tables.group_rows.assignment_rows import (
     CONSUMED_PICKED,
     Consumed,
     consumed_partitions,
     left_topics,
 )
-from kafka_records_tables.tables.replay.group_records import NOT_USED, GroupRecords
-from kafka_records_tables.tables.replay.named_topics import names_in_groups
-from kafka_records_tables.tables.replay.records_of_groups import PARTS
+from kafka_records_tables.tables.group_rows.named_topics import names_in_groups
+from kafka_records_tables.tables.record_reader import RecordReader
 
 if TYPE_CHECKING:
     from kafka_records_engine.sources import Context

@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
 
+from kafka_records_tables.coordinator.groups.last_group_records import NOT_USED, GroupRecords
+from kafka_records_tables.coordinator.groups.record_names import PARTS
 from kafka_records_tables.tables.assignments import _NAMES, TABLE
-from kafka_records_tables.tables.decoded.record_reader import RecordReader
-from kafka_records_tables.tables.replay.assignment_rows import PICKED, assignment_rows
-from kafka_records_tables.tables.replay.group_records import NOT_USED, GroupRecords
-from kafka_records_tables.tables.replay.named_topics import NamedTopics
-from kafka_records_tables.tables.replay.records_of_groups import PARTS
+from kafka_records_tables.tables.group_rows.assignment_rows import PICKED, assignment_rows
+from kafka_records_tables.tables.group_rows.named_topics import NamedTopics
+from kafka_records_tables.tables.record_reader import RecordReader
 
 if TYPE_CHECKING:
     from kafka_records_engine.sources import Context

@@ -9,12 +9,12 @@ import numpy as np
 import pyarrow as pa
 
 from kafka_records_engine.numpy_types import INT64
+from kafka_records_tables.coordinator.offsets.advances import NONE, Advances
+from kafka_records_tables.coordinator.offsets.commit_steps import CommitSteps
+from kafka_records_tables.coordinator.records.decoded_records import schemas
+from kafka_records_tables.coordinator.records.lot_size import LOT_ROWS
 from kafka_records_tables.tables.column_types import record_batch
 from kafka_records_tables.tables.commit_progress import TABLE
-from kafka_records_tables.tables.committed.advances import NONE, Advances
-from kafka_records_tables.tables.committed.commit_steps import CommitSteps
-from kafka_records_tables.tables.decoded.decoded_records import schemas
-from kafka_records_tables.tables.decoded.lots import LOT_ROWS
 from kafka_records_tables.tables.reader import TableReader
 
 if TYPE_CHECKING:

@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Any, Final, cast
 
 import pyarrow as pa
 
+from kafka_records_tables.coordinator.records.decoded_records import schemas
 from kafka_records_tables.tables.column_types import instants, record_batch
-from kafka_records_tables.tables.decoded.decoded_records import schemas
 from kafka_records_tables.tables.disappearances import TABLE
 from kafka_records_tables.tables.reader import TableReader
-from kafka_records_tables.tables.tombstones.explained_tombstones import Explaining
 from kafka_records_tables.tables.tombstones.kept_objects import from_bytes, to_bytes
-from kafka_records_tables.tables.words.causes import Explained, Shown, as_text
+from kafka_records_tables.tables.tombstones.tombstone_explainer import TombstoneExplainer
+from kafka_records_tables.tables.words.causes import Evidence, Explained, as_text
 
 if TYPE_CHECKING:
     from kafka_records_engine.sources import Context
@@ -66,9 +66,9 @@ def still_open(kept: bytes, context: Context) -> Iterator[Any]:
     yield from _batches(explaining.rest(), known, context)
 
 
-def _explaining(known: Mapping[int, RecordSchema], context: Context) -> Explaining:
+def _explaining(known: Mapping[int, RecordSchema], context: Context) -> TombstoneExplainer:
     asked = context.question.options
-    return Explaining(known, context, retention_ms=asked["retention"], session_ms=asked["session_timeout"])
+    return TombstoneExplainer(known, context, retention_ms=asked["retention"], session_ms=asked["session_timeout"])
 
 
 def _batches(found: Iterator[Explained], known: Mapping[int, RecordSchema], context: Context) -> Iterator[Any]:
@@ -128,7 +128,7 @@ def _key_columns(records: Iterable[str], keys: Iterable[Any], known: Mapping[int
 def _evidence(shown: Any) -> Any:
     kind = TABLE.schema.field("evidence").type
     ends: list[int] = [0]
-    every: list[Shown] = []
+    every: list[Evidence] = []
     for some in shown:
         every += some
         ends.append(len(every))

@@ -10,18 +10,18 @@ import pyarrow as pa
 
 from kafka_records_engine.columns.framing_in_columns import prefix_column
 from kafka_records_engine.findings import INCOMPLETE_HISTORY, Finding
+from kafka_records_tables.coordinator.groups.group_model import SHARE, SHARE_STATE
+from kafka_records_tables.coordinator.groups.loading_groups import LoadingGroups
+from kafka_records_tables.coordinator.offsets.commit_lots import Lots
+from kafka_records_tables.coordinator.offsets.commits import COMMITS
+from kafka_records_tables.coordinator.records.decoded_records import numbers_of, schemas
+from kafka_records_tables.coordinator.records.named_records import events
 from kafka_records_tables.tables.checking.assignment_checks import PICKED, assignment_problems
 from kafka_records_tables.tables.checking.assignment_gaps import Topics
 from kafka_records_tables.tables.checking.check_rows import CheckReader, CheckRow
-from kafka_records_tables.tables.checking.loading_groups import LoadingGroups
 from kafka_records_tables.tables.checking.record_checks import STOPS, RecordChecks
-from kafka_records_tables.tables.committed.commit_lots import Lots
-from kafka_records_tables.tables.committed.commits import COMMITS
-from kafka_records_tables.tables.decoded.decoded_records import numbers_of, schemas
-from kafka_records_tables.tables.decoded.fold import events
 from kafka_records_tables.tables.group_checks import TABLE
-from kafka_records_tables.tables.replay.group_replay import SHARE, SHARE_STATE
-from kafka_records_tables.tables.replay.named_topics import names_in_commits, names_in_groups
+from kafka_records_tables.tables.group_rows.named_topics import names_in_commits, names_in_groups
 from kafka_records_tables.tables.words.check_words import (
     BROKEN,
     CONFLICT,
@@ -35,9 +35,9 @@ from kafka_records_tables.tables.words.check_words import (
 
 if TYPE_CHECKING:
     from kafka_records_engine.sources import Context
-    from kafka_records_tables.tables.decoded.decoded_records import DecodedRecords
-    from kafka_records_tables.tables.decoded.fold import Event
-    from kafka_records_tables.tables.replay.group_replay import Groups
+    from kafka_records_tables.coordinator.groups.group_model import Groups
+    from kafka_records_tables.coordinator.records.decoded_records import DecodedRecords
+    from kafka_records_tables.coordinator.records.named_records import Event
 
 
 _LISTS: Final = {

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
 
-from kafka_records_tables.tables.decoded.record_reader import RecordReader
+from kafka_records_tables.coordinator.groups.last_group_records import NOT_USED, GroupRecords
 from kafka_records_tables.tables.groups import TABLE
-from kafka_records_tables.tables.replay.group_records import NOT_USED, GroupRecords
+from kafka_records_tables.tables.record_reader import RecordReader
 
 if TYPE_CHECKING:
     from kafka_records_engine.sources import Context

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
 
+from kafka_records_tables.coordinator.offsets.commit_effects import NO_TIME, Clock, Effects
+from kafka_records_tables.coordinator.offsets.commits import COMMITS
+from kafka_records_tables.coordinator.offsets.offset_spans import OffsetSpans
+from kafka_records_tables.coordinator.records.decoded_records import filter_record_types, nulled, numbers_of, schemas
 from kafka_records_tables.tables.column_types import instants, record_batch
-from kafka_records_tables.tables.committed.commit_effects import NO_TIME, Clock, Effects
-from kafka_records_tables.tables.committed.commits import COMMITS
-from kafka_records_tables.tables.committed.offset_spans import OffsetSpans
-from kafka_records_tables.tables.decoded.decoded_records import filter_record_types, nulled, numbers_of, schemas
 from kafka_records_tables.tables.history import TABLE
 from kafka_records_tables.tables.reader import TableReader
 

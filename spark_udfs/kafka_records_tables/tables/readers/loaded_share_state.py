@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from kafka_records_tables.tables.decoded.record_counter import RecordCounter as Reader
+from kafka_records_tables.tables.record_counter import RecordCounter as Reader
 
 __all__ = ["Reader"]

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from kafka_records_tables.tables.decoded.record_reader import RecordReader
+from kafka_records_tables.coordinator.groups.last_group_records import NOT_USED, GroupRecords
+from kafka_records_tables.tables.group_rows.member_rows import PICKED, member_rows
 from kafka_records_tables.tables.members import TABLE
-from kafka_records_tables.tables.replay.group_records import NOT_USED, GroupRecords
-from kafka_records_tables.tables.replay.member_rows import PICKED, member_rows
+from kafka_records_tables.tables.record_reader import RecordReader
 
 if TYPE_CHECKING:
     from kafka_records_engine.sources import Context

@@ -8,16 +8,17 @@ from typing import TYPE_CHECKING, Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from kafka_records_tables.tables.column_types import instants, record_batch
-from kafka_records_tables.tables.committed.commits import COMMITS, commit_columns, report_undecided
-from kafka_records_tables.tables.decoded.decoded_records import (
+from kafka_records_tables.coordinator.offsets.commits import COMMITS, report_undecided
+from kafka_records_tables.coordinator.records.decoded_records import (
     DecodedRecords,
     nulled,
 )
-from kafka_records_tables.tables.decoded.facts import OUTCOME, Facts
-from kafka_records_tables.tables.decoded.record_reader import RecordReader
-from kafka_records_tables.tables.decoded.transactions_settled import UNKNOWN
+from kafka_records_tables.coordinator.transactions import UNKNOWN
+from kafka_records_tables.tables.column_types import instants, record_batch
+from kafka_records_tables.tables.commit_columns import commit_columns
 from kafka_records_tables.tables.offset_commits import TABLE
+from kafka_records_tables.tables.record_reader import RecordReader
+from kafka_records_tables.tables.resolved_records import OUTCOME, ResolvedRecords
 
 if TYPE_CHECKING:
     from kafka_records_engine.sources import Context
@@ -29,7 +30,7 @@ NO_EXPIRY: Final = -1
 class Reader(RecordReader):
     def __init__(self, context: Context) -> None:
         super().__init__(context, "consumer_offsets", COMMITS, "left out: nobody can tell whose offset it is")
-        self._facts = Facts(self.schemas, context)
+        self._facts = ResolvedRecords(self.schemas, context)
 
     def add(self, rows: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
         return self._rows(self._facts.take(rows))

@@ -9,18 +9,19 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from kafka_records_tables.coordinator.offsets.commits import COMMITS, report_undecided
+from kafka_records_tables.coordinator.offsets.last_commits import NOT_USED, commit_keys, last_offsets
+from kafka_records_tables.coordinator.records.decoded_records import DecodedRecords, numbers_of, schemas
+from kafka_records_tables.coordinator.records.latest import Latest, joined
+from kafka_records_tables.coordinator.transactions import NONE, OPEN, UNKNOWN, Resolved, TransactionResolver
 from kafka_records_tables.tables.column_types import instants, record_batch
-from kafka_records_tables.tables.committed.commits import COMMITS, commit_columns, report_undecided
-from kafka_records_tables.tables.committed.last_commits import NOT_USED, commit_keys, last_offsets
-from kafka_records_tables.tables.decoded.decoded_records import DecodedRecords, numbers_of, schemas
-from kafka_records_tables.tables.decoded.latest import Latest, joined
-from kafka_records_tables.tables.decoded.record_reader import RecordReader
-from kafka_records_tables.tables.decoded.transactions_settled import NONE, OPEN, UNKNOWN, Settled, Settling
+from kafka_records_tables.tables.commit_columns import commit_columns
 from kafka_records_tables.tables.pending_offsets import TABLE
+from kafka_records_tables.tables.record_reader import RecordReader
 
 if TYPE_CHECKING:
     from kafka_records_engine.sources import Context
-    from kafka_records_tables.tables.committed.last_commits import CommitKey
+    from kafka_records_tables.coordinator.offsets.last_commits import CommitKey
 
 
 class Reader(RecordReader):
@@ -31,7 +32,7 @@ class Reader(RecordReader):
         super().__init__(context, "consumer_offsets", COMMITS, NOT_USED)
         self._tombstones = Latest(("offset", "key"))
         self._waiting: dict[str, list[Any]] = {OPEN: [], UNKNOWN: []}
-        self._settling = Settling(context, tombstones_at_once=True, last_of_key=False)
+        self._settling = TransactionResolver(context, tombstones_at_once=True, last_of_key=False)
 
     def add(self, rows: pa.RecordBatch) -> Iterable[pa.RecordBatch]:
         self._settled(self._settling.take(rows))
@@ -45,7 +46,7 @@ class Reader(RecordReader):
                 found = DecodedRecords(joined(parts), self.schemas)
                 yield from _waiting(found, outcome == UNKNOWN, deleted, self.context)
 
-    def _settled(self, settled: Iterable[Settled]) -> None:
+    def _settled(self, settled: Iterable[Resolved]) -> None:
         for outcome, rows in settled:
             if outcome in self._waiting:
                 self._waiting[outcome].append(rows)

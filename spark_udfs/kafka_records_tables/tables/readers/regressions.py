@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
+from kafka_records_tables.tables.group_rows.regression_rows import Regressions
 from kafka_records_tables.tables.regressions import TABLE
-from kafka_records_tables.tables.replay.regression_rows import Regressions
 
 if TYPE_CHECKING:
     from kafka_records_engine.sources import Context

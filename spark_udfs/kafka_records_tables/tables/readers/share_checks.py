@@ -9,11 +9,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from kafka_records_tables.coordinator.records.decoded_records import numbers_of, schemas
+from kafka_records_tables.coordinator.shares.share_replay import refused_records
 from kafka_records_tables.tables.checking.check_rows import CheckReader, CheckRow
 from kafka_records_tables.tables.checking.record_checks import STOPS, RecordChecks
-from kafka_records_tables.tables.decoded.decoded_records import numbers_of, schemas
 from kafka_records_tables.tables.share_checks import TABLE
-from kafka_records_tables.tables.shares.share_replay import refused_records
 from kafka_records_tables.tables.words.check_words import (
     BROKEN,
     CONFLICT,
@@ -23,7 +23,7 @@ from kafka_records_tables.tables.words.check_words import (
 
 if TYPE_CHECKING:
     from kafka_records_engine.sources import Context
-    from kafka_records_tables.tables.decoded.decoded_records import DecodedRecords
+    from kafka_records_tables.coordinator.records.decoded_records import DecodedRecords
 
 
 class Reader(CheckReader):

@@ -8,15 +8,15 @@ from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
 
+from kafka_records_tables.coordinator.records.decoded_records import schemas
 from kafka_records_tables.tables.column_types import instants, record_batch
-from kafka_records_tables.tables.decoded.decoded_records import schemas
 from kafka_records_tables.tables.reader import TableReader
 from kafka_records_tables.tables.share_disappearances import TABLE
-from kafka_records_tables.tables.shares.share_tombstones import ShareTombstones
+from kafka_records_tables.tables.tombstones.share_tombstones import ShareTombstones
 
 if TYPE_CHECKING:
     from kafka_records_engine.sources import Context
-    from kafka_records_tables.tables.shares.share_tombstones import ExplainedEnd
+    from kafka_records_tables.tables.tombstones.share_tombstones import ExplainedEnd
 
 
 _ROWS: Final = 8192

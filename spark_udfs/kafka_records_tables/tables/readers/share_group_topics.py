@@ -10,12 +10,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from kafka_records_tables.tables.column_types import record_batch
-from kafka_records_tables.tables.decoded.last_records import LastOfKeyReader, LastRecords
+from kafka_records_tables.tables.last_records import LastOfKeyReader, LastRecords
 from kafka_records_tables.tables.share_group_topics import _RECORDS, TABLE
 
 if TYPE_CHECKING:
     from kafka_records_engine.sources import Context
-    from kafka_records_tables.tables.decoded.decoded_records import DecodedRecords
+    from kafka_records_tables.coordinator.records.decoded_records import DecodedRecords
 
 
 _LISTS: Final = {

@@ -10,21 +10,21 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from kafka_records.enums import DeliveryState
-from kafka_records_tables.tables.column_types import instants, record_batch
-from kafka_records_tables.tables.decoded.decoded_records import (
+from kafka_records_tables.coordinator.records.decoded_records import (
     DecodedRecords,
     nulled,
 )
-from kafka_records_tables.tables.decoded.fold import events
-from kafka_records_tables.tables.decoded.record_reader import RecordReader
-from kafka_records_tables.tables.decoded.since_snapshot import SinceSnapshot
+from kafka_records_tables.coordinator.records.named_records import events
+from kafka_records_tables.coordinator.records.since_snapshot import SinceSnapshot
+from kafka_records_tables.coordinator.shares.share_replay import PICKED, ShareReplay, reported_as_refused
+from kafka_records_tables.tables.column_types import instants, record_batch
+from kafka_records_tables.tables.record_reader import RecordReader
 from kafka_records_tables.tables.share_partitions import TABLE
-from kafka_records_tables.tables.shares.share_replay import PICKED, ShareReplay, reported_as_refused
 
 if TYPE_CHECKING:
     from kafka_records_engine.sources import Context
-    from kafka_records_tables.tables.shares.share_batches import StateBatch
-    from kafka_records_tables.tables.shares.share_replay import SharePartition, ShareState
+    from kafka_records_tables.coordinator.shares.share_batches import StateBatch
+    from kafka_records_tables.coordinator.shares.share_replay import SharePartition, ShareState
 
 
 _OF_A_STATE: Final = (

@@ -8,20 +8,20 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from kafka_records_tables.coordinator.groups.group_log import GroupLog
+from kafka_records_tables.coordinator.groups.group_states import GroupStates
+from kafka_records_tables.coordinator.groups.last_group_records import NOT_USED
+from kafka_records_tables.coordinator.offsets.commit_lots import CommitLot, Lots
 from kafka_records_tables.tables.column_types import instants, record_batch
-from kafka_records_tables.tables.committed.commit_lots import CommitLot, Lots
-from kafka_records_tables.tables.decoded.record_reader import RecordReader
-from kafka_records_tables.tables.replay.commit_moments import CommitMoments
-from kafka_records_tables.tables.replay.group_events import GroupLog
-from kafka_records_tables.tables.replay.group_lives import MORE, GroupLives
-from kafka_records_tables.tables.replay.group_records import NOT_USED
-from kafka_records_tables.tables.replay.group_states import GroupStates
+from kafka_records_tables.tables.group_rows.commit_moments import CommitMoments
+from kafka_records_tables.tables.group_rows.group_history import MORE, GroupHistory
+from kafka_records_tables.tables.record_reader import RecordReader
 from kafka_records_tables.tables.timeline import TABLE
 from kafka_records_tables.tables.words.timeline_words import MEANINGS
 
 if TYPE_CHECKING:
     from kafka_records_engine.sources import Context
-    from kafka_records_tables.tables.replay.group_lives import Moment
+    from kafka_records_tables.tables.group_rows.group_history import Moment
 
 
 class Reader(RecordReader):
@@ -31,7 +31,7 @@ class Reader(RecordReader):
         super().__init__(context, "consumer_offsets", TABLE.records, NOT_USED)
         self._lots = Lots()
         self._log = GroupLog(self.schemas, context, more=[MORE], consequence="what it tells of its group has no row")
-        self._lives = GroupLives(context.log.topics.names)
+        self._lives = GroupHistory(context.log.topics.names)
         self._states, self._commits = GroupStates(), CommitMoments(self.schemas)
 
     def add(self, rows: pa.RecordBatch) -> Iterator[pa.RecordBatch]:

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
 
+from kafka_records_tables.coordinator.records.decoded_records import schemas
 from kafka_records_tables.tables.checking.check_rows import CheckReader
 from kafka_records_tables.tables.checking.record_checks import RecordChecks
-from kafka_records_tables.tables.decoded.decoded_records import schemas
 from kafka_records_tables.tables.transaction_checks import TABLE
 
 if TYPE_CHECKING:

@@ -11,15 +11,15 @@ import pyarrow.compute as pc
 
 from kafka_records.enums import TransactionState
 from kafka_records_engine.findings import UNKNOWN_STATE, Finding
+from kafka_records_tables.coordinator.records.decoded_records import nulled, place_of
 from kafka_records_tables.tables.column_types import instants, record_batch
-from kafka_records_tables.tables.decoded.decoded_records import nulled, place_of
-from kafka_records_tables.tables.decoded.last_records import LastOfKeyReader, LastRecords
+from kafka_records_tables.tables.last_records import LastOfKeyReader, LastRecords
 from kafka_records_tables.tables.transactions import _RECORDS, TABLE
 
 if TYPE_CHECKING:
     from kafka_records_engine.numpy_types import FLAGS
     from kafka_records_engine.sources import Context
-    from kafka_records_tables.tables.decoded.decoded_records import DecodedRecords
+    from kafka_records_tables.coordinator.records.decoded_records import DecodedRecords
 
 
 _NO_TIMESTAMP: Final = -1

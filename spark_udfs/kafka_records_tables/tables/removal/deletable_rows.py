@@ -10,12 +10,12 @@ import numpy as np
 import pyarrow as pa
 
 from kafka_records_engine.numpy_types import INT64
+from kafka_records_tables.coordinator.groups.subscriptions import HeldGroup
+from kafka_records_tables.coordinator.rules import deletion_rules as rules
 from kafka_records_tables.tables.column_types import instants, record_batch
-from kafka_records_tables.tables.removal import deletion_rules as rules
-from kafka_records_tables.tables.replay.subscriptions import HeldGroup
 
 if TYPE_CHECKING:
-    from kafka_records_tables.tables.committed.last_commits import CommitKey
+    from kafka_records_tables.coordinator.offsets.last_commits import CommitKey
     from kafka_records_tables.tables.removal.held_offsets import Held, HeldOffsets
 
 _REASONS: Final = tuple(rules.DELETE_ANSWERS)

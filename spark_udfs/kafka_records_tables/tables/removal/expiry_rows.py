@@ -13,11 +13,11 @@ import pyarrow.compute as pc
 from kafka_records_engine.numpy_types import FLAGS, INT64
 from kafka_records_runtime.framing import KEY_VERSION, framed
 from kafka_records_runtime.walker import encode
+from kafka_records_tables.coordinator.groups.group_model import CLASSIC, CONSUMER, SIMPLE, STREAMS
+from kafka_records_tables.coordinator.groups.subscriptions import REGEX_RECORD, HeldGroup
+from kafka_records_tables.coordinator.records.decoded_records import numbers_of, schemas
+from kafka_records_tables.coordinator.rules import expiry_rules as rules
 from kafka_records_tables.tables.column_types import YEAR_9999_END_MS, instants, record_batch
-from kafka_records_tables.tables.decoded.decoded_records import numbers_of, schemas
-from kafka_records_tables.tables.removal import expiry_rules as rules
-from kafka_records_tables.tables.replay.group_replay import CLASSIC, CONSUMER, SIMPLE, STREAMS
-from kafka_records_tables.tables.replay.subscriptions import REGEX_RECORD, HeldGroup
 
 if TYPE_CHECKING:
     from kafka_records_engine.sources import Context

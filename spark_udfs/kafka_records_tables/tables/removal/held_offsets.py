@@ -11,21 +11,22 @@ import pyarrow.compute as pc
 
 from kafka_records_engine.columns.framing_in_columns import prefix_column
 from kafka_records_engine.numpy_types import FLAGS
-from kafka_records_tables.tables.committed.commits import COMMITS, commit_columns
-from kafka_records_tables.tables.committed.last_commits import CommitKey, Deciding, LastCommits, last_offsets
-from kafka_records_tables.tables.decoded.decoded_records import (
+from kafka_records_tables.coordinator.groups.group_model import picked_with
+from kafka_records_tables.coordinator.groups.last_group_records import NOT_USED, GroupRecords, Replayed
+from kafka_records_tables.coordinator.groups.subscriptions import PICKED, REGEX_RECORD, HeldGroup, held_groups
+from kafka_records_tables.coordinator.offsets.commits import COMMITS
+from kafka_records_tables.coordinator.offsets.last_commits import CommitKey, Deciding, LastCommits, last_offsets
+from kafka_records_tables.coordinator.records.decoded_records import (
     DecodedRecords,
     filter_record_types,
     nulled,
     numbers_of,
     schemas,
 )
-from kafka_records_tables.tables.decoded.latest import Latest
-from kafka_records_tables.tables.decoded.transactions_settled import OPEN, UNKNOWN, Settled, Settling
+from kafka_records_tables.coordinator.records.latest import Latest
+from kafka_records_tables.coordinator.transactions import OPEN, UNKNOWN, Resolved, TransactionResolver
+from kafka_records_tables.tables.commit_columns import commit_columns
 from kafka_records_tables.tables.made_once import MadeOnce
-from kafka_records_tables.tables.replay.group_records import NOT_USED, GroupRecords, Replayed
-from kafka_records_tables.tables.replay.group_replay import picked_with
-from kafka_records_tables.tables.replay.subscriptions import PICKED, REGEX_RECORD, HeldGroup, held_groups
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -139,14 +140,14 @@ class _Maker:
         self._groups = GroupRecords(known, with_values=(REGEX_RECORD,), columns=("timestamp_ms",))
         self._commits = LastCommits(known)
         self._pending, self._tombstones = Latest(("offset", "key")), Latest(("offset", "key"))
-        self._settling = Settling(context, tombstones_at_once=True, last_of_key=True)
+        self._settling = TransactionResolver(context, tombstones_at_once=True, last_of_key=True)
 
     def take(self, batch: pa.RecordBatch) -> None:
         rows = filter_record_types(batch, self._all_types, self._context, NOT_USED)
         if rows.num_rows:
             self._add(self._settling.take(rows))
 
-    def _add(self, settled: Iterator[Settled]) -> None:
+    def _add(self, settled: Iterator[Resolved]) -> None:
         for outcome, batch in settled:
             self._groups.add(batch)
             numbers, _ = prefix_column(batch.column("key"))

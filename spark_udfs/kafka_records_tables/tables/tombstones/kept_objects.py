@@ -15,9 +15,9 @@ from typing import Any, Final
 import numpy as np
 import pyarrow as pa
 
-from kafka_records_tables.tables.decoded.fold import value_of
+from kafka_records_tables.coordinator.records.named_records import value_of
 
-_PACKAGE: Final = "kafka_records_tables.tables."
+_PACKAGE: Final = "kafka_records_tables."
 
 
 class UnexpectedContent(ValueError):

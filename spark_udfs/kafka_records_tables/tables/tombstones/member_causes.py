@@ -6,15 +6,15 @@ from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from kafka_records.enums import MemberState, StreamsMemberState
-from kafka_records_tables.tables.decoded.fold import attribute
-from kafka_records_tables.tables.replay.group_replay import MEMBER, OF_MEMBERS, REGEX, ROLES, TOPICS
+from kafka_records_tables.coordinator.groups.group_model import MEMBER, OF_MEMBERS, REGEX, ROLES, TOPICS
+from kafka_records_tables.coordinator.records.named_records import attribute
 from kafka_records_tables.tables.words import causes
-from kafka_records_tables.tables.words.causes import Shown
+from kafka_records_tables.tables.words.causes import Evidence
 
 if TYPE_CHECKING:
-    from kafka_records_tables.tables.decoded.fold import Event, Picked
-    from kafka_records_tables.tables.replay.group_events import GroupLog
-    from kafka_records_tables.tables.replay.group_replay import Member
+    from kafka_records_tables.coordinator.groups.group_log import GroupLog
+    from kafka_records_tables.coordinator.groups.group_model import Member
+    from kafka_records_tables.coordinator.records.named_records import Event, Picked
     from kafka_records_tables.tables.tombstones.tombstone_writes import Write
 
 _SESSION: Final = "classic_member_metadata.session_timeout_ms"
@@ -42,23 +42,23 @@ _LATE_MS: Final = 250
 """How much later than it is due a timer of one member may run on a broker."""
 
 
-class Said(NamedTuple):
+class Verdict(NamedTuple):
     """What is said of a tombstone: the words, in the order of CAUSES."""
 
     cause: tuple[str, ...]
     possible: tuple[str, ...]
     confidence: str
-    evidence: tuple[Shown, ...]
+    evidence: tuple[Evidence, ...]
 
 
 def said(
-    cause: tuple[str, ...], confidence: str, evidence: tuple[Shown, ...] = (), possible: tuple[str, ...] = ()
-) -> Said:
+    cause: tuple[str, ...], confidence: str, evidence: tuple[Evidence, ...] = (), possible: tuple[str, ...] = ()
+) -> Verdict:
     """The cause, and with it what else is possible."""
-    return Said(causes.in_order(cause), causes.in_order({*cause, *possible}), confidence, evidence)
+    return Verdict(causes.in_order(cause), causes.in_order({*cause, *possible}), confidence, evidence)
 
 
-def of_member(event: Event, write: Write, groups: GroupLog, session_ms: int) -> Said | None:
+def of_member(event: Event, write: Write, groups: GroupLog, session_ms: int) -> Verdict | None:
     """Why a record went that is about a member, or a regular expression, of a group that stays; None for other
     records. `session_ms` is the session timeout of members that do not tell their own."""
     role = ROLES[event.record]
@@ -72,7 +72,7 @@ def of_member(event: Event, write: Write, groups: GroupLog, session_ms: int) -> 
     member = None if group is None else group.members.get(event.member_id)
     replaced_by = _replaced_by(event, write, member)
     if replaced_by is not None:
-        shown = (Shown("same_instance", replaced_by.offset),)
+        shown = (Evidence("same_instance", replaced_by.offset),)
         if write.is_whole:
             return said((causes.MEMBER_REPLACED,), causes.HIGH, shown)
         return said((causes.MEMBER_REPLACED,), causes.LOW, shown, (causes.CONVERSION,))
@@ -101,7 +101,7 @@ def _replaced_by(event: Event, write: Write, member: Member | None) -> Event | N
     return None
 
 
-def _by_time(write: Write, member: Member | None, session_ms: int, possible: tuple[str, ...]) -> Said:
+def _by_time(write: Write, member: Member | None, session_ms: int, possible: tuple[str, ...]) -> Verdict:
     """What the time says, given the session timeout."""
     now = write.timestamp_ms
     seen = None if member is None else _last_heartbeat(member)
@@ -113,7 +113,7 @@ def _by_time(write: Write, member: Member | None, session_ms: int, possible: tup
         rebalance_ms = -1 if metadata is None else _told(metadata, "rebalance_timeout_ms")
         late = None if current.timestamp_ms is None else now - current.timestamp_ms - rebalance_ms
         if late is not None and 0 <= late <= _LATE_MS:
-            shown = Shown("rebalance_timeout_over", current.offset)
+            shown = Evidence("rebalance_timeout_over", current.offset)
             return said((causes.REBALANCE_TIMEOUT,), causes.MEDIUM, (shown,), possible)
     # A record without that tag reads as one with zero, and only members of the classic protocol have it.
     own_session_ms = metadata and _told(metadata, attribute(_SESSION))
@@ -123,9 +123,9 @@ def _by_time(write: Write, member: Member | None, session_ms: int, possible: tup
         if own_session_ms:
             # Those of the classic protocol have a time to join and to sync, too, and no record tells when it began.
             cause = (causes.MEMBER_LEFT, causes.REBALANCE_TIMEOUT)
-        return said(cause, causes.MEDIUM, (Shown("seen_before", seen.offset),), possible)
+        return said(cause, causes.MEDIUM, (Evidence("seen_before", seen.offset),), possible)
     if late <= _LATE_MS:
-        shown = Shown("session_timeout_over", seen.offset)
+        shown = Evidence("session_timeout_over", seen.offset)
         return said((causes.SESSION_TIMEOUT,), causes.MEDIUM, (shown,), possible)
     return said((causes.MEMBER_LEFT, causes.SESSION_TIMEOUT), causes.MEDIUM, (), possible)
 

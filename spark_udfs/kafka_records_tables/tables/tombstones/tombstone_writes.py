@@ -13,11 +13,11 @@ import numpy as np
 import pyarrow as pa
 
 from kafka_records_engine.numpy_types import FLAGS, INT64
-from kafka_records_tables.tables.committed.commits import COMMITS
-from kafka_records_tables.tables.decoded.decoded_records import DecodedRecords, numbers_of
-from kafka_records_tables.tables.decoded.fold import Event, Picked, events
-from kafka_records_tables.tables.decoded.latest import joined
-from kafka_records_tables.tables.replay.group_replay import MEMBER, ROLES
+from kafka_records_tables.coordinator.groups.group_model import MEMBER, ROLES
+from kafka_records_tables.coordinator.offsets.commits import COMMITS
+from kafka_records_tables.coordinator.records.decoded_records import DecodedRecords, numbers_of
+from kafka_records_tables.coordinator.records.latest import joined
+from kafka_records_tables.coordinator.records.named_records import Event, Picked, events
 
 if TYPE_CHECKING:
     from kafka_records_engine.sources import Context

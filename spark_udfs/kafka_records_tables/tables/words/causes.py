@@ -51,7 +51,7 @@ LOW: Final = "low"
 CONFIDENCES: Final = (HIGH, MEDIUM, LOW)
 
 
-class Shown(NamedTuple):
+class Evidence(NamedTuple):
     """One thing that the log shows about a cause."""
 
     shows: str
@@ -75,7 +75,7 @@ class Explained(NamedTuple):
     possible: tuple[str, ...]
     """Every cause that the log does not rule out."""
     confidence: str
-    evidence: tuple[Shown, ...]
+    evidence: tuple[Evidence, ...]
 
 
 def as_text(words: Collection[str]) -> str:

@@ -1,0 +1,88 @@
+"""Following logs on brokers: asks for their ends again and again, and reads what came since."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Final, Never
+
+from kafka_records_tables.console.endings import CommandError
+from kafka_records_tables.console.standard_error import say
+
+if TYPE_CHECKING:
+    from kafka_records_engine.sources.broker_logs import BrokerPartition
+
+INTERVAL: Final = 1.0
+"""Seconds between two questions where logs end: a few small requests for each topic."""
+
+Print = Callable[["BrokerPartition", int, int], int | None]
+"""Prints the records of a log from an offset on, up to another one. Returns the first offset that nobody gave in time,
+None when there is none."""
+
+
+class BrokerFollower:
+    """Follows the partitions that `find` finds, from their start on; those of new topics and partitions too."""
+
+    def __init__(self, logs: Sequence[BrokerPartition], find: Callable[[], Sequence[BrokerPartition]]) -> None:
+        self._logs: Sequence[BrokerPartition] | None = logs
+        self._find = find
+        self._next: dict[tuple[str, int], tuple[bytes, int]] = {}
+        """The id of the topic, and the offset to go on from."""
+        self._trouble: str | None = None
+        self._in_trouble: set[tuple[str, int]] = set()
+
+    @property
+    def partition_count(self) -> int:
+        return len(self._next)
+
+    def run(self, show: Print) -> Never:
+        """Print records as soon as they are there, until Ctrl-C or a failure ends this."""
+        while True:
+            for log in self._found():
+                if self._is_in_trouble(log):
+                    continue
+                start = self._start(log)
+                unread = show(log, start, log.end) if start < log.end else None
+                if unread is not None:
+                    say(f"note: {log.topic}-{log.partition}: it is asked again from offset {unread} on")
+                self._next[log.topic, log.partition] = log.topic_id, log.end if unread is None else unread
+            time.sleep(INTERVAL)
+
+    def _found(self) -> Sequence[BrokerPartition]:
+        """The logs with their ends of now; none while no broker answers, which is told once."""
+        if self._logs is not None:
+            logs, self._logs = self._logs, None
+            return logs
+        try:
+            logs, self._trouble = self._find(), None
+        except CommandError as error:
+            if str(error) != self._trouble:
+                self._trouble = str(error)
+                say(f"note: {error}; it is asked again")
+            return ()
+        return logs
+
+    def _is_in_trouble(self, log: BrokerPartition) -> bool:
+        """Whether nobody tells where the log starts and ends now, which is told once."""
+        place = log.topic, log.partition
+        if log.trouble is None:
+            self._in_trouble.discard(place)
+        elif place not in self._in_trouble:
+            self._in_trouble.add(place)
+            say(f"note: {log.topic}-{log.partition}: {log.trouble}; it is asked again")
+        return log.trouble is not None
+
+    def _start(self, log: BrokerPartition) -> int:
+        """Where to go on: at the start of a log that is new or was made anew, behind all of one that was cut back."""
+        topic_id, behind = self._next.get((log.topic, log.partition), (log.topic_id, log.start))
+        name = f"{log.topic}-{log.partition}"
+        if topic_id != log.topic_id:
+            say(f"note: {name}: the topic was deleted and made anew: it is shown from offset {log.start} on")
+            return log.start
+        if log.end < behind:
+            say(f"note: {name}: the log went up to {behind} and goes up to {log.end} now: what follows is shown")
+        if log.start > behind:
+            gone = f"offset {behind} was" if log.start == behind + 1 else f"offsets {behind} to {log.start - 1} were"
+            say(f"note: {name}: {gone} deleted unseen: the log starts at {log.start} now")
+            return log.start
+        return behind

@@ -1,0 +1,168 @@
+"""The parser of `kafka-records` and what holds for all of its subcommands."""
+
+from __future__ import annotations
+
+import argparse
+import io
+import os
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from kafka_records_tables.commands import counts, delete_offsets, dump, explain, report, snapshot, table
+from kafka_records_tables.commands.parser import Parser
+from kafka_records_tables.commands.source_options import path_argument
+from kafka_records_tables.console.endings import EXIT_STATUS_HELP, FAILED, NO_ROOM, OK, CommandError, UsageError
+from kafka_records_tables.console.standard_error import complain, discard
+from kafka_records_tables.near_names import did_you_mean
+
+_DESCRIPTION = """\
+Read what Kafka's coordinators keep in __consumer_offsets, __share_group_state and __transaction_state.
+
+Standard output carries the result and nothing else; progress, warnings and counts go to standard error.
+"""
+
+_EXAMPLES = """\
+examples:
+  kafka-records table groups /var/lib/kafka/data
+      every group with its kind, state and members
+  kafka-records table current_offsets /var/lib/kafka/data --format csv --output offsets.csv
+      the committed offsets, as a file
+  kafka-records dump /var/lib/kafka/data --topic __transaction_state
+      every record as a JSON object, without Spark
+  kafka-records counts /var/lib/kafka/data
+      how many records of which type there are
+  kafka-records snapshot /var/lib/kafka/data --output kept
+      keep what is in the logs before it is compacted away
+  kafka-records delete-offsets --bootstrap broker-1:9092 --group billing --topic orders
+      what would be deleted; --execute deletes
+  kafka-records explain --message OffsetCommitValue --version 3 000000000000002a000000070000000001988f2b6f40
+      a message byte by byte
+"""
+
+NO_MEMORY = (
+    "there is not enough memory for this: read fewer logs at a time (name single partition folders), write json or csv "
+    "instead of a table, or allow the process more memory"
+)
+
+TOO_DEEP = "something here is nested deeper than this build can follow: leave out the file it stands in"
+
+
+def run_command(arguments: Sequence[str] | None = None) -> int:
+    """Run the command; returns the exit status. What nobody caught below ends here, as one line on standard error."""
+    has_output = _open_streams()
+    _set_encoding()
+    try:
+        return _run(arguments, has_output)
+    except CommandError as error:
+        complain(str(error))
+    except BrokenPipeError:
+        # The reader has what it wanted. Whatever is still buffered must not fail once more at exit.
+        discard(sys.stdout)
+        return OK
+    except OSError as error:
+        where = error.filename
+        if where is None and error.errno in NO_ROOM:
+            where = "standard output"
+            discard(sys.stdout)
+        complain(f"{'' if where is None else f'{where}: '}{error.strerror or error}")
+    except MemoryError:
+        complain(NO_MEMORY)
+    except RecursionError:
+        complain(TOO_DEEP)
+    return FAILED
+
+
+def _run(arguments: Sequence[str] | None, has_output: bool) -> int:
+    try:
+        options = _parsed(arguments)
+        if not has_output and getattr(options, "output", None) is None:
+            raise CommandError("standard output is closed: there is nowhere to write the result to")
+        try:
+            status: int = options.run(options)
+        except UsageError as error:
+            options.parser.error(str(error))
+    except SystemExit as leaving:
+        # Help and version are text like any other: what cannot be written has to be told.
+        status = leaving.code if isinstance(leaving.code, int) else OK
+    sys.stdout.flush()
+    return status
+
+
+def _parsed(arguments: Sequence[str] | None) -> argparse.Namespace:
+    """The options; sources may stand between them, and mistakes are those of the subcommand."""
+    parser = _parser()
+    options, rest = parser.parse_known_args(arguments)
+    names = rest.index("--") if "--" in rest else len(rest)
+    unknown = [each for each in rest[:names] if each.startswith("-")]
+    sources = rest[:names] + rest[names + 1 :]
+    if unknown or (sources and not hasattr(options, "sources")):
+        wrong = unknown or sources
+        hint = _hint(parser, options.parser, unknown[0].partition("=")[0]) if len(unknown) == 1 else ""
+        options.parser.error(f"unrecognized arguments: {' '.join(wrong)}{hint}")
+    try:
+        for each in sources:
+            options.sources.append(path_argument(each))
+    except argparse.ArgumentTypeError as error:
+        options.parser.error(f"argument SOURCE: {error}")
+    return options
+
+
+def _hint(program: Parser, command: Parser, name: str) -> str:
+    """What to say about an option that a subcommand does not have: what to do without it, who has it, or what it may
+    be meant for."""
+    if name in command.without:
+        return f"; {command.without[name]}"
+    others = [each.prog.rpartition(" ")[2] for each in program.subcommands if name in each.options]
+    if others:
+        return f"; it is an option of {', '.join(others)}"
+    return did_you_mean(name, command.options, most=1)
+
+
+def _parser() -> Parser:
+    parser = Parser(prog="kafka-records", description=_DESCRIPTION, epilog=f"{_EXAMPLES}\n{EXIT_STATUS_HELP}")
+    parser.add_argument("--version", action=_Version, nargs=0, help="print the version and exit")
+    commands = parser.add_subparsers(required=True, metavar="COMMAND")
+    for command in (table, report, dump, counts, snapshot, delete_offsets, explain):
+        command.add_parser(commands)
+    return parser
+
+
+class _Version(argparse.Action):
+    """Looks the version up only when it is asked for."""
+
+    def __call__(self, parser: argparse.ArgumentParser, *_: Any) -> None:
+        from importlib.metadata import PackageNotFoundError, version
+
+        try:
+            number = version("kafka-records")
+        except PackageNotFoundError:
+            number = "(not installed)"
+        print(f"kafka-records {number}")
+        parser.exit()
+
+
+def _open_streams() -> bool:
+    """Open streams that were closed before the start, whose descriptors would go to the next files; returns whether
+    there is a standard output."""
+    for descriptor in range(3):
+        try:
+            os.fstat(descriptor)
+        except OSError:
+            os.set_inheritable(os.open(os.devnull, os.O_RDWR), True)
+    has_output = sys.stdout is not None
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        if getattr(sys, name) is None:
+            setattr(sys, name, Path(os.devnull).open(mode, encoding="utf-8"))  # noqa: SIM115 (it stays open)
+    return has_output
+
+
+def _set_encoding() -> None:
+    """Results are UTF-8 with the line ends the format asks for, whatever the locale says, and what is read is too."""
+    if isinstance(sys.stdin, io.TextIOWrapper):
+        sys.stdin.reconfigure(encoding="utf-8")
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(encoding="utf-8", errors="backslashreplace", newline="")
+    if isinstance(sys.stderr, io.TextIOWrapper):
+        sys.stderr.reconfigure(errors="backslashreplace")

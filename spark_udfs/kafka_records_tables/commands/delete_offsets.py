@@ -1,0 +1,187 @@
+"""`kafka-records delete-offsets`: deletes offsets and groups on running brokers, and brings them back."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from kafka_records_tables.commands.source_options import add_brokers, path_argument
+from kafka_records_tables.console.endings import UsageError, require
+
+if TYPE_CHECKING:
+    from kafka_records_tables.deletion.deletion_list import DeletionList
+
+_REASONS = ("no_members", "simple_group")
+_DESCRIPTION = """\
+Delete committed offsets of consumer groups (KIP-496), or whole groups, on running brokers. Without --execute nothing is
+changed: it prints what would be deleted.
+"""
+
+_DETAILS = """\
+LIST is a file of the table deletable_offsets, as table writes it (JSON lines, CSV or Parquet), or - for standard input.
+Rows whose is_deletable is not true are passed over. Of the others it takes the offsets of topics that a group with
+members does not subscribe to (reason not_subscribed); --also takes those of groups without members. An offset that is
+not what the list says any more, because another commit came, is left out, and so is one that an open transaction
+commits, and one of a topic that the group subscribes to now. A group, topic or partition of --group and --topic that
+does not exist is an error.
+
+With --execute it asks once on a terminal, and takes --yes instead of the answer; without a terminal it demands --yes.
+What is deleted is written to a file before, offset by offset, and is on the disk when the deletion begins. --restore
+FILE commits it again: offset, leader epoch and metadata come back, the time of the commit does not. A group takes such
+commits only while it has no members. --restore also takes rows of a table, as `table current_offsets --format json`
+writes them. docs/deleting.md says what can happen.
+"""
+
+_EXAMPLES = """\
+examples:
+  kafka-records table deletable_offsets /var/lib/kafka/data --where reason=not_subscribed --format csv --output list
+      make a list, here of a broker's files: offsets of topics that groups with members do not subscribe to
+  kafka-records delete-offsets list --bootstrap broker-1:9092
+      what would go
+  kafka-records delete-offsets list --bootstrap broker-1:9092 --execute --output deleted.jsonl
+      delete them
+  kafka-records delete-offsets --restore deleted.jsonl --bootstrap broker-1:9092 --execute
+      bring them back
+  kafka-records delete-offsets --bootstrap broker-1:9092 --group billing --topic orders:0,1 --topic returns
+      single partitions, and all of a topic
+  kafka-records delete-offsets --bootstrap broker-1:9092 --group old-billing --whole-groups
+      a group without members, with all of its offsets
+"""
+
+_EXIT_STATUS_HELP = """\
+exit status:
+  0    complete: all that was asked for is done, or would be
+  1    some of it is not, or would not be: the status of each partition says why; also where a name does not exist
+  2    there is no answer: wrong usage, no broker, nobody to ask, or an error that ended the work
+  130  Ctrl-C
+"""
+
+
+def add_parser(commands: Any) -> None:
+    """Add the subcommand to the subparsers `commands`."""
+    parser = commands.add_parser(
+        "delete-offsets",
+        help="delete offsets of topics that groups no longer subscribe to, and bring them back",
+        description=_DESCRIPTION,
+        epilog=f"{_DETAILS}\n{_EXAMPLES}\n{_EXIT_STATUS_HELP}",
+    )
+    parser.add_argument(
+        "sources",
+        nargs="*",
+        type=path_argument,
+        metavar="LIST",
+        help="what to delete: a file of deletable_offsets, or -",
+    )
+    add_brokers(parser, "the brokers; they tell of the others", "nothing more is asked, and the exit status is 2")
+    parser.add_argument(
+        "--group", action="append", default=[], metavar="ID", help="delete offsets of this group; may be repeated"
+    )
+    parser.add_argument(
+        "--topic",
+        action="append",
+        default=[],
+        metavar="NAME[:P,…]",
+        help="delete what these groups have committed for the topic, or for some of its partitions; may be repeated",
+    )
+    parser.add_argument(
+        "--also",
+        type=_reasons,
+        default=(),
+        metavar="REASON,…",
+        help="take rows of LIST with these reasons too: no_members (the group is empty now, perhaps for a deployment "
+        "only), simple_group (whoever commits may be at work); without, not_subscribed alone",
+    )
+    parser.add_argument(
+        "--whole-groups",
+        action="store_true",
+        help="delete the groups of --group, or those that LIST calls deletable, with all that they have "
+        "(DeleteGroups); share groups are left out, since nothing brings back what they have",
+    )
+    parser.add_argument(
+        "--restore",
+        type=path_argument,
+        metavar="FILE",
+        help="commit again what FILE says was deleted, or the offsets in rows of a table (JSON lines, CSV or Parquet)",
+    )
+    parser.add_argument(
+        "--overwrite",
+        action="store_true",
+        help="with --restore, also where another offset stands meanwhile; that one is written to a file before",
+    )
+    parser.add_argument("--execute", action="store_true", help="do it; without, only print what would be done")
+    parser.add_argument("--yes", action="store_true", help="do not ask before doing it")
+    parser.add_argument(
+        "--output",
+        type=path_argument,
+        metavar="FILE",
+        help="where to write what is deleted, or overwritten (default: deleted-offsets-<time>.jsonl or "
+        "overwritten-offsets-<time>.jsonl in the current directory); it must not be there",
+    )
+    parser.set_defaults(run=run, parser=parser)
+
+
+def _reasons(text: str) -> tuple[str, ...]:
+    found = tuple(text.split(","))
+    wrong = [each for each in found if each not in _REASONS]
+    if wrong:
+        raise argparse.ArgumentTypeError(f"{wrong[0]!r} is none of {', '.join(_REASONS)}")
+    return found
+
+
+def run(options: argparse.Namespace) -> int:
+    """Delete or restore, and return the exit status."""
+    _check(options)
+    require("delete-offsets", "tables", "numpy", "pyarrow", "rich")
+    from kafka_records_tables.commands.restore_run import RestoreRun
+    from kafka_records_tables.console.asking import check_can_ask
+    from kafka_records_tables.deletion.deletion_run import DeletionRun
+    from kafka_records_tables.deletion.group_batches import requests_to
+
+    if options.execute and not options.yes:
+        check_can_ask()
+    requests = requests_to(options.bootstrap, options.command_config, options.timeout)
+    output = None if options.output is None else Path(options.output)
+    if options.restore is not None:
+        restoring = RestoreRun(
+            requests,
+            options.restore,
+            execute=options.execute,
+            yes=options.yes,
+            overwrite=options.overwrite,
+            output=output,
+        )
+        return restoring.run()
+    return DeletionRun(requests, _wanted(options), execute=options.execute, yes=options.yes, output=output).run()
+
+
+def _check(options: argparse.Namespace) -> None:
+    """Raises UsageError for options that do not go together."""
+    if options.bootstrap is None:
+        raise UsageError("the following arguments are required: --bootstrap")
+    ways = [bool(options.sources), bool(options.group), options.restore is not None]
+    if sum(ways) != 1 or len(options.sources) > 1:
+        raise UsageError("name one LIST, or groups with --group, or a file with --restore")
+    if options.topic and not options.group:
+        raise UsageError("--topic goes with --group")
+    if options.group and bool(options.topic) == options.whole_groups:
+        raise UsageError("--group goes with --topic, or with --whole-groups")
+    if options.restore is not None and options.whole_groups:
+        raise UsageError("--restore does not go with --whole-groups")
+    if options.restore is not None and options.output is not None and not options.overwrite:
+        raise UsageError("--output goes with --restore only where --overwrite replaces something")
+    if options.also and not options.sources:
+        raise UsageError("--also goes with a LIST")
+    if options.overwrite and options.restore is None:
+        raise UsageError("--overwrite goes with --restore")
+
+
+def _wanted(options: argparse.Namespace) -> DeletionList:
+    from kafka_records_tables.deletion.deletion_list import of_arguments, of_file
+
+    try:
+        if options.group:
+            return of_arguments(options.group, options.topic, whole=options.whole_groups)
+    except ValueError as error:
+        raise UsageError(f"argument --topic: {error}") from None
+    return of_file(options.sources[0], whole=options.whole_groups, also=options.also)

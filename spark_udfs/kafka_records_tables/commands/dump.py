@@ -1,0 +1,123 @@
+"""`kafka-records dump`: every record as one JSON object per line, without Spark."""
+
+from __future__ import annotations
+
+import argparse
+from typing import Any
+
+from kafka_records_tables.commands.record_options import add_record_options
+from kafka_records_tables.commands.source_options import (
+    SHOW_SECRETS_HELP,
+    add_package,
+    add_sources,
+    add_topic,
+    given_source,
+)
+from kafka_records_tables.console.endings import EXIT_STATUS_HELP, UsageError, require
+
+_DESCRIPTION = """\
+Print one JSON object per line and record, by topic, partition and offset. No Spark, no Java.
+"""
+
+_DETAILS = """\
+fields of a line:
+  topic, partition, offset
+  timestamp          milliseconds since 1970 (UTC); -1 where the message format has none
+  record_type        number at the start of the key; null for transaction markers and keys without one
+  key                {"type":1,"data":{...}} as Kafka's console formatters print it
+  value              {"version":4,"data":{...}}, null for a tombstone; of a topic with metadata framing (--package)
+                     {"type":2,"version":0,"data":{...}}, and the key is null
+  producer_id        -1 for none
+  is_transactional   whether the record belongs to a transaction; it may have been aborted: see the markers
+  control            "commit" or "abort" for a transaction marker, which has no key and no value here; else null
+  opened             what members of classic groups carry as bytes (base64 in value), where it can be read:
+                     {"members[0].subscription":{"version":3,"data":{...}},"members[0].assignment":...}
+  topic_names        {"aK3dGfTcSs2cLAnzYBkzXg":"orders"}: the names of topic ids in this record, those that a file
+                     partition.metadata beside the logs tells
+  raw_key, raw_value with --bytes only: all bytes in hex, as they stand in the log
+  error              null, or why a key or value could not be decoded: {"part":"value","reason":"BufferUnderflow",
+                     "version":3,"path":"members[2].client_host","byte_offset":212,"message":"..."}; byte_offset counts
+                     from the first byte after the record type or version, and in a broken frame from the start of the
+                     value
+
+Nothing is lost: what is not decoded has its bytes in "hex" where "data" would be, {"type":99,"hex":"0063..."} or
+{"version":9,"hex":"0009..."}. That happens to records with an error, and to record types that this build does not
+know, which are no errors: brokers pass over them. A value version that this build does not know is an error, as in
+tables and in Spark: brokers stop loading the partition there. Text and lengths are read as leniently as Kafka reads
+them, bytes behind a key or value are left alone; both are counted on standard error.
+
+Keys of SCRAM credentials, ids of delegation tokens and values of configs that are secrets, or that may be because this
+build does not know the config, are "(redacted)" unless --show-secrets. Such a record has no raw_value either, and where
+it cannot be decoded its "hex" is hidden.
+
+Records below a raised log start are shown, and so are those of aborted and open transactions. Control characters,
+escape sequences and marks that turn the direction of text are \\uXXXX on a terminal; in a file or a pipe the JSON holds
+what the records hold.
+
+--follow goes on with what is appended, also in files that are rolled and while the log cleaner works, and on brokers
+up to their high watermarks of every second. Ctrl-C ends it; the counts follow, and the exit status is that of a dump.
+"""
+
+_EXAMPLES = """\
+examples:
+  kafka-records dump /var/lib/kafka/data
+      the coordinators' topics and the metadata log of a broker's data directory
+  kafka-records dump /var/lib/kafka/data/__consumer_offsets-12
+      one partition
+  kafka-records dump --bootstrap broker-1:9092 --command-config client.properties --topic __consumer_offsets
+      what brokers have now
+  kafka-records dump /backup/00000000000000000000.log --topic __transaction_state
+      a file that is not in its folder
+  kafka-records dump /var/lib/kafka/data --type OffsetCommit --type GroupMetadata --group inventory-sync
+      the commits and the members of a group
+  kafka-records dump /var/lib/kafka/data/__consumer_offsets-12 --offset 10.. --bytes | kafka-records explain -
+      records byte by byte
+  kafka-records dump /var/lib/kafka/data --topic __consumer_offsets | jq -c 'select(.error != null)'
+      what could not be decoded
+"""
+
+
+def add_parser(commands: Any) -> None:
+    """Add the subcommand to the subparsers `commands`."""
+    parser = commands.add_parser(
+        "dump",
+        help="print every record as a JSON object, without Spark",
+        description=_DESCRIPTION,
+        epilog=f"{_DETAILS}\n{_EXAMPLES}\n{EXIT_STATUS_HELP}",
+    )
+    add_sources(parser)
+    add_topic(parser)
+    add_package(parser)
+    parser.add_argument("--bytes", action="store_true", help="add the bytes of keys and values, which explain reads")
+    parser.add_argument("--show-secrets", action="store_true", help=SHOW_SECRETS_HELP)
+    parser.add_argument(
+        "--follow", action="store_true", help="then wait for more, and print it as it is appended, until Ctrl-C"
+    )
+    add_record_options(parser)
+    parser.without = {
+        "--format": "dump prints JSON lines and nothing else: leave it out",
+        "--output": "dump writes to standard output: redirect it with > FILE",
+    }
+    parser.set_defaults(run=run, parser=parser)
+
+
+def run(options: argparse.Namespace) -> int:
+    """Dump, and return the exit status."""
+    if options.follow and options.timeout is not None:
+        raise UsageError("--follow ends with Ctrl-C, and --timeout before: leave one of them out")
+    require("dump", "tables", "numpy", "pyarrow", "google_crc32c")
+    from kafka_records_tables.commands.catalog import catalog_of
+    from kafka_records_tables.commands.dump_run import DumpRun
+    from kafka_records_tables.commands.record_choice import RecordChoice
+
+    catalog = catalog_of(options.package)
+    choice = RecordChoice(catalog, options.type, options.group, options.transactional_id, options.offset)
+    dump = DumpRun(
+        given_source(options),
+        options.topic,
+        catalog,
+        choice,
+        with_bytes=options.bytes,
+        show_secrets=options.show_secrets,
+    )
+    return dump.follow() if options.follow else dump.run()

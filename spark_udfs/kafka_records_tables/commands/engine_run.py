@@ -1,0 +1,77 @@
+"""What runs that read tables have in common: the session of Spark, and errors in words."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from kafka_records_engine.log.discovery import LogSourceError
+from kafka_records_runtime.errors import KafkaRecordsError
+from kafka_records_tables.console.endings import CommandError
+from kafka_records_tables.coordinator.transactions import UntoldTransactions
+from kafka_records_tables.engines.local import WorkerEnded
+from kafka_records_tables.query import QueryError
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from kafka_records_tables.console.progress_bar import ByteProgress
+
+
+@dataclass(frozen=True)
+class SparkSettings:
+    """The Spark that reads instead of processes on this machine."""
+
+    master: str | None = None
+    properties: Mapping[str, str] | None = None
+
+
+def check_java_for(asked: SparkSettings | None) -> None:
+    """Raise a CommandError where Spark is asked for and its Java is not there."""
+    if asked is None:
+        return
+    from kafka_records_tables.engines.java import JavaMissing, check_java
+
+    try:
+        check_java()
+    except JavaMissing as error:
+        raise CommandError(str(error)) from None
+
+
+@contextmanager
+def session_of(asked: SparkSettings | None, progress: ByteProgress) -> Iterator[SparkSession | None]:
+    """The session of --engine spark."""
+    if asked is None:
+        yield None
+        return
+    from kafka_records_tables.engines.spark_session import local_session
+
+    progress.waiting("starting Spark")
+    settings = dict(asked.properties or {})
+    if asked.master is not None:
+        settings["spark.master"] = asked.master
+    with local_session(settings) as session:
+        yield session
+
+
+@contextmanager
+def told_in_words(no_log: Callable[[LogSourceError], str]) -> Iterator[None]:
+    """Raise a CommandError for what ends a reading; `no_log` says in words that there is nothing to read."""
+    try:
+        yield
+    except LogSourceError as error:
+        raise CommandError(no_log(error)) from None
+    except UntoldTransactions as error:
+        raise CommandError(
+            f"{error.topic}-{error.partition}: nobody can tell whether the record at offset {error.offset} was "
+            "written in a transaction, and whether that was committed; --assume committed counts such records as "
+            "committed, although some may be of aborted or open transactions"
+        ) from None
+    except WorkerEnded as error:
+        raise CommandError(
+            f"{error.what_happened}: --processes 1 reads with one process, --group NAME reads less"
+        ) from None
+    except (KafkaRecordsError, QueryError) as error:
+        raise CommandError(str(error)) from error

@@ -1,0 +1,138 @@
+"""One run of `kafka-records explain`: a message, a record, or lines of `kafka-records dump --bytes`, byte by byte."""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING, Any
+
+from kafka_records_runtime.errors import UnsupportedVersion
+from kafka_records_runtime.explain import explain_key, explain_message, explain_record, explain_text
+from kafka_records_runtime.framing import COORDINATOR, PREFIX, framing_of, newer_as_highest, prefix_of
+from kafka_records_runtime.printable import printable
+from kafka_records_runtime.schema import covers
+from kafka_records_tables.console.endings import DAMAGE, OK, CommandError
+from kafka_records_tables.console.standard_error import say
+
+if TYPE_CHECKING:
+    from kafka_records_runtime.explain import Line
+    from kafka_records_tables.commands.catalog import Catalog
+
+
+def explain_one_message(catalog: Catalog, name: str, version: int, text: str, *, show_secrets: bool = False) -> int:
+    """Print the bytes of a message, given in hex or as `-`, and return the exit status."""
+    schema = catalog.message(name)
+    if not covers(schema.versions, version):
+        lowest, highest = schema.versions or (0, -1)
+        raise CommandError(str(UnsupportedVersion(schema.name, version, range(lowest, highest + 1))))
+    return _print(explain_message(schema, version, _bytes(text, "the message"), show_secrets=show_secrets))
+
+
+def explain_one_record(
+    catalog: Catalog, topic: str, key_text: str | None, value_text: str | None, *, show_secrets: bool = False
+) -> int:
+    """Print key and value of a record of `topic`, each in hex, as `-`, or None for one that is not known, and return
+    the exit status. The value `null` is a tombstone's."""
+    schemas, retired = catalog.records(topic), catalog.retired(topic)
+    key = None if key_text is None else _bytes(key_text, "--key")
+    if key is not None and value_text is None:
+        return _print(explain_key(schemas, key, retired))
+    value = None if value_text is None or value_text == "null" else _bytes(value_text, "--value")
+    if key is None and framing_of(schemas) == COORDINATOR:
+        say("note: without --key the record type is not known, so the value is only bytes")
+    return _print(explain_record(schemas, key, value, retired, show_secrets=show_secrets))
+
+
+def explain_dumped_records(catalog: Catalog, *, show_secrets: bool = False) -> int:
+    """Print the records in the lines of standard input one after the other, and return the exit status."""
+    status = OK
+    try:
+        for text, is_broken in explain_dumped(sys.stdin, catalog, show_secrets=show_secrets):
+            sys.stdout.write(text)
+            sys.stdout.flush()  # the next line may take its time: dump can follow a log
+            status = DAMAGE if is_broken else status
+    except UnicodeDecodeError:
+        raise CommandError("standard input holds no lines of dump: it is no text") from None
+    return status
+
+
+def _print(lines: Iterable[Line]) -> int:
+    explained = [*lines]
+    sys.stdout.write(explain_text(explained))
+    return DAMAGE if _is_broken(explained) else OK
+
+
+def _bytes(text: str, what: str) -> bytes:
+    if text == "-":
+        try:
+            text = sys.stdin.read()
+        except UnicodeDecodeError:
+            raise CommandError(f"{what} is not hex: standard input is no text") from None
+    digits = re.sub(r"[\s:]", "", text)
+    digits = digits.removeprefix("0x").removeprefix("0X")
+    wrong = re.search(r"[^0-9a-fA-F]", digits)
+    if wrong:
+        raise CommandError(f"{what} is not hex: {wrong[0]!r} after {wrong.start()} digits")
+    if len(digits) % 2:
+        raise CommandError(f"{what} is not hex: {len(digits)} digits, bytes have two each")
+    return bytes.fromhex(digits)
+
+
+# -- lines of dump -----------------------------------------------------------------------------------------------------
+
+
+def explain_dumped(lines: Iterable[str], catalog: Catalog, *, show_secrets: bool = False) -> Iterator[tuple[str, bool]]:
+    """The explanation of each line under a heading that says where the record stands, and whether it breaks.
+
+    Raises a CommandError for a line that is none of dump with the bytes.
+    """
+    is_first = True
+    for number, line in enumerate(lines, 1):
+        if not line.strip():
+            continue
+        record = _parsed(number, line)
+        explained = [*_explained(number, record, catalog, show_secrets)]
+        place = printable(f"{record['topic']}-{record['partition']}, offset {record['offset']}")
+        yield f"{'' if is_first else chr(10)}{place}\n{explain_text(explained)}", _is_broken(explained)
+        is_first = False
+
+
+def _parsed(number: int, line: str) -> dict[str, Any]:
+    try:
+        record = json.loads(line)
+    except ValueError:
+        record = None
+    if not isinstance(record, dict) or not {"topic", "partition", "offset", "control"} <= record.keys():
+        raise CommandError(f"line {number} of standard input is no line of dump")
+    if not {"raw_key", "raw_value"} <= record.keys():
+        raise CommandError(f"line {number} of standard input has no raw_key and raw_value: dump --bytes adds them")
+    return record
+
+
+def _explained(number: int, record: dict[str, Any], catalog: Catalog, show_secrets: bool) -> Iterator[Line]:
+    try:
+        key, value = (
+            None if record[name] is None else bytes.fromhex(record[name]) for name in ("raw_key", "raw_value")
+        )
+    except (TypeError, ValueError):
+        raise CommandError(f"line {number} of standard input has a raw_key or raw_value that is not hex") from None
+    if record["control"] is not None:
+        return _explained_marker(key or b"", value or b"")
+    topic = str(record["topic"])
+    return explain_record(catalog.records(topic), key, value, catalog.retired(topic), show_secrets=show_secrets)
+
+
+def _explained_marker(key: bytes, value: bytes) -> Iterator[Line]:
+    """The two messages of a control record, each behind its int16 version. Newer versions are read as the highest, as
+    Kafka reads them."""
+    from kafka_records.schemas.control import CONTROL_RECORD_TYPE_SCHEMA, END_TXN_MARKER
+
+    for schema, data in ((CONTROL_RECORD_TYPE_SCHEMA, key), (END_TXN_MARKER, value)):
+        version = newer_as_highest(schema, prefix_of(data) or 0)
+        yield from explain_message(schema, version, data[PREFIX.size :])
+
+
+def _is_broken(lines: list[Line]) -> bool:
+    return any(line.type == "error" for line in lines)

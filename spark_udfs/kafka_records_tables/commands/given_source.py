@@ -1,0 +1,88 @@
+"""What the arguments of a command name as its source."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from kafka_records_tables.console.endings import CommandError, UsageError
+from kafka_records_tables.query import duration
+
+if TYPE_CHECKING:
+    from kafka_records_engine.sources import Source
+    from kafka_records_engine.sources.time_limit import TimeLimit
+
+
+def time_limit(text: str) -> TimeLimit:
+    """A limit of the duration `text` (`30s`), from now on. Raises ValueError."""
+    from kafka_records_engine.sources.time_limit import TimeLimit
+
+    return TimeLimit(duration(text) / 1000)
+
+
+@dataclass(frozen=True)
+class SavedAs:
+    """How rows were saved, as far as somebody said it; see `kafka_records_engine.sources.saved_rows.SavedRows`."""
+
+    columns: Mapping[str, str | None] = field(default_factory=dict)
+    encodings: Mapping[str, str] = field(default_factory=dict)
+    format: str | None = None
+    time_unit: str | None = None
+
+    @property
+    def is_told(self) -> bool:
+        """Whether anything was said."""
+        return bool(self.columns or self.encodings or self.format or self.time_unit)
+
+
+@dataclass(frozen=True)
+class GivenSource:
+    """Paths, or running brokers instead."""
+
+    paths: tuple[str, ...] = ()
+    bootstrap: str | None = None
+    """Addresses of brokers, as somebody wrote them."""
+    config: Path | None = None
+    """A properties file that says how to talk to them."""
+    limit: TimeLimit | None = None
+    """How long they are waited for."""
+
+    saved: SavedAs = SavedAs()
+
+    @property
+    def has_files(self) -> bool:
+        """Whether it is files that are read."""
+        return self.bootstrap is None
+
+    @property
+    def place(self) -> str:
+        """Where damage is, in words."""
+        return "the files" if self.has_files else "the logs"
+
+    def source(self, topic: str | None = None) -> Source:
+        """The source; `topic` is the topic of files that do not name one. Raises UsageError for an address that is
+        none, CommandError for what cannot be used."""
+        from kafka_records_engine.log.discovery import LogSourceError
+        from kafka_records_engine.sources.given import source_of
+
+        try:
+            if self.bootstrap is None and self.saved.is_told:
+                from kafka_records_engine.sources.saved_rows import SavedRows
+
+                saved = self.saved
+                return SavedRows(self.paths, topic, saved.columns, saved.encodings, saved.format, saved.time_unit)
+            if self.bootstrap is None:
+                return source_of(self.paths, topic)
+            from kafka_records_engine.sources.live import LiveBrokers
+            from kafka_records_tables.console.waiting_notes import tell_waiting
+
+            tell_waiting()
+            return LiveBrokers(self.bootstrap, self.config, timeout=self.limit)
+        except LogSourceError as error:
+            raise CommandError(str(error)) from None
+        except ValueError as error:
+            if self.bootstrap is None:
+                raise CommandError(f"{', '.join(self.paths)}: {error}") from None
+            raise UsageError(f"argument --bootstrap: {error}") from None

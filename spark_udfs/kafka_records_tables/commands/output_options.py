@@ -1,0 +1,79 @@
+"""The options that say where a result goes and in which format."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable
+from pathlib import Path
+from typing import Final
+
+from kafka_records_tables.commands.source_options import path_argument
+from kafka_records_tables.commands.written_output import Output
+from kafka_records_tables.console.endings import UsageError
+
+FORMATS: Final = ("table", "json", "csv", "parquet")
+
+OUTPUT_HELP: Final = """\
+formats:
+  table    for people. On a terminal it fits the width: long texts are folded or cut, columns left out, and a line
+           says which; --wide shows all. Elsewhere nothing is left out, and every row is one line. The whole result is
+           held in memory to find the widths
+  json     one object per line, written as rows come in
+  csv      RFC 4180 with a header; null is an empty field, the empty text is "". Values are written as they are, and a
+           spreadsheet takes one that begins with = + - or @ for a formula and runs it, which may send what the file
+           holds elsewhere: anybody who may commit an offset chooses such values (group, metadata). --csv-safe writes an
+           apostrophe before them, for files that people open; programs, delete-offsets too, want them as they are
+  parquet  a file with the types and comments of the columns, for --output
+Times are ISO 8601 in UTC, bytes are base64 (in parquet both are what they are). On a terminal, control characters,
+escape sequences and marks that turn the direction of text are escaped in every format; in a file or a pipe, json and
+csv hold exactly what the records hold.
+
+--output writes a file of this name that appears when it is complete. A file that is already there is kept, and nothing
+is done, unless --overwrite says otherwise.
+"""
+
+
+def add_output_options(
+    parser: argparse.ArgumentParser, default: str = "table", more_formats: tuple[str, ...] = ()
+) -> None:
+    """The options --format, --wide, --output and --overwrite; `default` says in words which format comes without."""
+    shown = f"how to print the result (default: {default})"
+    parser.add_argument("--format", choices=(*FORMATS, *more_formats), default="table", help=shown)
+    parser.add_argument("--wide", action="store_true", help="with --format table: everything, however wide that is")
+    parser.add_argument(
+        "--output",
+        type=file_path("the result goes to standard output"),
+        metavar="PATH",
+        help="write to this file instead of standard output",
+    )
+    parser.add_argument("--overwrite", action="store_true", help="replace the file of --output if there is one")
+    parser.add_argument(
+        "--csv-safe",
+        action="store_true",
+        help="with --format csv: an apostrophe before each value that a spreadsheet would run as a formula",
+    )
+
+
+def file_path(instead: str) -> Callable[[str], Path]:
+    """The type of an argument that names a file to write; `instead` says where that goes without the argument."""
+
+    def path(text: str) -> Path:
+        if text == "-":
+            raise argparse.ArgumentTypeError(f"names a file, and - is none; {instead} without it")
+        return Path(path_argument(text))
+
+    return path
+
+
+def output_of(options: argparse.Namespace) -> Output:
+    """The output that the options name. Raises a UsageError for options that do not go together."""
+    if options.wide and options.format != "table":
+        raise UsageError(f"--wide goes with --format table; {options.format} leaves nothing out")
+    if options.csv_safe and options.format != "csv":
+        raise UsageError(f"--csv-safe goes with --format csv; no program runs what {options.format} holds as a formula")
+    if options.output is None:
+        if options.overwrite and getattr(options, "findings", None) is None:
+            raise UsageError("--overwrite goes with --output")
+        if options.format == "parquet":
+            raise UsageError("--format parquet needs --output: a Parquet file is no text")
+    return Output(options.format, options.output, options.wide, options.overwrite, options.csv_safe)

@@ -1,0 +1,138 @@
+"""The options that say which rows are read and by which engine: of `table` and of `report`."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from kafka_records_engine.lean import let_pandas_in
+from kafka_records_tables.commands.catalog import KAFKA
+from kafka_records_tables.commands.source_options import path_argument
+from kafka_records_tables.console.endings import UsageError, require
+from kafka_records_tables.query import QueryError, milliseconds
+
+if TYPE_CHECKING:
+    from kafka_records_tables.commands.engine_run import SparkSettings
+
+
+def add_groups(parser: argparse.ArgumentParser, about: str, about_topics: str = "only rows about topics") -> None:
+    """The options --group and --topic-filter, which choose what is `about` some groups and `about_topics`."""
+    parser.add_argument("--group", action="append", default=[], metavar="NAME", help=f"{about}; may be repeated")
+    parser.add_argument(
+        "--topic-filter",
+        action="append",
+        type=_pattern,
+        default=[],
+        metavar="GLOB",
+        help=f"{about_topics} whose name matches, with *, ? and [...] (a [ without its ] is a bracket, which no topic "
+        "has); may be repeated",
+    )
+
+
+def add_as_of(parser: argparse.ArgumentParser, about: str) -> None:
+    """The option --as-of, which asks `about` an earlier moment."""
+    parser.add_argument("--as-of", type=_moment, metavar="TIME", help=about)
+
+
+def add_assume(parser: argparse.ArgumentParser) -> None:
+    """The options --assume and --package."""
+    parser.add_argument(
+        "--assume",
+        choices=["committed"],
+        help="what records count as whose source does not tell of transactions; without it they are refused",
+    )
+    parser.add_argument(
+        "--package",
+        default=KAFKA,
+        metavar="NAME",
+        help="the generated package whose schemas say what the records of the table hold (default: kafka_records)",
+    )
+
+
+def add_engine(parser: argparse.ArgumentParser) -> None:
+    """The options --engine, --processes, --master and --conf."""
+    parser.add_argument(
+        "--engine",
+        choices=["local", "spark"],
+        default="local",
+        help="local (default): processes on this machine. spark: the same rows by Spark, a task per log partition, "
+        "where every worker sees the files or reaches the brokers; needs Java 17 or later and the extra spark",
+    )
+    parser.add_argument(
+        "--processes",
+        type=count_argument(1),
+        metavar="N",
+        help="read with N processes; default: one per core, and this one alone for less than 64 MiB",
+    )
+    parser.add_argument(
+        "--master",
+        type=path_argument,
+        metavar="URL",
+        help="the master of --engine spark; default: this machine, local[*]",
+    )
+    parser.add_argument(
+        "--conf",
+        action="append",
+        type=_property,
+        default=[],
+        metavar="KEY=VALUE",
+        help="a property of Spark; may be repeated",
+    )
+
+
+def require_engine(command: str, options: argparse.Namespace) -> None:
+    """Raise a CommandError for a package that the engine needs and that is not installed."""
+    require(command, "tables", "numpy", "pyarrow", "google_crc32c", "rich")
+    if options.engine == "spark":
+        let_pandas_in()
+        require(f"{command} --engine spark", "spark", "pyspark", "pandas")
+
+
+def check_engine(options: argparse.Namespace) -> None:
+    """Raise a UsageError for an option of the other engine."""
+    if options.engine == "spark":
+        if options.processes:
+            raise UsageError('--processes goes with --engine local; --master "local[N]" says how many Spark starts')
+        return
+    wrong = "--master" if options.master else "--conf" if options.conf else None
+    if wrong:
+        raise UsageError(f"{wrong} goes with --engine spark")
+
+
+def spark_settings(options: argparse.Namespace) -> SparkSettings | None:
+    """The Spark of --engine spark."""
+    from kafka_records_tables.commands.engine_run import SparkSettings
+
+    return SparkSettings(options.master, dict(options.conf)) if options.engine == "spark" else None
+
+
+def count_argument(least: int) -> Callable[[str], int]:
+    """The type of an argument that is a whole number of `least` or more."""
+
+    def count(text: str) -> int:
+        if not (text.isascii() and text.isdigit() and len(text) < 19 and int(text) >= least):
+            raise argparse.ArgumentTypeError(f"{text!r} is no number of {least} or more")
+        return int(text)
+
+    return count
+
+
+def _pattern(text: str) -> str:
+    if not text:
+        raise argparse.ArgumentTypeError("is empty, and matches no topic; '*' matches all")
+    return text
+
+
+def _moment(text: str) -> int:
+    try:
+        return milliseconds(text)
+    except QueryError as error:
+        raise argparse.ArgumentTypeError(str(error)) from None
+
+
+def _property(text: str) -> tuple[str, str]:
+    name, equals, value = text.partition("=")
+    if not equals or not name.startswith("spark."):
+        raise argparse.ArgumentTypeError(f"{text!r} is not spark.SOMETHING=VALUE")
+    return name, value

@@ -1,0 +1,261 @@
+"""`kafka-records report`: what is wrong in the topics of the coordinators, since when, and what to do."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import Any, Final
+
+from kafka_records_tables.commands.output_options import file_path
+from kafka_records_tables.commands.reading_options import (
+    add_as_of,
+    add_assume,
+    add_engine,
+    add_groups,
+    check_engine,
+    require_engine,
+    spark_settings,
+)
+from kafka_records_tables.commands.source_options import add_sources, given_source, path_argument
+from kafka_records_tables.console.endings import EXIT_STATUS_HELP, UsageError
+from kafka_records_tables.near_names import near
+from kafka_records_tables.query import QueryError
+from kafka_records_tables.report.report_parts import FailOn, Level
+from kafka_records_tables.table_options import value_of
+from kafka_records_tables.tables.declaration import RETENTION, Option
+from kafka_records_tables.tables.words.check_words import PARTITIONS
+
+_DESCRIPTION = """\
+Say what is wrong in __consumer_offsets, __share_group_state and __transaction_state: since when, how sure that
+is, which records show it, and what to do next, with the command. Nothing is changed, and nothing is sent anywhere.
+"""
+
+_DETAILS = """\
+levels:
+  critical   somebody loses data, or a coordinator does not work, now or soon
+  high       look at it today
+  moderate   look at it this week
+  low        look at it when there is time
+  note       worth knowing; all is well
+
+formats:
+  text       on the terminal: findings, the worst first, and what to do next
+  json       all of it for programs, by the schema that docs/report.md names
+  html       a page for --output: one file that opens in any browser, without a network; with tables and plots
+
+docs/report.md has all kinds of findings, with their levels and thresholds. --print-thresholds writes a file with the
+defaults; one for --thresholds names those that differ:
+
+  [offsets_expiring]
+  high_within = "48h"
+
+With --topic-filter a finding stays that names a topic which matches, or a group with a row about one. It is judged and
+counted by all rows: "2 of 3 partitions" of a group are of all its topics. What is about the logs of the coordinators
+stays, for all that is told of any topic hangs on them. Of tables stay the rows about such topics.
+
+Expiry is counted with --retention: give what the brokers have (offsets.retention.minutes). The moment of the report is
+--as-of, or else now for running brokers, and the time of the last record for files.
+"""
+
+_EXAMPLES = """\
+examples:
+  kafka-records report /var/lib/kafka/data
+      on the terminal
+  kafka-records report --bootstrap broker-1:9092 --command-config client.properties --output report.html
+      a running cluster, as a page
+  kafka-records report /var/lib/kafka/data --retention 14d --group billing --topic-filter 'orders*'
+      about one group and some topics
+  kafka-records report /var/lib/kafka/data --partitions 50
+      __consumer_offsets has 50 partitions: also say whether records stand where no coordinator looks for them
+  kafka-records report kept --as-of 2h --output report.json
+      as of two hours ago, out of what snapshot has kept, for programs
+  kafka-records report --bootstrap broker-1:9092 --output now.json --no-tables --overwrite --fail-on high
+      for a job that watches: the exit status is 3 if there is something to do today
+  kafka-records report --bootstrap broker-1:9092 --diff yesterday.json
+      what is new since a report of yesterday, and what is gone
+  kafka-records report --bootstrap broker-1:9092 --diff last.json --fail-on new:high --output last.json --overwrite
+      for a job that tells each thing once: the exit status is 3 if something came up since its last report
+  kafka-records report --print-thresholds > thresholds.toml
+      all thresholds, to be changed and given as --thresholds
+"""
+
+_FORMATS: Final = ("text", "json", "html")
+_FORMAT_OF: Final = {".json": "json", ".txt": "text", ".html": "html", ".htm": "html"}
+
+
+def add_parser(commands: Any) -> None:
+    """Add the subcommand to the subparsers `commands`."""
+    parser = commands.add_parser(
+        "report",
+        help="say what is wrong, since when, how sure that is, and what to do",
+        description=_DESCRIPTION,
+        epilog=f"{_DETAILS}\n{_EXAMPLES}\n{EXIT_STATUS_HELP}",
+    )
+    add_sources(parser)
+    add_groups(parser, "only what is about this group", "only what is about topics")
+    add_as_of(parser, "the report as of this moment: 2026-01-31T12:00 (UTC), milliseconds since 1970, or 2h, 7d ago")
+    parser.add_argument(
+        "--retention",
+        type=_retention,
+        metavar="DURATION",
+        help="offsets.retention.minutes of the brokers (default: 7d)",
+    )
+    parser.add_argument("--partitions", type=_partitions, metavar="N", help=PARTITIONS.about)
+    parser.add_argument(
+        "--thresholds",
+        type=path_argument,
+        metavar="FILE",
+        help="a file (TOML) of the thresholds that differ from the defaults",
+    )
+    parser.add_argument(
+        "--print-thresholds",
+        action=_PrintThresholds,
+        nargs=0,
+        help="print a file of all thresholds, with what each decides and why, and exit",
+    )
+    add_assume(parser)
+    parser.add_argument(
+        "--format",
+        choices=_FORMATS,
+        help=(
+            "how to write the report (default: what the end of the file's name says, .html, .json or .txt, and text "
+            "without --output)"
+        ),
+    )
+    parser.add_argument(
+        "--output",
+        type=file_path("the report goes to standard output"),
+        metavar="PATH",
+        help="write to this file instead of standard output",
+    )
+    parser.add_argument("--overwrite", action="store_true", help="replace the file of --output if there is one")
+    parser.add_argument("--no-tables", action="store_true", help="with --format json: leave out the rows of the tables")
+    parser.add_argument(
+        "--diff",
+        type=path_argument,
+        metavar="OLD.json",
+        help="say what is new, gone, worse or better since this report of the same groups and topics, which --format "
+        "json has written",
+    )
+    parser.add_argument(
+        "--fail-on",
+        type=_fail_on,
+        metavar="[new:]LEVEL",
+        help="end with status 3 if there is a finding of this level or a worse one; with new: only if one is new, or "
+        "has become worse, since the report of --diff",
+    )
+    add_engine(parser)
+    parser.set_defaults(run=run, parser=parser)
+
+
+class _PrintThresholds(argparse.Action):
+    """Prints the file of thresholds and ends the command."""
+
+    def __call__(self, parser: argparse.ArgumentParser, *_: Any) -> None:
+        from kafka_records_tables.report.thresholds import thresholds_file
+
+        print(thresholds_file(), end="")
+        parser.exit()
+
+
+def _retention(text: str) -> int:
+    return int(_value_of(RETENTION, text))
+
+
+def _partitions(text: str) -> dict[str, int]:
+    return dict(_value_of(PARTITIONS, text))
+
+
+def _value_of(option: Option, text: str) -> Any:
+    try:
+        return value_of(option, text)
+    except QueryError as error:
+        raise argparse.ArgumentTypeError(str(error).removeprefix(f"{option.name}: ")) from None
+
+
+def _fail_on(text: str) -> FailOn:
+    words = {level.word: level for level in Level}
+    new, colon, word = text.rpartition(":")
+    if new != ("new" if colon else ""):
+        raise argparse.ArgumentTypeError(f"{text!r}: only new: goes before a level, as new:high")
+    if word not in words:
+        raise argparse.ArgumentTypeError(f"{word!r} is no level; {near(word, words)}")
+    return FailOn(words[word], only_new=bool(colon))
+
+
+def run(options: argparse.Namespace) -> int:
+    """Write the report, and return the exit status."""
+    require_engine("report", options)
+    check_engine(options)
+    if options.fail_on is not None and options.fail_on.only_new and options.diff is None:
+        raise UsageError("--fail-on new:… needs --diff OLD.json, the report since which a finding is new")
+    form = _format(options)
+    limits = _thresholds(options)
+    given = given_source(options)
+    from kafka_records_tables.commands.report_run import ReportRun, ReportTask
+    from kafka_records_tables.report.making import NamedSource, report_question
+
+    task = ReportTask(
+        report_question(
+            tuple(options.group) or None,
+            options.as_of,
+            options.retention,
+            options.partitions,
+            options.assume,
+            options.package,
+        ),
+        given,
+        NamedSource(_source_arguments(options), options.bootstrap, options.command_config),
+        form,
+        options.output,
+        overwrite=options.overwrite,
+        topics=tuple(options.topic_filter),
+        thresholds=limits,
+        processes=options.processes,
+        spark=spark_settings(options),
+        with_tables=not options.no_tables,
+        diff=None if options.diff is None else Path(options.diff),
+        fail_on=options.fail_on,
+    )
+    return ReportRun(task).run()
+
+
+def _format(options: argparse.Namespace) -> str:
+    """The format. Raises a UsageError for options that do not go with it."""
+    ending = "" if options.output is None else options.output.suffix.lower()
+    if options.format is None and options.output is not None and ending not in _FORMAT_OF:
+        raise UsageError(
+            f"--output {options.output}: its end says no format: call it .html, .json or .txt, or --format"
+        )
+    form: str = options.format or _FORMAT_OF.get(ending, "text")
+    if form == "html" and options.output is None:
+        raise UsageError("--format html writes a file: name it with --output report.html")
+    if options.no_tables and form != "json":
+        raise UsageError("--no-tables goes with --format json")
+    if options.overwrite and options.output is None:
+        raise UsageError("--overwrite goes with --output")
+    return form
+
+
+def _thresholds(options: argparse.Namespace) -> dict[str, Any]:
+    from kafka_records_tables.report.thresholds import ThresholdsError, thresholds_of
+
+    try:
+        return thresholds_of(options.thresholds)
+    except ThresholdsError as error:
+        raise UsageError(f"--thresholds: {error}") from None
+
+
+def _source_arguments(options: argparse.Namespace) -> tuple[str, ...]:
+    """What names the source, as it was given, for the commands of findings."""
+    words = list(options.sources)
+    for name in ("bootstrap", "command_config", "saved_format", "saved_time_unit"):
+        value = getattr(options, name)
+        if value is not None:
+            words += [f"--{name.replace('_', '-')}", str(value)]
+    for raw, column in options.saved_column:
+        words += ["--saved-column", f"{raw}={column or ''}"]
+    for encodings in options.saved_encoding:
+        for raw, encoding in encodings.items():
+            words += ["--saved-encoding", f"{raw}={encoding}"]
+    return tuple(words)

@@ -1,0 +1,169 @@
+"""One run of `kafka-records report`: the report to the output, counts to standard error."""
+
+from __future__ import annotations
+
+import sys
+from collections import defaultdict
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pyarrow.compute as pc
+
+from kafka_records_engine.findings import OUTSIDE_LOG
+from kafka_records_runtime.errors import plural
+from kafka_records_tables.commands.chosen_logs import with_hint
+from kafka_records_tables.commands.engine_run import SparkSettings, check_java_for, session_of, told_in_words
+from kafka_records_tables.commands.given_source import GivenSource
+from kafka_records_tables.commands.totals import RecordTotals
+from kafka_records_tables.commands.written_output import Output, check_output, replacing, terminal_width
+from kafka_records_tables.console.endings import DAMAGE, FOUND, OK, CommandError
+from kafka_records_tables.console.progress_bar import ByteProgress
+from kafka_records_tables.console.standard_error import say
+from kafka_records_tables.engines.absent_groups import absence_of
+from kafka_records_tables.engines.checked_request import requests_of
+from kafka_records_tables.near_names import did_you_mean
+from kafka_records_tables.read import Engine, stream_answer
+from kafka_records_tables.report.making import report_of
+from kafka_records_tables.report.report_diff import DiffError, earlier_report
+from kafka_records_tables.report.report_text import in_short, write_report_text
+from kafka_records_tables.tables import TABLES
+
+if TYPE_CHECKING:
+    from kafka_records_engine.sources.question import Question
+    from kafka_records_tables.report.making import NamedSource
+    from kafka_records_tables.report.report_parts import FailOn, Report
+    from kafka_records_tables.tables.declaration import Table
+
+
+@dataclass(frozen=True)
+class ReportTask:
+    """What one run is asked to do; see `kafka_records_tables.report.making.read_report`."""
+
+    question: Question
+    given: GivenSource
+    named: NamedSource
+    format: str
+    """`text`, `json` or `html`, which goes to a file."""
+    path: Path | None = None
+    """A file; None for standard output."""
+    overwrite: bool = False
+    topics: tuple[str, ...] = ()
+    thresholds: Mapping[str, Any] = field(default_factory=dict)
+    processes: int | None = None
+    spark: SparkSettings | None = None
+    with_tables: bool = True
+    diff: Path | None = None
+    """The JSON document of an earlier report, to compare with."""
+    fail_on: FailOn | None = None
+    """The findings that make the exit status FOUND."""
+
+
+class ReportRun:
+    """Writes the report that a task asks for."""
+
+    def __init__(self, task: ReportTask) -> None:
+        self._task = task
+
+    def run(self) -> int:
+        """Returns the exit status. Raises a CommandError when there is no report."""
+        task = self._task
+        check_java_for(task.spark)
+        check_output(Output(task.format, task.path, overwrite=task.overwrite), task.given.paths)
+        try:
+            report = self._read()
+        except DiffError as error:
+            raise CommandError(f"--diff: {error}") from None
+        self._write(report)
+        self._sum_up(report)
+        watched = () if task.fail_on is None else task.fail_on.chosen(report)
+        if watched:
+            say(f"{plural(len(watched), 'finding')} for --fail-on {task.fail_on}")
+        if any(finding.severity == "damage" for finding in report.reading):
+            return DAMAGE
+        return FOUND if watched else OK
+
+    def _read(self) -> Report:
+        task = self._task
+        with (
+            told_in_words(with_hint),
+            ByteProgress("report") as progress,
+            session_of(task.spark, progress) as session,
+        ):
+            source = task.given.source()
+            earlier = None if task.diff is None else earlier_report(task.diff)
+            if earlier is not None:
+                earlier.check_selection(task.question.groups, task.topics)
+            engine = Engine(task.processes, session, progress.moved)
+            return report_of(task.question, source, task.named, engine, task.thresholds, task.topics, earlier)
+
+    def _write(self, report: Report) -> None:
+        task = self._task
+        if task.path is None:
+            _write_text(report, task, sys.stdout)
+            sys.stdout.flush()
+            return
+        if task.format == "html":
+            from kafka_records_tables.report.page import write_page
+
+            with replacing(task.path) as part:
+                write_page(report, part)
+            return
+        with (
+            replacing(task.path) as part,
+            open(part, "w", encoding="utf-8", errors="backslashreplace", newline="") as out,
+        ):
+            _write_text(report, task, out)
+
+    def _sum_up(self, report: Report) -> None:
+        if self._task.path is not None:
+            say(in_short(report))
+        if report.diff is not None and (self._task.path is not None or self._task.format != "text"):
+            for note in report.diff.notes:
+                say(f"note: {note}")
+        self._say_what_is_not_there(report)
+        names_by_reason: defaultdict[str, list[str]] = defaultdict(list)
+        for name, why in report.missing.items():
+            names_by_reason[why].append(name)
+        for why, names in names_by_reason.items():
+            say(f"note: without the table{'s' if len(names) > 1 else ''} {', '.join(names)}: {why}")
+        # The text itself has them all.
+        for finding in report.reading if self._task.format != "text" else ():
+            if finding.reason == OUTSIDE_LOG:
+                say(f"note: {finding}")
+        totals = RecordTotals(report.counts, has_files=self._task.given.has_files)
+        say(f"read {totals.read()}")
+
+    def _say_what_is_not_there(self, report: Report) -> None:
+        """Say that no row is about a group or topic that was asked for: no finding about it means nothing then."""
+        task = self._task
+        there = _values(report, lambda table: table.group)
+        unknown = [group for group in task.question.groups or () if group not in there]
+        if unknown and task.given.has_files and task.spark is None:
+            (question,) = (each.question for each in requests_of(task.question) if each.table.name == "groups")
+            with stream_answer(replace(question, groups=None), task.given.source(), Engine()) as rows:
+                there = {name for batch in rows for name in batch.column("group_id").to_pylist()}
+        for group in unknown:
+            say(f"note: {absence_of(group)}{did_you_mean(group, there)}")
+        if task.topics and not _values(report, lambda table: "topic" if "topic" in table.schema.names else None):
+            say(f"note: no row is about a topic called {' or '.join(map(repr, task.topics))}")
+
+
+def _values(report: Report, column_of: Callable[[Table], str | None]) -> set[str]:
+    """All that stands in one column of each table, as far as it has one."""
+    found: set[str] = set()
+    for name, rows in report.tables.items():
+        column = column_of(TABLES[name])
+        if column is not None:
+            found.update(pc.unique(rows[column]).drop_null().to_pylist())
+    return found
+
+
+def _write_text(report: Report, task: ReportTask, out: Any) -> None:
+    if task.format == "json":
+        from kafka_records_tables.report.report_json import write_report_json
+
+        write_report_json(report, out, with_tables=task.with_tables)
+    else:
+        write_report_text(report, out, terminal_width(out))

@@ -1,0 +1,93 @@
+"""`kafka-records snapshot`: keep raw records before compaction and retention delete them, without Spark."""
+
+from __future__ import annotations
+
+import argparse
+from typing import Any, Final
+
+from kafka_records_tables.commands.source_options import add_sources, given_source, path_argument
+from kafka_records_tables.console.endings import EXIT_STATUS_HELP, require
+
+_DESCRIPTION = """\
+Keep raw records in a directory of Parquet files, before compaction and retention delete them. The next run adds what
+is new, so that what a log has forgotten can still be asked for. The source is only read. No Spark, no Java.
+"""
+
+_DETAILS = """\
+The directory is a SOURCE: table, dump and counts read it, and table --as-of answers for moments that the log itself
+has forgotten. Tables over it have the rows that they have over the logs it was taken from.
+
+Run it more often than delete.retention.ms of the topics (24 hours unless changed), which is how long a log keeps what
+deletes a key or ends a transaction. Where records were gone before they were read, the whole log is looked at once
+more, to know which of the stored records it had lost by then.
+
+A run may be killed at any moment, and the next one goes on: a file has its name when it is complete and on the disk.
+Two runs at once are kept apart by a lock that ends with its process; the second one says so and ends with status 2.
+A topic that was deleted and made anew under its name, and a log that ends before what is stored, are refused, each by
+itself: their records are never mixed.
+
+Standard output says what was added by topic, standard error what was found: a cron job with >/dev/null sends mail when
+something is wrong. docs/snapshots.md has a timer for systemd and a line for cron.
+"""
+
+_EXAMPLES = """\
+examples:
+  kafka-records snapshot /var/lib/kafka/data --output kept
+      what is new in the three topics of coordinators
+  kafka-records snapshot --bootstrap broker-1:9092 --command-config client.properties --output kept
+      the same from running brokers
+  kafka-records snapshot /var/lib/kafka/data --topic __consumer_offsets --output kept
+      one topic
+  kafka-records table current_offsets kept --as-of 2026-11-24T09:00 --group billing
+      what a group had committed last Tuesday
+"""
+
+_MIB: Final = 1 << 20
+
+
+def add_parser(commands: Any) -> None:
+    """Add the subcommand to the subparsers `commands`."""
+    parser = commands.add_parser(
+        "snapshot",
+        help="keep raw records before the log forgets them",
+        description=_DESCRIPTION,
+        epilog=f"{_DETAILS}\n{_EXAMPLES}\n{EXIT_STATUS_HELP}",
+    )
+    add_sources(parser)
+    parser.add_argument(
+        "--topic",
+        action="append",
+        default=[],
+        metavar="NAME",
+        help="keep this topic, whatever it holds, instead of those of coordinators; may be repeated. For files that do "
+        "not stand in a folder <topic>-<partition> it says what they are of",
+    )
+    parser.add_argument(
+        "--output",
+        required=True,
+        type=path_argument,
+        metavar="DIR",
+        help="the directory; it is made if it is not there, and otherwise has to be a snapshot or empty",
+    )
+    parser.add_argument(
+        "--file-size",
+        type=_mebibytes,
+        default=256 * _MIB,
+        metavar="MIB",
+        help="begin another file when one has reached this size (default: 256)",
+    )
+    parser.set_defaults(run=run, parser=parser)
+
+
+def _mebibytes(text: str) -> int:
+    if not (text.isascii() and text.isdigit() and 0 < len(text) < 7 and int(text)):
+        raise argparse.ArgumentTypeError(f"{text!r} is no number of MiB from 1 to 999999")
+    return int(text) * _MIB
+
+
+def run(options: argparse.Namespace) -> int:
+    """Take the snapshot, and return the exit status."""
+    require("snapshot", "tables", "numpy", "pyarrow", "google_crc32c", "rich")
+    from kafka_records_tables.commands.snapshot_run import SnapshotRun
+
+    return SnapshotRun(given_source(options), options.topic, options.output, options.file_size).run()

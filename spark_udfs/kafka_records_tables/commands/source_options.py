@@ -1,0 +1,161 @@
+"""The arguments that say what is read: SOURCE…, --topic, --package."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import Final
+
+from kafka_records_tables.commands.catalog import KAFKA
+from kafka_records_tables.commands.given_source import GivenSource, SavedAs, time_limit
+from kafka_records_tables.console.endings import UsageError
+
+SHOW_SECRETS_HELP: Final = "show passwords, keys and what else may be a secret"
+
+
+def add_sources(parser: argparse.ArgumentParser) -> None:
+    """The positional argument SOURCE…; --bootstrap and its like, which stand for running brokers."""
+    parser.add_argument(
+        "sources",
+        nargs="*",
+        type=path_argument,
+        metavar="SOURCE",
+        help="a broker's data directory, the folder of one partition (<topic>-<partition>), or a .log file; or a file "
+        "or folder of saved rows: Parquet, Arrow, Avro, JSON lines, CSV, Delta; or what snapshot has written; or an "
+        "archive of log files (.tar, .tar.gz, .zip and the like; archive.tar!/inner/folder). Log files and saved rows "
+        "also as a URL (s3://, gs://, abfs://, hdfs://, file://) and as a pattern ('/disks/*/__consumer_offsets-*')",
+    )
+    add_brokers(
+        parser, "read running brokers instead, up to where their logs end now; nothing is written, and no group joined"
+    )
+    saved = parser.add_argument_group("how rows were saved (told by names and content where that is beyond doubt)")
+    saved.add_argument(
+        "--saved-column",
+        action="append",
+        type=_column,
+        default=[],
+        metavar="RAW=NAME",
+        help=f"the column NAME holds RAW: {', '.join(_RAW)} …; a dot leads to a member (record.key), columns of CSV "
+        "without a line of names are called 1, 2 …, and nothing behind the = stands for none; may be repeated",
+    )
+    saved.add_argument(
+        "--saved-encoding",
+        action="append",
+        type=_encoding,
+        default=[],
+        metavar="[RAW=]NAME",
+        help="how texts hold the bytes of keys and values: base64, hex, or text for the bytes of the text itself; "
+        "key=… and value=… name one of them",
+    )
+    saved.add_argument(
+        "--saved-format",
+        choices=["parquet", "arrow", "avro", "json", "csv", "delta"],
+        help="what the files are, where neither their first bytes nor their names tell",
+    )
+    saved.add_argument(
+        "--saved-time-unit",
+        choices=["s", "ms", "us", "ns"],
+        help="the unit of numbers that say when records were written, where their size does not tell it",
+    )
+
+
+def add_brokers(
+    parser: argparse.ArgumentParser,
+    about: str,
+    after_the_limit: str = "what was not read by then is named, and the exit status is 1",
+) -> None:
+    """The options --bootstrap, which is `about` something, --command-config and --timeout."""
+    parser.add_argument("--bootstrap", metavar="HOST:PORT[,…]", help=about)
+    parser.add_argument(
+        "--command-config",
+        type=path_argument,
+        metavar="FILE",
+        help="properties that say how to talk to brokers, as Kafka's own tools take them: TLS, users, passwords",
+    )
+    parser.add_argument(
+        "--timeout",
+        type=_timeout,
+        metavar="DURATION",
+        help=f"after so long (30s, 5m) no broker is waited for any more: {after_the_limit}; without it the brokers "
+        "have as long as they make progress",
+    )
+
+
+def _timeout(text: str) -> object:
+    """The time limit, which begins here."""
+    try:
+        return time_limit(text)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(str(error)) from None
+
+
+_RAW: Final = ("topic", "partition", "offset", "key", "value", "timestamp_ms", "transaction", "control")
+_ENCODINGS: Final = ("base64", "hex", "text")
+
+
+def _column(text: str) -> tuple[str, str | None]:
+    raw, equals, name = text.partition("=")
+    if not raw or not equals:
+        raise argparse.ArgumentTypeError(f"{text!r} is not RAW=NAME, as value=payload")
+    return raw, name or None
+
+
+def _encoding(text: str) -> dict[str, str]:
+    raw, equals, name = text.partition("=")
+    if not equals:
+        raw, name = "", raw
+    if name not in _ENCODINGS or raw not in ("", "key", "value"):
+        raise argparse.ArgumentTypeError(f"{text!r} is none of {', '.join(_ENCODINGS)}, nor key=… or value=… of these")
+    return {raw: name} if raw else {"key": name, "value": name}
+
+
+def _saved_as(options: argparse.Namespace) -> SavedAs:
+    encodings = {raw: name for each in options.saved_encoding for raw, name in each.items()}
+    return SavedAs(dict(options.saved_column), encodings, options.saved_format, options.saved_time_unit)
+
+
+def given_source(options: argparse.Namespace) -> GivenSource:
+    """What is read. Raises UsageError unless it is one of files and brokers."""
+    saved = _saved_as(options)
+    if options.bootstrap is None:
+        if options.command_config is not None:
+            raise UsageError("--command-config says how to talk to the brokers of --bootstrap, which is not there")
+        if options.timeout is not None:
+            raise UsageError("--timeout limits how long the brokers of --bootstrap are waited for: give both")
+        if not options.sources:
+            raise UsageError("the following arguments are required: SOURCE (or --bootstrap)")
+        return GivenSource(tuple(options.sources), saved=saved)
+    if options.sources:
+        raise UsageError("--bootstrap reads brokers, and SOURCE is for files: give one of them")
+    if saved.is_told:
+        raise UsageError("--saved-column and all other --saved-… are about files: not with --bootstrap")
+    config = None if options.command_config is None else Path(options.command_config)
+    return GivenSource(bootstrap=options.bootstrap, config=config, limit=options.timeout)
+
+
+def add_topic(parser: argparse.ArgumentParser, default: str = "") -> None:
+    """The option --topic NAME; `default` says in words what holds without it."""
+    parser.add_argument(
+        "--topic",
+        metavar="NAME",
+        help="read this topic only; for files that do not stand in a folder <topic>-<partition> it says what they hold"
+        + default,
+    )
+
+
+def path_argument(text: str) -> str:
+    """The type of an argument that names a file or a directory: the empty text would be the current directory."""
+    if not text:
+        raise argparse.ArgumentTypeError("is empty, and names no file or directory")
+    return text
+
+
+def add_package(parser: argparse.ArgumentParser) -> None:
+    """The option --package."""
+    parser.add_argument(
+        "--package",
+        metavar="NAME[.FOLDER]",
+        default=KAFKA,
+        help="read records of your own with this package, which kafka-records-codegen made of your specs and Python "
+        "finds (PYTHONPATH); a topic belongs to the folder of specs called like it, or to FOLDER",
+    )

@@ -1,0 +1,340 @@
+"""`kafka-records table`: a table over log segment files, read by processes on this machine or by Spark."""
+
+from __future__ import annotations
+
+import argparse
+import shutil
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Final
+
+from kafka_records_tables.commands.output_options import FORMATS, OUTPUT_HELP, add_output_options, file_path, output_of
+from kafka_records_tables.commands.reading_options import (
+    add_as_of,
+    add_assume,
+    add_engine,
+    add_groups,
+    check_engine,
+    count_argument,
+    require_engine,
+    spark_settings,
+)
+from kafka_records_tables.commands.source_options import add_sources, add_topic, given_source
+from kafka_records_tables.commands.written_output import FORMAT_OF, OFFSET_FORMATS
+from kafka_records_tables.console.endings import EXIT_STATUS_HELP, UsageError
+from kafka_records_tables.near_names import UnknownColumn, near
+from kafka_records_tables.query import QueryError, query_of, topic_columns
+from kafka_records_tables.results.described import described
+from kafka_records_tables.table_options import OptionError, option_values, own_options, tables_with
+from kafka_records_tables.tables import TABLES, is_of_records
+
+if TYPE_CHECKING:
+    from kafka_records_tables import Table
+    from kafka_records_tables.query import Query
+
+_DESCRIPTION = """\
+Print a table, or write it to a file, in about the time its bytes take to read. It needs neither Spark nor Java, unless
+--engine spark is given.
+"""
+
+_DETAILS = """\
+conditions of --where:
+  COLUMN OPERATOR VALUE with = != < <= > >= or ~ (the text contains VALUE), COLUMN is null, COLUMN is not null. Quote
+  them for the shell: --where 'offset>=100'. All conditions hold for a row that is shown. A null holds in no comparison.
+  A time is ISO 8601: 2026-01-31, 2026-01-31T12:00 (UTC), 2026-01-31T12:00+02:00.
+
+moments of --as-of:
+  a time as above, milliseconds since 1970 (12 digits or more), or a time before now: 90s, 30m, 2h, 7d, 1w. The answer
+  is that of the log up to the first record with a later timestamp; ends of transactions behind it do not count. Where a
+  cleaner has been, what was overwritten since is gone: a note then says from which moment on an answer is complete.
+
+durations:
+  90s, 30m, 24h, 7d, 2w, or as in ISO 8601 P7D or PT24H. --at takes a moment as above, now, or a time ahead: in 24h.
+
+order:
+  Rows are sorted by the columns that --describe names, or by --sort first. Without --sort, json, csv and parquet come
+  as they are read, in no particular order, where there are more than 512 MiB of rows; a note says so. --limit needs
+  memory for as many rows as it names.
+
+offsets for other programs, of current_offsets only (docs/rescue.md):
+  --format reset-offsets     a line GROUP,TOPIC,PARTITION,OFFSET per row, which Kafka's own tool takes:
+                             kafka-consumer-groups --reset-offsets --from-file FILE --all-groups --execute
+  --format starting-offsets  JSON for the option startingOffsets of Spark's Kafka source, of one group. Partitions of
+                             its topics that it has committed nothing for, where the source knows them, begin at their
+                             start (-2)
+
+Standard error names each record that cannot be used and says what that does to the table, names every damaged place in
+the files, and counts what was left out. The exit status is 1 for damage, a time-out, a missing right, and for
+  - a record that cannot be decoded, or whose value has a version this build does not know: a table is not right without
+    the value, and the record before it is outdated
+  - a record of a transaction of which nobody can tell how it ended, because the marker cannot be read or stands in a
+    file that was not given
+Records below a raised log start are left out. In a directory that a broker writes to, every partition is read as it was
+at one moment.
+"""
+
+_EXAMPLES = """\
+examples:
+  kafka-records table groups /var/lib/kafka/data
+  kafka-records table groups --bootstrap broker-1:9092,broker-2:9092 --command-config client.properties
+      on the terminal
+  kafka-records table current_offsets /var/lib/kafka/data --group billing --topic-filter 'orders*'
+      what one group has committed for some topics
+  kafka-records table current_offsets /var/lib/kafka/data --as-of 2h --format json | jq -c 'select(.offset > 0)'
+      as of two hours ago, one JSON object per line
+  kafka-records table offset_commits /var/lib/kafka/data --where is_tombstone=true --sort=-log_timestamp --limit 20
+      the latest deletions
+  kafka-records table expirations /var/lib/kafka/data --within 24h --retention 14d
+      what expires by tomorrow where the brokers keep offsets for two weeks
+  kafka-records table timeline /var/lib/kafka/data --group billing
+      what happened to one group
+  kafka-records table disappearances /var/lib/kafka/data --where record=OffsetCommit --where 'log_timestamp>=2026-01-31'
+      which offsets are gone since, and why; --describe disappearances has the causes
+  kafka-records table regressions /var/lib/kafka/data --topic-filter 'orders*' --where 'kind!=topic_recreated'
+      which groups were set back, and by what
+  kafka-records table lag --bootstrap broker-1:9092 --group billing --sort=-lag
+      how far a group is behind; group_lag sums it up by group
+  kafka-records table progress /var/lib/kafka/data --where state!=ok --where state!=idle
+      which groups do not get on, and since when; --window 1h looks further back
+  kafka-records table log_files /var/lib/kafka/data --where topic=__consumer_offsets --sort=-records_to_load
+      what coordinators have to load, and what keeps it from being cleaned
+  kafka-records table history /var/lib/kafka/data --group billing --where topic=orders --where partition=3
+      from when to when each of its offsets held
+  kafka-records table activity /var/lib/kafka/data --window 1d --sort=-key_bytes --limit 20
+      which groups write most, by day
+  kafka-records table checks /var/lib/kafka/data --partitions __consumer_offsets=50 --loads-in 3.9
+      what is wrong, and what brokers of an older release would make of these logs
+  kafka-records table current_offsets /var/lib/kafka/data --output offsets.parquet
+      a file with types
+  kafka-records table current_offsets /var/lib/kafka/data --as-of 2h --format reset-offsets --output offsets.csv
+      the offsets of two hours ago, for kafka-consumer-groups --reset-offsets --from-file offsets.csv
+  kafka-records table groups /var/lib/kafka/data --engine spark --master 'local[2]' --conf spark.driver.memory=4g
+      by Spark
+"""
+
+
+def add_parser(commands: Any) -> None:
+    """Add the subcommand to the subparsers `commands`."""
+    parser = commands.add_parser(
+        "table",
+        help="print a table or write it to a file",
+        description=_DESCRIPTION,
+        epilog=f"tables:\n{_list()}\n{_DETAILS}\n{OUTPUT_HELP}\n{_EXAMPLES}\n{EXIT_STATUS_HELP}",
+    )
+    parser.add_argument("name", type=_table, metavar="NAME", help="the table, see below")
+    add_sources(parser)
+    _add_questions(parser)
+    add_output_options(
+        parser,
+        "what the end of the file's name says, .json, .jsonl, .csv or .parquet, and else table",
+        OFFSET_FORMATS,
+    )
+    parser.set_defaults(format=None)
+    parser.add_argument(
+        "--findings",
+        type=file_path("findings go to standard error"),
+        metavar="FILE",
+        help="write everything that was found to this file too, as JSON lines",
+    )
+    add_engine(parser)
+    parser.add_argument("--list", action=_Print, nargs=0, text=lambda _: _list(), help="list the tables and exit")
+    parser.add_argument(
+        "--describe",
+        action=_Print,
+        nargs="?",
+        type=_table,
+        metavar="NAME",
+        text=_described,
+        help="say what the rows, columns and options of a table mean and exit",
+    )
+    parser.set_defaults(run=run, parser=parser)
+
+
+def _add_questions(parser: argparse.ArgumentParser) -> None:
+    add_topic(parser, "; default: the topic of the table, and every topic for log_ends")
+    add_groups(parser, "only what is about this group (for transactions: this transactional id)")
+    parser.add_argument("--columns", type=_names, metavar="A,B", help="these columns, in this order")
+    parser.add_argument(
+        "--where",
+        action="append",
+        default=[],
+        metavar="CONDITION",
+        help="only rows that meet the condition, see below; may be repeated",
+    )
+    parser.add_argument(
+        "--sort", type=_names, default=[], metavar="A,B", help="sort by these; largest first with -: --sort=-A"
+    )
+    parser.add_argument("--limit", type=count_argument(0), metavar="N", help="at most N rows, the first by the order")
+    add_as_of(parser, "the table as it was at this moment, see below")
+    _add_own(parser)
+    add_assume(parser)
+
+
+def _add_own(parser: argparse.ArgumentParser) -> None:
+    """Add what only some tables can be asked."""
+    own = parser.add_argument_group("options of some tables")
+    for option in own_options(TABLES.values()):
+        about = f"{tables_with(option.name, TABLES.values())}: {option.about}"
+        default = f" (default: {option.default})" if option.default else ""
+        if option.kind == "flag":
+            own.add_argument(f"--{option.argument}", action="store_const", const="true", help=about)
+            continue
+        own.add_argument(
+            f"--{option.argument}",
+            choices=option.words or None,
+            metavar=None if option.words else _METAVARS[option.kind],
+            help=f"{about}{default}",
+        )
+
+
+_METAVARS: Final = {"moment": "TIME", "duration": "DURATION", "ahead": "DURATION", "partitions": "N", "release": "X.Y"}
+
+
+class _Print(argparse.Action):
+    """Prints a text and ends the command."""
+
+    def __init__(self, *args: Any, text: Callable[[Any], str], **settings: Any) -> None:
+        super().__init__(*args, **settings)
+        self._text = text
+
+    def __call__(self, parser: argparse.ArgumentParser, namespace: Any, values: Any, option: str | None = None) -> None:
+        if values is None:
+            values = getattr(namespace, "name", None)
+        if values is None:
+            raise argparse.ArgumentError(self, "names no table")
+        print(self._text(values), end="")
+        parser.exit()
+
+
+def _described(table: Table) -> str:
+    return described(table, shutil.get_terminal_size((120, 24)).columns)
+
+
+def _list() -> str:
+    width = max(map(len, TABLES))
+    return "".join(f"  {name:<{width}}  {table.about}\n" for name, table in TABLES.items())
+
+
+# -- arguments ---------------------------------------------------------------------------------------------------------
+
+
+def _table(text: str) -> Table:
+    if text not in TABLES:
+        raise argparse.ArgumentTypeError(f"no table is called {text!r}; {near(text, TABLES)}")
+    return TABLES[text]
+
+
+def _names(text: str) -> list[str]:
+    names = [name.strip() for name in text.split(",")]
+    if not all(name.removeprefix("-") for name in names):
+        raise argparse.ArgumentTypeError(f"{text!r} is no list of columns: write A,B")
+    return names
+
+
+# -- the run -----------------------------------------------------------------------------------------------------------
+
+
+def run(options: argparse.Namespace) -> int:
+    """Write the table, and return the exit status."""
+    require_engine("table", options)
+    table: Table = options.name
+    query = _query(table, options)
+    if table.topic and options.topic not in (None, table.topic):
+        others = [each.name for each in TABLES.values() if each.topic == options.topic]
+        hint = f"; tables about that: {', '.join(others)}" if others else ""
+        raise UsageError(f"--topic: the table {table.name} is about {table.topic}, not about {options.topic}{hint}")
+    if table.inputs and options.topic is not None:
+        raise UsageError(f"--topic: the table {table.name} is about several topics, which it reads by their names")
+    _check_records(table, options)
+    values = _own(table, options)
+    check_engine(options)
+    _set_format(options)
+    _check_format(table, options)
+    given = given_source(options)
+    from kafka_records_tables.commands.table_run import TableRun, TableTask
+    from kafka_records_tables.engines.checked_request import question_to
+
+    question = question_to(
+        table,
+        values,
+        as_of_ms=options.as_of,
+        assume=options.assume,
+        groups=tuple(options.group) or None,
+        topic=options.topic,
+        package=options.package,
+    )
+    task = TableTask(
+        table,
+        question,
+        query,
+        given,
+        output_of(options),
+        findings=options.findings,
+        processes=options.processes,
+        spark=spark_settings(options),
+        needs_order=bool(options.sort),
+        may_hide_details=not options.columns,
+    )
+    return TableRun(task).run()
+
+
+def _check_format(table: Table, options: argparse.Namespace) -> None:
+    """Raise a UsageError for a form of offsets that the rows cannot take."""
+    if options.format not in OFFSET_FORMATS:
+        return
+    if table.name != "current_offsets":
+        raise UsageError(f"--format {options.format} goes with the table current_offsets, not with {table.name}")
+    if options.columns:
+        raise UsageError(f"--columns: --format {options.format} has columns of its own")
+
+
+def _query(table: Table, options: argparse.Namespace) -> Query:
+    if options.topic_filter and not topic_columns(table):
+        able = [each.name for each in TABLES.values() if topic_columns(each)]
+        raise UsageError(f"--topic-filter: rows of {table.name} are about no topic, those of {', '.join(able)} are")
+    try:
+        return query_of(
+            table,
+            columns=options.columns,
+            where=options.where,
+            topics=options.topic_filter,
+            sort=options.sort,
+            limit=options.limit,
+        )
+    except (QueryError, UnknownColumn) as error:
+        raise UsageError(str(error)) from None
+
+
+def _check_records(table: Table, options: argparse.Namespace) -> None:
+    """Raise a UsageError for a question about records to a table that is not made of any."""
+    if options.as_of is not None and not is_of_records(table):
+        raise UsageError(f"--as-of: rows of {table.name} tell how logs are now")
+    if table.records or table.inputs:
+        return
+    for option, asked, why in (
+        ("--group", options.group, "are about no group"),
+        ("--assume", options.assume, "depend on no transaction"),
+    ):
+        if asked:
+            raise UsageError(f"{option}: rows of {table.name} {why}")
+
+
+def _own(table: Table, options: argparse.Namespace) -> dict[str, Any]:
+    """The values of all options that only some tables have. Raises a UsageError for what cannot be asked of it."""
+    known = {option.name: option.argument for option in own_options(TABLES.values())}
+    given = {name: getattr(options, name) for name in known if getattr(options, name) is not None}
+    for name in given:
+        if all(option.name != name for option in table.options):
+            tables = tables_with(name, TABLES.values())
+            raise UsageError(f"--{known[name]}: {table.name} has no such option, {tables} has")
+    try:
+        return option_values(table, given, options.as_of)
+    except OptionError as error:
+        raise UsageError(f"--{known[error.option]}{error.detail}") from None
+
+
+def _set_format(options: argparse.Namespace) -> None:
+    """Without --format the end of the file's name says it."""
+    if options.format is None:
+        ending = "" if options.output is None else options.output.suffix.lower()
+        told = FORMAT_OF.get(ending)
+        options.format = told if told in FORMATS else "table"

@@ -1,0 +1,266 @@
+"""One run of `kafka-records table`: rows to the output, then findings and counts to standard error."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+import pyarrow as pa
+
+from kafka_records_engine.findings import ABSENT_GROUP, NOT_WRITTEN, OF_LOGS, UNDECIDED_TRANSACTION
+from kafka_records_engine.log.discovery import LogSourceError
+from kafka_records_engine.sources.missing_rights import missing_rights
+from kafka_records_runtime.errors import UnsupportedVersion, plural
+from kafka_records_tables.commands.catalog import KAFKA, catalog_of
+from kafka_records_tables.commands.chosen_logs import with_hint
+from kafka_records_tables.commands.engine_run import SparkSettings, check_java_for, session_of, told_in_words
+from kafka_records_tables.commands.given_source import GivenSource
+from kafka_records_tables.commands.totals import FileTotals, RecordTotals
+from kafka_records_tables.commands.written_output import (
+    Output,
+    check_file,
+    check_output,
+    is_same_file,
+    refuse_source,
+    replacing,
+    write_batches,
+)
+from kafka_records_tables.console.endings import DAMAGE, FOUND, OK, CommandError
+from kafka_records_tables.console.progress_bar import ByteProgress
+from kafka_records_tables.console.standard_error import say
+from kafka_records_tables.engines.absent_groups import absence_of
+from kafka_records_tables.engines.checked_request import check_question
+from kafka_records_tables.engines.package_check import misfits
+from kafka_records_tables.near_names import did_you_mean, has_words
+from kafka_records_tables.read import Engine, stream_answer, stream_table
+from kafka_records_tables.results.finding_lines import finding_json, finding_lines
+from kafka_records_tables.results.offset_files import without_line_breaks
+from kafka_records_tables.selection import HELD, Selection
+from kafka_records_tables.tables import TABLES, tables_read
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from kafka_records_engine.findings import Finding
+    from kafka_records_engine.sources import Counts, Source
+    from kafka_records_engine.sources.question import Question
+    from kafka_records_tables import Stream, Table
+    from kafka_records_tables.query import Query
+
+
+@dataclass(frozen=True)
+class TableTask:
+    """What one run is asked to do; see `kafka_records_tables.read.read_table`."""
+
+    table: Table
+    question: Question
+    query: Query
+    given: GivenSource
+    output: Output
+    findings: Path | None = None
+    """A file that gets all that is found, as JSON lines."""
+    processes: int | None = None
+    spark: SparkSettings | None = None
+    needs_order: bool = False
+    """Whether rows are sorted whatever memory that takes, because somebody asked for an order."""
+    may_hide_details: bool = True
+    """Whether a narrow terminal may do without `Table.details`, because nobody named the columns."""
+
+
+class TableRun:
+    """Writes the rows that a task asks for."""
+
+    def __init__(self, task: TableTask) -> None:
+        self._task = task
+        self._table = task.table
+        self._rows = 0
+        self._about_ends: list[Finding] = []
+        self._left_out: list[Finding] = []
+
+    def run(self) -> int:
+        """Returns the exit status. Raises a CommandError when there is no answer."""
+        _check(self._task)
+        with (
+            told_in_words(self._no_log),
+            ByteProgress(self._table.name) as progress,
+            session_of(self._task.spark, progress) as session,
+            self._stream(progress, session) as stream,
+        ):
+            selection = Selection(self._table, stream, self._task.query, self._most_held)
+            self._write(selection, progress)
+        if not selection.is_sorted:
+            size = f"{HELD >> 20} MiB"
+            say(f"note: the rows are not sorted: there are more than {size} of them; --sort sorts them, in memory")
+        findings = (*stream.findings, *self._about_ends, *self._left_out)
+        self._say(findings)
+        status = self._sum_up(findings, stream.counts, selection.matching)
+        self._say_of_conditions(selection)
+        if selection.stopping:
+            say(f"{plural(selection.stopping, 'row')} about what stops a coordinator from loading")
+        return FOUND if selection.stopping and status == OK else status
+
+    def _stream(self, progress: ByteProgress, session: SparkSession | None) -> Stream:
+        task = self._task
+        check_question(task.question)
+        engine = Engine(task.processes, session, progress.moved)
+        return stream_answer(task.question, self._source(), engine)
+
+    def _source(self) -> Source:
+        return self._task.given.source(self._task.question.topic or self._table.topic or None)
+
+    @property
+    def _most_held(self) -> int | None:
+        """A table for people is held in any case, and who asks for an order gets it."""
+        return None if self._task.needs_order or self._task.output.format == "table" else HELD
+
+    def _write(self, selection: Selection, progress: ByteProgress) -> None:
+        table = self._table
+        details = table.details if self._task.may_hide_details else ()
+        rows = self._counted(selection, progress)
+        if self._task.output.format == "starting-offsets":
+            rows = self._with_all_partitions(rows, selection.schema)
+        elif self._task.output.format == "reset-offsets":
+            rows = without_line_breaks(rows, self._left_out.append)
+        write_batches(self._task.output, selection.schema, rows, details, table.essential)
+
+    def _with_all_partitions(self, rows: Iterable[pa.RecordBatch], schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+        """The rows, and behind them one without an offset for each partition of their topics that the source knows."""
+        topics: set[str] = set()
+        for batch in rows:
+            topics.update(batch.column("topic").unique().to_pylist())
+            yield batch
+        given = self._task.given
+        source = given.source()
+        there = {*source.topics()}
+        self._about_ends += [right.finding() for right in missing_rights(source, sorted(topics - there))]
+        for topic in sorted(topics & there):
+            logs = stream_table("log_ends", source, topic=topic)
+            for ends in logs:
+                known = {name: ends.column(name) for name in ("topic", "partition")}
+                yield pa.RecordBatch.from_arrays(
+                    [known.get(field.name, pa.nulls(ends.num_rows, field.type)) for field in schema], schema=schema
+                )
+            self._about_ends += logs.findings
+
+    def _counted(self, batches: Iterable[pa.RecordBatch], progress: ByteProgress) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            if not self._rows and self._task.output.path is None and sys.stdout.isatty():
+                progress.stop()  # two writers on one terminal would overwrite each other
+            self._rows += batch.num_rows
+            yield batch
+
+    def _no_log(self, error: LogSourceError) -> str:
+        if not (self._task.given.has_files and self._table.topic):
+            return with_hint(error)
+        try:
+            there = {*self._task.given.source().topics()}
+        except (LogSourceError, CommandError, OSError):
+            return str(error)
+        others = [table.name for table in TABLES.values() if table.topic in there - {self._table.topic}]
+        return f"{error}; tables about that: {', '.join(others)}" if others else str(error)
+
+    # -- what was found ------------------------------------------------------------------------------------------------
+
+    def _say(self, findings: Sequence[Finding]) -> None:
+        path = self._task.findings
+        way = "--findings FILE writes all of them" if path is None else f"{path} has all of them"
+        # Of absent groups another line says more.
+        for line in finding_lines((each for each in findings if each.reason != ABSENT_GROUP), way):
+            say(line)
+        if path is not None:
+            with replacing(path) as part, open(part, "w", encoding="utf-8") as out:
+                out.writelines(map(finding_json, findings))
+
+    def _sum_up(self, findings: Sequence[Finding], counts: Counts, matching: int) -> int:
+        given = self._task.given
+        files = FileTotals(place=given.place)
+        records = RecordTotals(counts, has_files=given.has_files, package=self._task.question.package)
+        for finding in findings:
+            if finding.reason in OF_LOGS:
+                files.count(finding)
+            elif finding.severity == "damage" and finding.reason == UNDECIDED_TRANSACTION:
+                records.undecided += 1
+            elif finding.severity == "damage" and finding.reason != NOT_WRITTEN:
+                records.undecodable += 1
+                records.has_newer |= finding.reason == UnsupportedVersion.__name__
+        if self._task.query.topics and not matching:
+            patterns = ", ".join(map(repr, self._task.query.topics))
+            say(f"note: there is no such row about a topic that matches {patterns}")
+        self._say_who_was_meant({finding.what for finding in findings if finding.reason == ABSENT_GROUP})
+        rows = plural(matching, "row")
+        if self._rows < matching:
+            rows = f"{self._rows} of {rows}"
+        is_of_records = bool(self._table.records or self._table.inputs)
+        say(f"{rows} from {records.read() if is_of_records else plural(counts.partitions, 'partition')}")
+        records.say_decoding()
+        files.say_all()
+        return DAMAGE if any(finding.severity == "damage" for finding in findings) else OK
+
+    def _say_of_conditions(self, selection: Selection) -> None:
+        """Say what about the conditions may not be what was meant."""
+        for each in self._task.query.conditions:
+            words = next(column.words for column in self._table.columns if column.name == each.column)
+            if words and each.operator in ("=", "!=") and not has_words(str(each.value), words):
+                known = did_you_mean(str(each.value), words) or f"; there are {', '.join(words)}"
+                say(f"note: {each.value!r} is no word of {each.column} that this build knows{known}")
+        for name, count in selection.nulls.items() if not selection.matching else ():
+            about = next(column.about for column in self._table.columns if column.name == name)
+            if count:
+                say(f"note: {name} is null in {plural(count, 'row')}, where no comparison holds; {name}: {about}")
+
+    def _say_who_was_meant(self, absences: set[str]) -> None:
+        """Say that no row is about some of the groups that were asked for, with names that are like theirs. What is
+        small is read once more for it."""
+        column, task = self._table.group, self._task
+        absent = [group for group in task.question.groups or () if absence_of(group) in absences]
+        if not absent:
+            return
+        known: set[str] = set()
+        if column is not None and task.spark is None and task.given.has_files and self._size() <= _READ_AGAIN:
+            with stream_answer(replace(task.question, groups=None), self._source(), Engine()) as rows:
+                for batch in rows:
+                    known.update(batch.column(column).unique().drop_null().to_pylist())
+        for group in absent:
+            say(f"note: {absence_of(group)}{did_you_mean(group, known)}")
+
+    def _size(self) -> int:
+        """The bytes of the logs that were read."""
+        source = self._source()
+        names = self._task.question.topic or self._table.topic
+        topics = [names] if names else [name for name in source.topics() if name in _TOPICS]
+        return sum(log.size for name in topics for log in source.partitions(name))
+
+
+_READ_AGAIN: Final = 64 * 1024 * 1024
+_TOPICS: Final = frozenset(table.topic for table in TABLES.values() if table.topic)
+
+
+# -- before any work is done -------------------------------------------------------------------------------------------
+
+
+def _check(task: TableTask) -> None:
+    """Raise a CommandError for a task that cannot be done."""
+    check_java_for(task.spark)
+    check_output(task.output, task.given.paths)
+    if task.findings is not None:
+        check_file(task.findings, "--findings", task.output.overwrite)
+        if task.output.path is not None and is_same_file(task.findings, task.output.path):
+            raise CommandError(f"{task.findings}: is the file of --output as well: --findings needs one of its own")
+        refuse_source(task.findings, task.given.paths)
+    _check_package(task.table, task.question.package)
+
+
+def _check_package(table: Table, package: str) -> None:
+    if package == KAFKA or not any(each.records for each in tables_read(table)):
+        return
+    own = catalog_of(package)
+    if own.folder is not None:
+        folders = ", ".join(sorted({each.folder for each in tables_read(table) if each.records}))
+        lacks = f"write --package {own.package}, without a folder"
+        raise CommandError(f"--package {package}: {table.name} is made of the records of a folder {folders}: {lacks}")
+    unfit = misfits(table, package)
+    if unfit:
+        raise CommandError(f"--package {package}: {'; '.join(unfit)}")

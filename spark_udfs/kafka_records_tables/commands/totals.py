@@ -1,0 +1,188 @@
+"""What a run found and counted: one line per finding while it runs, the totals at its end."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from threading import Lock
+from typing import TYPE_CHECKING, Final
+
+from kafka_records_engine.findings import FORBIDDEN_LOG, MISSING_RIGHT
+from kafka_records_engine.sources import Counts
+from kafka_records_runtime.errors import plural
+from kafka_records_tables.commands.catalog import KAFKA
+from kafka_records_tables.console.endings import DAMAGE, OK
+from kafka_records_tables.console.standard_error import say
+from kafka_records_tables.results.count_words import read_words
+from kafka_records_tables.results.finding_lines import finding_lines
+
+if TYPE_CHECKING:
+    from kafka_records_engine.findings import Finding
+
+MOST: Final = 1000
+"""Records that cannot be decoded for reasons of one kind that are lines of their own."""
+
+
+@dataclass(slots=True)
+class FileTotals:
+    """What was found in the files. Notes, which a healthy log may have, do not count as damage."""
+
+    damaged_places: int = 0
+    forbidden: int = 0
+    """Log partitions that whoever runs this may not read. Nothing is wrong with them."""
+    missing_rights: set[str] = field(default_factory=set)
+    """Topics that this user may not read or describe, or may not any more."""
+    lost_records: int = 0
+    unread_bytes: int = 0
+    place: str = "the files"
+    control_records: int = 0
+    """Control records that end no transaction: neither delivered nor lost."""
+    says_notes_at_once: bool = False
+    """Whether notes do not wait for `say_notes`: whoever follows a log has no end to wait for."""
+    _said: set[str] = field(default_factory=set)
+    _notes: list[Finding] = field(default_factory=list)
+    _lock: Lock = field(default_factory=Lock)
+    """Logs of several brokers are read at the same time."""
+
+    def tell(self, finding: Finding) -> None:
+        """Say what was found and count it; notes wait for `say_notes`. What concerns a whole data directory is met with
+        each of its partitions, and told once."""
+        line = str(finding)
+        with self._lock:
+            if line in self._said:
+                return
+            self._said.add(line)
+            self.count(finding)
+            if finding.severity == "damage":
+                say(line)
+                return
+            self._notes.append(finding)
+        if self.says_notes_at_once:
+            self.say_notes()
+
+    def say_notes(self) -> None:
+        """Say the notes that nobody has been told yet: those of the same words are one line."""
+        with self._lock:
+            for line in finding_lines(self._notes, "read fewer logs at a time to see them", MOST):
+                say(line)
+            self._notes.clear()
+
+    def count(self, finding: Finding) -> None:
+        """Count it only."""
+        if finding.severity == "note":
+            self.control_records += finding.records
+            return
+        if finding.reason == FORBIDDEN_LOG:
+            self.forbidden += 1
+            return
+        if finding.reason == MISSING_RIGHT:
+            self.missing_rights.add(finding.topic or finding.place)
+            return
+        self.damaged_places += 1
+        self.lost_records += finding.records
+        self.unread_bytes += finding.bytes
+
+    def say_all(self) -> None:
+        """Say the notes, what was left out and how much damage there was, if any."""
+        self.say_notes()
+        if self.control_records:
+            say(f"{plural(self.control_records, 'control record')} left out: no end of a transaction")
+        if self.forbidden:
+            say(f"{plural(self.forbidden, 'log partition')} not read: permission denied; nothing is wrong with the log")
+        if self.missing_rights:
+            topics = plural(len(self.missing_rights), "topic")
+            say(f"{topics} left out, or not read to the end: a right is missing; docs/live.md lists those needed")
+        if self.damaged_places:
+            found = plural(self.damaged_places, "damaged place")
+            lost = plural(self.lost_records, "record")
+            say(f"{found} in {self.place}: {lost} known to be lost, {plural(self.unread_bytes, 'byte')} not read")
+
+    @property
+    def status(self) -> int:
+        return DAMAGE if self.damaged_places or self.forbidden or self.missing_rights else OK
+
+
+_NEWER: Final = (
+    "a newer Kafka may have written these: a package that kafka-records-codegen makes of its specs reads them, "
+    "--package NAME"
+)
+_NEWER_THAN_GIVEN: Final = (
+    "these may be newer than the specs that {package} was made of too: a package of the specs of a newer Kafka reads "
+    "them"
+)
+
+
+@dataclass(slots=True)
+class RecordTotals:
+    """What became of the records while they were decoded."""
+
+    counts: Counts = field(default_factory=Counts)
+    undecided: int = 0
+    undecodable: int = 0
+    has_newer: bool = False
+    """Whether records could not be decoded because of their version."""
+    has_files: bool = True
+    package: str = KAFKA
+    """The package whose schemas the records were decoded by."""
+    unknown_types: Counter[str] = field(default_factory=Counter)
+    _told: Counter[str] = field(default_factory=Counter)
+
+    def undecodable_record(self, reason: str, describe: Callable[[], str]) -> None:
+        """Count a record, and say what `describe` gives for the first of each reason; `say_decoding` counts the
+        others."""
+        self.undecodable += 1
+        self._told[reason] += 1
+        if self._told[reason] <= MOST:
+            say(describe())
+
+    def say_all(self) -> None:
+        """Say the counts; lines about what did not occur are left out."""
+        say(self.read())
+        self.say_decoding()
+
+    def read(self) -> str:
+        """How much was read."""
+        return read_words(self.counts, self.has_files)
+
+    def leniency(self, bytes_left: int, leniencies: Iterable[str]) -> None:
+        """Count what was accepted in one record."""
+        if bytes_left:
+            self.counts.with_bytes_left += 1
+            self.counts.bytes_left += bytes_left
+        self.counts.leniencies.update(leniencies)
+
+    def say_decoding(self) -> None:
+        """Say what was not decoded, or only because Kafka reads it so."""
+        counts = self.counts
+        for reason, count in self._told.items():
+            if count > MOST:
+                say(f"{plural(count - MOST, 'more record')} with an error of the kind {reason}: their lines have it")
+        if counts.below_log_start:
+            say(f"{plural(counts.below_log_start, 'record')} below the raised log start left out")
+        if self.undecided:
+            say(f"{plural(self.undecided, 'record')} of transactions of which nobody can tell how they ended")
+        if self.undecodable:
+            say(f"{plural(self.undecodable, 'record')} could not be decoded")
+        if self.unknown_types:
+            say(f"of a type {self._knower} does not know: {_listed(self.unknown_types)}")
+        if self.has_newer or self.unknown_types:
+            say(_NEWER if self.package == KAFKA else _NEWER_THAN_GIVEN.format(package=self.package))
+        if counts.with_bytes_left:
+            left = plural(counts.bytes_left, "byte")
+            holders = plural(counts.with_bytes_left, "record")
+            say(f"left alone behind a key or value, as Kafka does: {left} in {holders}")
+        if counts.leniencies:
+            say(f"accepted as Kafka accepts it: {_listed(counts.leniencies)}")
+
+    @property
+    def _knower(self) -> str:
+        return "this build" if self.package == KAFKA else f"the package {self.package}"
+
+    @property
+    def status(self) -> int:
+        return DAMAGE if self.undecodable or self.undecided else OK
+
+
+def _listed(counter: Counter[str]) -> str:
+    return ", ".join(f"{name} ({count})" for name, count in sorted(counter.items()))

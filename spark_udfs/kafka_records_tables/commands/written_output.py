@@ -1,0 +1,202 @@
+"""Where a result goes and in which format, and a file that appears only when it is complete."""
+
+from __future__ import annotations
+
+import os
+import sys
+import tempfile
+from collections.abc import Collection, Iterable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, TextIO
+
+from kafka_records_tables.console.endings import NO_ROOM, CommandError
+from kafka_records_tables.console.standard_error import say
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+OFFSET_FORMATS: Final = ("reset-offsets", "starting-offsets")
+"""The forms of `kafka_records_tables.results.offset_files`, which rows of `current_offsets` can take."""
+
+FORMAT_OF: Final = {
+    ".json": "json",
+    ".jsonl": "json",
+    ".ndjson": "json",
+    ".csv": "csv",
+    ".parquet": "parquet",
+    ".html": "html",
+    ".htm": "html",
+}
+"""The formats that ends of file names say."""
+_WRITTEN_AS: Final = {"reset-offsets": "csv", "starting-offsets": "json"}
+
+
+@dataclass(frozen=True)
+class Output:
+    """Where a result goes, and in which format."""
+
+    format: str = "table"
+    """`table`, `json`, `csv`, `parquet`, or one of `OFFSET_FORMATS`."""
+    path: Path | None = None
+    """A file; None for standard output."""
+    wide: bool = False
+    """Whether `table` leaves nothing out, however wide it is."""
+    overwrite: bool = False
+    """Whether the file may be there already."""
+    csv_safe: bool = False
+    """Whether `csv` holds nothing that a spreadsheet takes for a formula."""
+
+
+def check_output(output: Output, sources: Iterable[str]) -> None:
+    """Raise a CommandError for a file that cannot be written, before any work is done, and say that the end of its name
+    says another format than the one that it will have."""
+    path = output.path
+    if path is None:
+        return
+    check_file(path, "--output", output.overwrite)
+    refuse_source(path, sources)
+    told = FORMAT_OF.get(path.suffix.lower())
+    if told not in (None, _WRITTEN_AS.get(output.format, output.format)):
+        say(f"note: --output {path}: its end says {told}, and what is written is {output.format}")
+
+
+def check_file(path: Path, option: str, overwrite: bool) -> None:
+    """Raise a CommandError for a path of `option` at which no file can be written."""
+    if path.is_dir():
+        raise CommandError(f"{path}: is a directory, {option} names a file")
+    if path.exists() and not overwrite:
+        raise CommandError(f"{path}: there is a file already; --overwrite replaces it")
+    if not path.parent.is_dir():
+        raise CommandError(f"{path}: there is no directory {path.parent}")
+
+
+def refuse_source(path: Path, sources: Iterable[str]) -> None:
+    """Raise a CommandError when `path` is one of the files that are read, by whatever name."""
+    if path.exists() and any(is_same_file(path, file) for source in sources for file in _log_files(source)):
+        raise CommandError(f"{path}: is one of the files that are read: write the result to another")
+
+
+def is_same_file(path: Path, other: Path) -> bool:
+    """Whether both are one file, or would be one once it is written."""
+    try:
+        return path.samefile(other)
+    except OSError:  # one of them is not there
+        return path.absolute().parent.resolve() / path.name == other.absolute().parent.resolve() / other.name
+
+
+def _log_files(source: str) -> Iterator[Path]:
+    """The sources that are on this machine, or the segment files in them and in their folders, which is as deep as
+    partitions lie."""
+    from kafka_records_engine.log.paths import INSIDE, is_url, on_this_machine, places_of
+    from kafka_records_engine.log.places import LogSourceError
+
+    there = on_this_machine(source).partition(INSIDE)[0]
+    with suppress(LogSourceError):  # whoever reads it tells
+        for place in [] if is_url(there) else places_of(there):
+            yield Path(place.path)
+            for pattern in ("*.log", "*/*.log"):
+                with suppress(OSError):
+                    yield from Path(place.path).glob(pattern)
+
+
+def write_batches(
+    output: Output,
+    schema: pa.Schema,
+    batches: Iterable[pa.RecordBatch],
+    details: Collection[str] = (),
+    essential: Collection[str] = (),
+) -> None:
+    """Write the rows to where `output` says, as they come in but for the format `table`.
+
+    There the columns of `details` are left out before others where a terminal is too narrow, and those of `essential`
+    never.
+
+    A file is left alone when that fails.
+    """
+    if output.path is None:
+        _write(output, schema, batches, sys.stdout, details, essential)
+        sys.stdout.flush()
+        return
+    with replacing(output.path) as part:
+        if output.format == "parquet":
+            from kafka_records_tables.results.parquet_file import write_parquet
+
+            write_parquet(batches, schema, part)
+            return
+        with open(part, "w", encoding="utf-8", errors="backslashreplace", newline="") as out:
+            _write(output, schema, batches, out, details, essential)
+
+
+def _write(
+    output: Output,
+    schema: pa.Schema,
+    batches: Iterable[pa.RecordBatch],
+    out: TextIO,
+    details: Collection[str],
+    essential: Collection[str],
+) -> None:
+    if output.format == "json":
+        from kafka_records_tables.results.json_lines import write_json
+
+        write_json(batches, out)
+    elif output.format == "csv":
+        from kafka_records_tables.results.csv_lines import write_csv
+
+        write_csv(batches, schema, out, is_safe=output.csv_safe)
+    elif output.format in OFFSET_FORMATS:
+        from kafka_records_tables.results.offset_files import write_reset_offsets, write_starting_offsets
+
+        write = write_reset_offsets if output.format == "reset-offsets" else write_starting_offsets
+        write(batches, out)
+    else:
+        import pyarrow as pa
+
+        from kafka_records_tables.results.text_table import write_text
+
+        table = pa.Table.from_batches(batches, schema)
+        write_text(
+            table,
+            out,
+            width=terminal_width(out),
+            wide=output.wide,
+            is_terminal=out.isatty(),
+            details=details,
+            essential=essential,
+        )
+
+
+def terminal_width(out: TextIO) -> int | None:
+    """The cells of a line of the terminal; COLUMNS wins, as it does with other programs."""
+    text = os.environ.get("COLUMNS", "")
+    if text.isascii() and text.isdigit() and int(text):
+        return int(text)
+    try:
+        return os.get_terminal_size(out.fileno()).columns or None
+    except OSError:
+        return None
+
+
+@contextmanager
+def replacing(path: Path) -> Iterator[Path]:
+    """An empty file beside `path` that takes its place at the end, with the permissions a new file would get."""
+    try:
+        descriptor, name = tempfile.mkstemp(prefix=f".{path.name}.", suffix=".part", dir=path.parent)
+    except OSError as error:
+        raise CommandError(f"{path}: cannot be written: {error.strerror}") from None
+    os.close(descriptor)
+    part = Path(name)
+    try:
+        yield part
+        umask = os.umask(0)
+        os.umask(umask)
+        part.chmod(0o666 & ~umask)
+        part.replace(path)
+    except BaseException as error:
+        with suppress(OSError):
+            part.unlink()
+        if isinstance(error, OSError) and error.errno in NO_ROOM:
+            detail = error.strerror if error.filename in (None, name) else str(error)
+            raise CommandError(f"{path}: cannot be written: {detail}") from None
+        raise

@@ -1,0 +1,1 @@
+"""What commands say on a terminal, and how they end."""

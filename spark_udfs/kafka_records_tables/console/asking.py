@@ -1,0 +1,26 @@
+"""One question on the terminal before something is changed."""
+
+from __future__ import annotations
+
+import sys
+
+from kafka_records_tables.console.endings import CommandError
+from kafka_records_tables.console.standard_error import say
+
+
+def can_ask() -> bool:
+    """Whether somebody sits there who can answer."""
+    return sys.stdin.isatty() and sys.stderr.isatty()
+
+
+def check_can_ask() -> None:
+    """Raise CommandError where nobody can be asked."""
+    if not can_ask():
+        raise CommandError("nobody can be asked here: --execute needs --yes where it is run without a terminal")
+
+
+def confirmed(question: str) -> bool:
+    """Whether somebody types `yes`. Raises CommandError where nobody can."""
+    check_can_ask()
+    say(f"{question} Type yes to go on:")
+    return sys.stdin.readline().strip() == "yes"

@@ -1,0 +1,25 @@
+"""What readers of brokers wait for, as notes on standard error: they say it to `logging`, as a library does."""
+
+from __future__ import annotations
+
+import logging
+from contextlib import suppress
+from typing import Final
+
+from kafka_records_tables.console.standard_error import say
+
+_SOURCES: Final = "kafka_records_engine.sources"
+
+
+class _Notes(logging.Handler):
+    def emit(self, record: logging.LogRecord) -> None:
+        # A standard output that takes no more is told by whoever writes the result.
+        with suppress(OSError):
+            say(f"note: {record.getMessage()}")
+
+
+def tell_waiting() -> None:
+    """From now on print them. Doing so again changes nothing."""
+    log = logging.getLogger(_SOURCES)
+    if not any(isinstance(each, _Notes) for each in log.handlers):
+        log.addHandler(_Notes())

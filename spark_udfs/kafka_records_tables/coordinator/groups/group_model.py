@@ -1,0 +1,409 @@
+"""What a group coordinator makes of the records of groups, kind by kind.
+
+The rules are those of `GroupMetadataManager.replay` and of each kind's own class (`ClassicGroup`, `ConsumerGroup`,
+`ShareGroup`, `StreamsGroup`), as Kafka 4.3.1 has them.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Final, NamedTuple
+
+from kafka_records.enums import MemberState, StreamsMemberState
+from kafka_records_tables.coordinator.records.named_records import SIZE, Event, Picked
+
+CLASSIC: Final = "classic"
+SIMPLE: Final = "simple"
+CONSUMER: Final = "consumer"
+SHARE: Final = "share"
+STREAMS: Final = "streams"
+
+GROUP: Final = "group"
+"""The record that makes the group a group of its kind, and whose tombstone ends it."""
+TARGET: Final = "target"
+"""The epoch of the assignment that members are to reach."""
+MEMBER: Final = "member"
+"""A member is there."""
+CURRENT: Final = "current"
+"""The epoch and state that a member has reached."""
+TARGET_OF_MEMBER: Final = "target of member"
+"""What a member is to reach."""
+REGEX: Final = "regex"
+"""The topics that a regular expression stands for."""
+TOPOLOGY: Final = "topology"
+TOPICS: Final = "topics"
+"""The topics that a group of an older broker knows."""
+SHARE_TARGET: Final = "share target"
+"""The epoch of the target assignment of a share group, on which its state does not depend."""
+SHARE_STATE: Final = "share_state"
+"""Share offsets that an administrator set for a group that may never have had a member: no group record then."""
+
+
+class _Role(NamedTuple):
+    kind: str
+    role: str
+    picked: tuple[str, ...] = ()
+
+
+_ROLES: Final = {
+    "GroupMetadata": _Role(CLASSIC, GROUP, ("generation", "protocol_type", "protocol", f"members{SIZE}")),
+    "ConsumerGroupMetadata": _Role(CONSUMER, GROUP, ("epoch",)),
+    "ConsumerGroupMemberMetadata": _Role(CONSUMER, MEMBER),
+    "ConsumerGroupTargetAssignmentMetadata": _Role(CONSUMER, TARGET, ("assignment_epoch",)),
+    "ConsumerGroupCurrentMemberAssignment": _Role(CONSUMER, CURRENT, ("member_epoch", "state")),
+    "ShareGroupMetadata": _Role(SHARE, GROUP, ("epoch",)),
+    "ShareGroupMemberMetadata": _Role(SHARE, MEMBER),
+    "ShareGroupCurrentMemberAssignment": _Role(SHARE, CURRENT, ("member_epoch", "state")),
+    "ShareGroupStatePartitionMetadata": _Role(SHARE, SHARE_STATE),
+    "StreamsGroupMetadata": _Role(STREAMS, GROUP, ("epoch", "validated_topology_epoch")),
+    "StreamsGroupMemberMetadata": _Role(STREAMS, MEMBER),
+    "StreamsGroupTargetAssignmentMetadata": _Role(STREAMS, TARGET, ("assignment_epoch",)),
+    "StreamsGroupCurrentMemberAssignment": _Role(STREAMS, CURRENT, ("member_epoch", "state")),
+    "StreamsGroupTopology": _Role(STREAMS, TOPOLOGY, ("epoch",)),
+    "ConsumerGroupPartitionMetadata": _Role(CONSUMER, TOPICS),
+    "ConsumerGroupTargetAssignmentMember": _Role(CONSUMER, TARGET_OF_MEMBER),
+    "ConsumerGroupRegularExpression": _Role(CONSUMER, REGEX),
+    "ShareGroupTargetAssignmentMetadata": _Role(SHARE, SHARE_TARGET),
+    "ShareGroupTargetAssignmentMember": _Role(SHARE, TARGET_OF_MEMBER),
+    "StreamsGroupTargetAssignmentMember": _Role(STREAMS, TARGET_OF_MEMBER),
+}
+
+PICKED: Final[Picked] = {name: role.picked for name, role in _ROLES.items()}
+"""What the replay wants of each record. A table may want more (`picked_with`)."""
+
+OF_MEMBERS: Final = (MEMBER, CURRENT, TARGET_OF_MEMBER)
+"""The roles of records about one member."""
+
+ROLES: Final[Mapping[str, str]] = {name: role.role for name, role in _ROLES.items()}
+"""By record, what it says of its group: one of the words above."""
+
+STABLE: Final = {CONSUMER: MemberState.STABLE, STREAMS: StreamsMemberState.STABLE}
+"""By kind, the state of a member that has what it is to have in its epoch."""
+
+_FIRST_EPOCH: Final = 1
+"""The epoch of a group, and of its target assignment, before any record names one."""
+
+NO_TARGET: Final = -1
+"""The epoch of a target assignment that was deleted."""
+
+_NO_TIMESTAMP: Final = -1
+
+LEFT: Final = -1
+"""The epoch of a member whose current assignment was deleted."""
+
+GroupRow = tuple[str, str, str | None, int | None, str | None, str | None, int | None, int]
+"""Group id, kind, state, epoch, protocol type, protocol, members, and the place of the record that makes the group."""
+
+
+def role_of(record: str) -> tuple[str, str]:
+    """The kind of the group that a record is about, and what the record is in it."""
+    role = _ROLES[record]
+    return role.kind, role.role
+
+
+def picked_with(*more: Picked) -> Picked:
+    """What the replay wants of each record, and what others want `more`."""
+    return {
+        name: tuple(dict.fromkeys((*own, *(member for each in more for member in each.get(name, ())))))
+        for name, own in PICKED.items()
+    }
+
+
+class Member(NamedTuple):
+    """A member of a consumer, share or streams group after some records."""
+
+    epoch: int = 0
+    state: int = 0
+    made_at: int = -1
+    """Offset of the first record of the member that can be decoded; -1 where none can."""
+    metadata: Event | None = None
+    current: Event | None = None
+    """The last records that tell who it is and what epoch it has reached, of those that can be decoded."""
+    target: Event | None = None
+    """The last record that tells what it is given, a tombstone too; None before the first."""
+
+    @property
+    def is_known(self) -> bool:
+        """Whether a record about it could be decoded."""
+        return self.made_at >= 0
+
+
+@dataclass(slots=True)
+class Group:
+    """A group after some records."""
+
+    group_id: str
+    kind: str
+    made_at: int
+    """Offset of the record that makes the group."""
+    has_record: bool = False
+    epoch: int | None = None
+    target_epoch: int = _FIRST_EPOCH
+    topology_epoch: int | None = None
+    validated_topology: int = -1
+    protocol_type: str | None = None
+    protocol: str | None = None
+    classic_members: int | None = 0
+    members: dict[str, Member] = field(default_factory=dict)
+    """By their ids; only `set_member` and `drop_member` change it. Those of a classic group are in its record."""
+    reached: Counter[tuple[int, int]] = field(default_factory=Counter)
+    """How many members have an epoch and a state, so that the state of a large group costs no look at each."""
+    broken: set[tuple[str, str]] = field(default_factory=set)
+    """Role and member id of the records whose last value cannot be decoded."""
+    records: dict[tuple[str, str], Event] = field(default_factory=dict)
+    """The records in force, by role and the last field of the key."""
+    told_ms: int | None = None
+    told_at: int = -1
+    """When and where the last record about the group was written."""
+
+    @property
+    def is_simple(self) -> bool:
+        """Whether this is a classic group without a protocol type."""
+        return self.kind == CLASSIC and self.protocol_type == ""
+
+    def makes_way_for(self, kind: str) -> bool:
+        """Whether this is a simple group which a record of a group of that kind replaces while a coordinator loads."""
+        return self.is_simple and not self.classic_members and kind in (CONSUMER, STREAMS)
+
+    @property
+    def shown_kind(self) -> str:
+        """The kind as tables show it: `simple` for some classic groups."""
+        return SIMPLE if self.is_simple else self.kind
+
+    @property
+    def member_count(self) -> int | None:
+        """How many members it has; None where the record of a classic group cannot be decoded."""
+        return self.classic_members if self.kind == CLASSIC else len(self.members)
+
+    @property
+    def state(self) -> str | None:
+        """Its state as the coordinator spells it; None where a record cannot be decoded."""
+        if self.broken:
+            return None
+        if not self.member_count:
+            return "Empty"
+        if self.kind in (CLASSIC, SHARE):
+            return "Stable"
+        if self.kind == STREAMS and self.topology_epoch != self.validated_topology:
+            return "NotReady"
+        epoch = _FIRST_EPOCH if self.epoch is None else self.epoch
+        if epoch > self.target_epoch:
+            return "Assigning"
+        are_there = self.reached[self.target_epoch, int(STABLE[self.kind])] == len(self.members)
+        return "Stable" if are_there else "Reconciling"
+
+    @property
+    def is_settled(self) -> bool:
+        """Whether every member has what it is to have. The state of a share group does not tell."""
+        if self.kind != SHARE:
+            return self.state == "Stable"
+        unknown = {of for role, of in self.broken if of in self.members and not self.members[of].is_known}
+        return self.epoch is not None and self.reached[self.epoch, 0] == len(self.members) - len(unknown)
+
+    @property
+    def state_since_ms(self) -> int | None:
+        """Since when a classic group is in its state; None for other kinds, and where the record does not tell, as
+        values older than version 2. The record has to be read with `current_state_timestamp`."""
+        record = self.record(GROUP)
+        if self.kind != CLASSIC or record is None or record.value is None:
+            return None
+        since: int = record.value.current_state_timestamp
+        return None if since == _NO_TIMESTAMP else since
+
+    def record(self, role: str) -> Event | None:
+        """The record in force of a role that a group has one of."""
+        return self.records.get((role, self.group_id))
+
+    def of_role(self, *roles: str) -> dict[str, Event]:
+        """The records in force of some roles, by the last field of their keys."""
+        return {of: event for (role, of), event in self.records.items() if role in roles}
+
+    def set_member(self, member_id: str, member: Member) -> None:
+        """Note a member as it is now."""
+        self._leave(self.members.get(member_id))
+        self.members[member_id] = member
+        self.reached[self._place(member)] += 1
+
+    def drop_member(self, member_id: str) -> None:
+        """Forget a member, if there is one of that id."""
+        self._leave(self.members.pop(member_id, None))
+
+    def _leave(self, member: Member | None) -> None:
+        if member is not None:
+            place = self._place(member)
+            self.reached[place] -= 1
+            if not self.reached[place]:
+                del self.reached[place]
+
+    def _place(self, member: Member) -> tuple[int, int]:
+        # The state of a member of a share group tells nothing about the group.
+        return member.epoch, 0 if self.kind == SHARE else member.state
+
+
+class Groups:
+    """The groups after some records, taken in the order of the log.
+
+    A log that a cleaner has been at lacks records, and any log may be damaged. So this goes on where a coordinator
+    refuses to load (`loading_groups` tells where).
+    """
+
+    def __init__(self, *, tombstones_make_groups: bool = False) -> None:
+        """`tombstones_make_groups`: a tombstone over a simple group makes an empty group of its kind, as where a
+        coordinator loads (`GroupMetadataManager.getOrMaybeCreatePersistedConsumerGroup`)."""
+        self._tombstones_make_groups = tombstones_make_groups
+        self._groups: dict[str, Group] = {}
+        self._ended: dict[str, int] = {}
+
+    def replay(self, event: Event) -> Group | None:
+        """Replay the record of a group. Returns the group that it ends or replaces."""
+        group_id = event.group_id
+        before = self._groups.get(group_id)
+        role = _ROLES[event.record]
+        if event.is_tombstone:
+            self._tombstone(role, event)
+        elif role.kind == CLASSIC:
+            if not event.is_past:
+                self._groups[group_id] = _classic(event)
+        else:
+            _replay(self._made(role.kind, event), role.role, event)
+        group = self._groups.get(group_id)
+        if group is not None:
+            group.told_ms, group.told_at = event.timestamp_ms, event.offset
+        return before if before is not group else None
+
+    def commit(self, group_id: str, offset: int, timestamp_ms: int | None = None) -> None:
+        """The value of a commit, whatever became of it: where there is no group it makes a simple one
+        (`GroupMetadataManager.replay` of OffsetCommit)."""
+        if group_id not in self._groups and offset > self._ended.get(group_id, -1):
+            self._groups[group_id] = Group(
+                group_id, CLASSIC, offset, protocol_type="", told_ms=timestamp_ms, told_at=offset
+            )
+
+    def get(self, group_id: str) -> Group | None:
+        """The group of that name, if there is one."""
+        return self._groups.get(group_id)
+
+    @property
+    def by_id(self) -> Mapping[str, Group]:
+        """The groups that exist, by their ids."""
+        return self._groups
+
+    def rows(self) -> list[GroupRow]:
+        """The groups that exist, without their partition in the log."""
+        return list(map(_row, self._groups.values()))
+
+    def forget_ends(self) -> None:
+        """Give up where groups ended: every record from here on stands behind those that were replayed."""
+        self._ended.clear()
+
+    def ended_at(self, group_id: str) -> int:
+        """The offset of the last tombstone that ended a group of that name; -1 where none was seen."""
+        return self._ended.get(group_id, -1)
+
+    def _tombstone(self, role: _Role, event: Event) -> None:
+        group_id = event.group_id
+        group = self._groups.get(group_id)
+        if group is not None and group.makes_way_for(role.kind) and self._tombstones_make_groups:
+            group = self._made(role.kind, event)
+        if role.role == GROUP:
+            self._ended[group_id] = max(event.offset, self._ended.get(group_id, -1))
+            # The tombstone of a classic group ends any kind, those of the others end a simple group beside their own.
+            if group is not None and (role.kind in (CLASSIC, group.kind) or group.is_simple):
+                del self._groups[group_id]
+        elif group is not None and group.kind == role.kind:
+            _delete(group, role.role, event)
+
+    def _made(self, kind: str, event: Event) -> Group:
+        """The group of this kind. It is made if there is no group of that name, or one of another kind. A simple group
+        gives way to it; any other group had a tombstone before this record, which a cleaner has taken (otherwise no
+        coordinator could load this log)."""
+        group = self._groups.get(event.group_id)
+        if group is None or group.kind != kind:
+            group = self._groups[event.group_id] = Group(event.group_id, kind, event.offset, protocol_type=kind)
+        return group
+
+
+def _classic(event: Event) -> Group:
+    """A group as its record of the classic protocol has it, which tells all of it."""
+    group = Group(event.group_id, CLASSIC, event.offset, has_record=True)
+    group.records[GROUP, event.group_id] = event
+    if event.value is None:
+        group.broken.add((GROUP, event.group_id))
+        group.classic_members = None
+        return group
+    group.epoch, group.protocol_type = event.value.generation, event.value.protocol_type or ""
+    group.protocol, group.classic_members = event.value.protocol, event.value.members_count
+    return group
+
+
+def _replay(group: Group, role: str, event: Event) -> None:
+    """A value of any other kind of group."""
+    if event.is_past:
+        return
+    of = event.member_id
+    group.records[role, of] = event
+    if role == GROUP:
+        group.made_at, group.has_record = event.offset, True
+    elif role in (MEMBER, CURRENT) and of not in group.members:
+        group.set_member(of, Member(state=int(STABLE.get(group.kind, 0))))
+    if not group.has_record:
+        group.made_at = max(group.made_at, event.offset)
+    if event.is_broken:
+        group.broken.add((role, of))
+        return
+    group.broken.discard((role, of))
+    value = event.value
+    if role == GROUP:
+        group.epoch = value.epoch
+        if group.kind == STREAMS:
+            group.validated_topology = value.validated_topology_epoch
+    elif role == TARGET:
+        group.target_epoch = value.assignment_epoch
+    elif role == SHARE_TARGET:
+        # Which number it is, the state of the group does not depend on.
+        group.target_epoch = _FIRST_EPOCH
+    elif role == TOPOLOGY:
+        group.topology_epoch = value.epoch
+    elif role in OF_MEMBERS:
+        _replay_member(group, role, event)
+
+
+def _replay_member(group: Group, role: str, event: Event) -> None:
+    member = group.members.get(event.member_id)
+    if member is None or (role == TARGET_OF_MEMBER and not member.is_known):
+        return
+    if role == TARGET_OF_MEMBER:
+        member = member._replace(target=event)
+    else:
+        made_at = member.made_at if member.is_known else event.offset
+        if role == MEMBER:
+            member = member._replace(made_at=made_at, metadata=event)
+        else:
+            epoch, state = event.value.member_epoch, event.value.state
+            member = member._replace(epoch=epoch, state=state, made_at=made_at, current=event)
+    group.set_member(event.member_id, member)
+
+
+def _delete(group: Group, role: str, event: Event) -> None:
+    """A tombstone of a record that is not the group's own."""
+    of = event.member_id
+    group.broken.discard((role, of))
+    group.records.pop((role, of), None)
+    if role == MEMBER:
+        group.drop_member(of)
+    elif role in (CURRENT, TARGET_OF_MEMBER) and of in group.members:
+        member = group.members[of]
+        group.set_member(of, member._replace(epoch=LEFT) if role == CURRENT else member._replace(target=event))
+    elif role in (TARGET, SHARE_TARGET):
+        group.target_epoch = NO_TARGET
+    elif role == TOPOLOGY:
+        group.topology_epoch = None
+
+
+def _row(group: Group) -> GroupRow:
+    told = (group.epoch, group.protocol_type, group.protocol or None) if group.kind == CLASSIC else None
+    epoch, protocol_type, protocol = told or (group.epoch, group.kind, None)
+    place = group.member_count, group.made_at
+    return group.group_id, group.shown_kind, group.state, epoch, protocol_type, protocol, *place

@@ -1,0 +1,251 @@
+"""In which state a group was: after a record, and looked up for many places of the log at once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from functools import cached_property
+from operator import attrgetter
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+
+from kafka_records_engine.numpy_types import FLAGS, INT64
+from kafka_records_tables.coordinator.groups.group_model import MEMBER, ROLES, STREAMS
+from kafka_records_tables.coordinator.groups.subscriptions import PICKED as SUBSCRIPTIONS
+from kafka_records_tables.coordinator.groups.subscriptions import topics_of
+
+if TYPE_CHECKING:
+    from kafka_records_tables.coordinator.groups.group_model import Group, Member
+    from kafka_records_tables.coordinator.records.named_records import Event
+
+
+class GroupState(NamedTuple):
+    """What a coordinator that had loaded the log up to a record would say of a group."""
+
+    kind: str
+    """classic, simple, consumer, share or streams."""
+    state: str | None
+    """As the coordinator spells it; None where a record cannot be decoded."""
+    epoch: int | None
+    """Epoch, or generation of a classic group; None where no record tells one."""
+    member_count: int | None
+    """None where the record of a classic group cannot be decoded."""
+    topics: frozenset[str] | None
+    """What it subscribes to; None where a coordinator cannot tell (`subscriptions.HeldGroup.topics`)."""
+    is_settled: bool
+    """Whether every member has what it is to have (`Group.is_settled`)."""
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether it is known to have no member."""
+        return self.state == "Empty"
+
+
+class Transition(NamedTuple):
+    """One record about a group, and what it did to the group."""
+
+    event: Event
+    """The record. The key of a commit is the group, the topic and the partition, its value is empty."""
+    batch_offset: int
+    """Offset of the first record of its batch, as the file has it; its own where a source does not tell. A coordinator
+    that lingers (`group.coordinator.append.linger.ms`) puts several writes into one batch."""
+    before: GroupState | None
+    """None where there was no such group."""
+    after: GroupState | None
+    """None where there is no such group any more."""
+    member_before: Member | None
+    member_after: Member | None
+    """The member that the record is about, if it is about one of a consumer, share or streams group."""
+    replaced: Group | None
+    """The group that the record ended or replaced."""
+
+    @property
+    def group_id(self) -> str:
+        """The group."""
+        return self.event.group_id
+
+
+def state_of(group: Group | None, before: GroupState | None, event: Event) -> GroupState | None:
+    """The state of a group behind an event; `before` itself where nothing has changed."""
+    if group is None:
+        return None
+    state, kind = group.state, group.shown_kind
+    is_told_anew = before is None or before.kind != kind or event.record in SUBSCRIPTIONS
+    # A streams group without members subscribes to nothing.
+    if before is None or is_told_anew or (kind == STREAMS and "Empty" in (state, before.state)):
+        topics = topics_of(group)
+    else:
+        topics = before.topics
+    after = GroupState(kind, state, group.epoch, group.member_count, topics, group.is_settled)
+    return before if before is not None and after == before else after
+
+
+class GroupStates:
+    """Changes of state of groups, to ask for the state at places of the log. Memory follows the groups, and what has
+    happened since `forget`."""
+
+    def __init__(self, events: Iterable[Transition] = ()) -> None:
+        self._last: dict[str, _Change] = {}
+        self._changes: list[_Change] = []
+        self._lot: _Lot | None = None
+        self.count = 0
+        """Changes that were added since `forget`."""
+        for event in events:
+            self.add(event)
+
+    def add(self, event: Transition) -> None:
+        """Add what `GroupLog` gives, in its order."""
+        told, was, now = event.event, event.before, event.after
+        group_id, record = told.group_id, told.record
+        # The tombstone of a classic group ends it. Those of members do not, and of who is not there they say nothing.
+        is_changed = now is not was
+        is_told = (record in _MEMBERS and (is_changed or not told.is_tombstone)) or (
+            record == "GroupMetadata" and now is not None
+        )
+        if not is_changed and not is_told:
+            return
+        told_at = _NOWHERE
+        if now is not None:
+            before = self._last.get(group_id)
+            told_at = told.offset if is_told else _NOWHERE if before is None else before.told_at
+        change = _Change(group_id, told.offset, now, told_at)
+        self._changes.append(change)
+        self.count += 1
+        self._lot = None
+        if now is None:
+            self._last.pop(group_id, None)
+        else:
+            self._last[group_id] = change
+
+    def known(self) -> Iterator[tuple[str, GroupState | None]]:
+        """Groups and states of them that `before` and `after` may find."""
+        return ((change.group_id, change.state) for change in self._changes)
+
+    @property
+    def remembered(self) -> int:
+        """Changes that are held."""
+        return len(self._changes)
+
+    def forget(self, offset: int) -> None:
+        """Forget what nobody needs who asks for no place before `offset`."""
+        last: dict[str, _Change] = {}
+        later: list[_Change] = []
+        for change in self._changes:
+            if change.offset >= offset:
+                later.append(change)
+            elif change.state is None:
+                last.pop(change.group_id, None)
+            else:
+                last[change.group_id] = change
+        self._changes = sorted(last.values(), key=attrgetter("offset")) + later
+        self.count = 0
+        self._lot = None
+
+    def before(self, groups: pa.Array, offsets: INT64) -> StatesAt:
+        """The states of some groups, each right before the record at an offset. Elements go together; a null is no
+        group."""
+        return self._at(groups, offsets, "left")
+
+    def after(self, groups: pa.Array, offsets: INT64) -> StatesAt:
+        """The same, each right behind the record at an offset."""
+        return self._at(groups, offsets, "right")
+
+    def _at(self, groups: pa.Array, offsets: INT64, side: Any) -> StatesAt:
+        if self._lot is None:
+            self._lot = _Lot(self._changes)
+        return self._lot.at(groups, offsets, side)
+
+
+_NOWHERE: Final = -1
+
+_MEMBERS: Final = frozenset(name for name, role in ROLES.items() if role == MEMBER)
+
+
+class _Change(NamedTuple):
+    group_id: str
+    offset: int
+    state: GroupState | None
+    told_at: int
+    """Where the last record so far stands that says who is a member, or is none any more; _NOWHERE without one."""
+
+
+class _Lot:
+    """Changes in the order of the log, as columns."""
+
+    def __init__(self, changes: list[_Change]) -> None:
+        self._groups: dict[str, int] = {}
+        self._numbers: dict[GroupState | None, int] = {None: 0}
+        groups = [self._groups.setdefault(each.group_id, len(self._groups)) for each in changes]
+        numbers = [self._numbers.setdefault(each.state, len(self._numbers)) for each in changes]
+        self._offsets = np.array([each.offset for each in changes], np.int64)
+        # What does not exist stands behind the changes.
+        self._number = np.array([*numbers, 0], np.int64)
+        self._told_at = np.array([*(each.told_at for each in changes), _NOWHERE], np.int64)
+        # The place of a change stands for its offset. Group and place are one number then, and one sorted search finds
+        # the last change of a group before a place.
+        self._width = len(changes) + 1
+        self._sorted = np.sort(np.array(groups, np.int64) * self._width + np.arange(len(changes)))
+        self._states = list(self._numbers)
+
+    def at(self, groups: pa.Array, offsets: INT64, side: Any) -> StatesAt:
+        encoded = groups if pa.types.is_dictionary(groups.type) else groups.dictionary_encode()
+        of_name = np.array([self._groups.get(name, -1) for name in [*encoded.dictionary.to_pylist(), None]], np.int64)
+        group = of_name[encoded.indices.fill_null(-1).to_numpy()]
+        wanted = group * self._width + np.searchsorted(self._offsets, offsets, side)
+        last = np.append(self._sorted, -1)[np.searchsorted(self._sorted, wanted) - 1]
+        is_known = (group >= 0) & (last // self._width == group)
+        change = np.where(is_known, last % self._width, len(self._offsets))
+        return StatesAt(self._number[change], self._states, self._told_at[change])
+
+
+class StatesAt:
+    """States, an element for each that was asked about; null and False where there was no group."""
+
+    def __init__(self, numbers: INT64, states: list[GroupState | None], told_at: INT64) -> None:
+        """`numbers` are places in `states`, the first of which is None; `told_at` are offsets, -1 for none."""
+        self.numbers = numbers
+        self.states = states
+        self._told_at = told_at
+
+    @property
+    def exists(self) -> FLAGS:
+        """Whether there was a group of that name."""
+        found: FLAGS = self.numbers > 0
+        return found
+
+    @cached_property
+    def is_empty(self) -> FLAGS:
+        """Whether there was a group known to have no member."""
+        empty: FLAGS = np.array([state is not None and state.is_empty for state in self.states], np.bool_)[self.numbers]
+        return empty
+
+    @cached_property
+    def kind(self) -> pa.Array:
+        """`GroupState.kind`, as strings."""
+        return self._told(pa.string(), lambda state: state.kind)
+
+    @cached_property
+    def state(self) -> pa.Array:
+        """`GroupState.state`, as strings."""
+        return self._told(pa.string(), lambda state: state.state)
+
+    @cached_property
+    def epoch(self) -> pa.Array:
+        """`GroupState.epoch`, as int32."""
+        return self._told(pa.int32(), lambda state: state.epoch)
+
+    @cached_property
+    def member_count(self) -> pa.Array:
+        """`GroupState.member_count`, as int32."""
+        return self._told(pa.int32(), lambda state: state.member_count)
+
+    @property
+    def told_at(self) -> pa.Array:
+        """Offset of the last record so far that says who is a member of the group, or is none any more, as int64; null
+        where no record does, and where there is no group."""
+        return pa.array(self._told_at, mask=self._told_at == _NOWHERE)
+
+    def _told(self, kind: pa.DataType, told: Callable[[GroupState], Any]) -> pa.Array:
+        values = [None if state is None else told(state) for state in self.states]
+        return pa.array(values, kind).take(pa.array(self.numbers))

@@ -1,0 +1,100 @@
+"""The records of groups, of each key the last, gathered from a log partition and replayed as a coordinator does."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from heapq import merge
+from operator import attrgetter
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+
+from kafka_records_engine.columns.framing_in_columns import prefix_column
+from kafka_records_tables.coordinator.groups.group_model import PICKED, Groups
+from kafka_records_tables.coordinator.groups.record_names import PARTS
+from kafka_records_tables.coordinator.offsets.commits import COMMITS
+from kafka_records_tables.coordinator.records.decoded_records import DecodedRecords, numbers_of
+from kafka_records_tables.coordinator.records.latest import LAST_VALUE, Latest
+from kafka_records_tables.coordinator.records.named_records import Picked, events
+
+if TYPE_CHECKING:
+    from kafka_records_engine.sources import Context
+    from kafka_records_runtime.schema import RecordSchema
+
+NOT_USED: Final = "not used: nobody can tell which group it is about"
+"""The consequence of a key that cannot be read."""
+
+
+class Replayed(NamedTuple):
+    """Groups, and the records that they are made of."""
+
+    groups: Groups
+    told: DecodedRecords
+    """Records whose values count."""
+    seen: DecodedRecords
+    """Commits and other records of which the keys count alone; they have no values here."""
+
+
+class GroupRecords:
+    """Gathers the records of groups and their commits, in any order."""
+
+    def __init__(
+        self, schemas: Mapping[int, RecordSchema], *, with_values: Collection[str] = (), columns: Iterable[str] = ()
+    ) -> None:
+        """`with_values` are those of PARTS whose values count too; `columns` are kept beside those that are needed."""
+        self._schemas = schemas
+        self._parts = tuple(name for name in PARTS if name not in with_values)
+        self._commit_types = numbers_of(schemas, COMMITS)
+        self._by_key_alone = np.array((*self._commit_types, *numbers_of(schemas, self._parts)), np.int16)
+        kept = ("offset", "key", LAST_VALUE, "file", "position", "base_offset", *columns)
+        self._alone, self._whole = Latest(kept), Latest((*kept, "value"))
+
+    def add(self, batch: pa.RecordBatch) -> None:
+        """Add records of the types of the table; control rows among them are left out."""
+        types, _ = prefix_column(batch.column("key"))
+        is_alone = np.isin(types, self._by_key_alone)
+        is_record = batch.column("control").is_null().to_numpy(zero_copy_only=False)
+        if is_alone.all() and is_record.all():
+            self._alone.add(batch)
+            return
+        self._alone.add(batch.filter(pa.array(is_alone & is_record)))
+        self._whole.add(batch.filter(pa.array(~is_alone & is_record)))
+
+    def replayed(
+        self,
+        context: Context,
+        consequence: str = "its group keeps a row, with null for what this record would tell",
+        *,
+        picked: Picked = PICKED,
+        reports_commits: bool = True,
+    ) -> Replayed:
+        """What a coordinator makes of them. Reports the records that cannot be decoded, with the `consequence` of a
+        value that cannot, and with `reports_commits` also commits whose keys cannot be read. `picked` is what to read
+        of values."""
+        told, seen = self._decoded(self._whole), self._decoded(self._alone)
+        told.report(context, lambda row: consequence if told.has_key[row] else NOT_USED)
+        is_reported = None if reports_commits else ~np.isin(seen.columns.record_type, self._commit_types)
+        seen.report(context, lambda row: NOT_USED, is_reported)
+        groups = Groups()
+        parts = events(seen, dict.fromkeys(self._parts, ()))
+        for event in merge(events(told, picked), parts, key=attrgetter("offset")):
+            groups.replay(event)
+        for name, offset in self._commits(seen):
+            groups.commit(name, offset)
+        return Replayed(groups, told, seen)
+
+    def _decoded(self, latest: Latest) -> DecodedRecords:
+        nothing = pa.RecordBatch.from_pylist(
+            [], pa.schema([("offset", pa.int64()), ("key", pa.binary()), (LAST_VALUE, pa.int64())])
+        )
+        return DecodedRecords(nothing if (found := latest.rows()) is None else found, self._schemas)
+
+    def _commits(self, seen: DecodedRecords) -> Iterator[tuple[str, int]]:
+        """The last commit value of each group, whatever became of it."""
+        group = seen.member(self._commit_types, "key", "group").dictionary_encode()
+        last = np.full(len(group.dictionary) + 1, -1, np.int64)
+        np.maximum.at(last, group.indices.fill_null(-1).to_numpy(), seen.last_value)
+        for name, offset in zip(group.dictionary.to_pylist(), last.tolist(), strict=False):
+            if offset >= 0:
+                yield name, offset

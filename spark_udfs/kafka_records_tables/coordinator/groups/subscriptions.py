@@ -1,0 +1,119 @@
+"""What each group subscribes to, as a group coordinator knows it that has loaded the log."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from kafka_records_tables.coordinator.groups.embedded import subscribed_topics
+from kafka_records_tables.coordinator.groups.group_model import (
+    CLASSIC,
+    CONSUMER,
+    GROUP,
+    MEMBER,
+    REGEX,
+    STREAMS,
+    TOPOLOGY,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from kafka_records_tables.coordinator.groups.group_model import Group
+    from kafka_records_tables.coordinator.records.named_records import Picked
+
+REGEX_RECORD: Final = "ConsumerGroupRegularExpression"
+"""The record of the topics that a regular expression stands for. They count whether or not a member still has it
+(`ConsumerGroup.updateResolvedRegularExpression`)."""
+
+PICKED: Final[Picked] = {
+    "GroupMetadata": ("current_state_timestamp", "members.subscription"),
+    "ConsumerGroupMemberMetadata": ("subscribed_topic_names",),
+    REGEX_RECORD: ("topics",),
+    "StreamsGroupTopology": ("subtopologies.source_topics", "subtopologies.repartition_source_topics.name"),
+}
+
+CONSUMER_PROTOCOL: Final = "consumer"
+"""The protocol type of groups of consumers."""
+
+
+class HeldGroup(NamedTuple):
+    """A group as the coordinator holds it."""
+
+    kind: str
+    state: str | None
+    """None where a record cannot be decoded."""
+    protocol_type: str
+    """Empty for a simple group."""
+    state_timestamp_ms: int | None
+    """Since when a classic group is in its state; None for other kinds and for values older than version 2."""
+    topics: frozenset[str] | None
+    """The topics it subscribes to. None for a classic group with members whose subscriptions the coordinator cannot
+    read, be it because they are of another protocol than `consumer`."""
+    regexes: tuple[str, ...]
+    """The regular expressions that the coordinator has resolved for it."""
+    made_at: int
+    """Offset of its own record, or without one of the newest record that shows it."""
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether it has no member."""
+        return self.state == "Empty"
+
+    @property
+    def is_of_consumers(self) -> bool:
+        """Whether this is a classic group of the protocol type `consumer`."""
+        return self.kind == CLASSIC and self.protocol_type == CONSUMER_PROTOCOL
+
+
+def held_groups(groups: Mapping[str, Group]) -> dict[str, HeldGroup]:
+    """The groups by their ids. Of their records PICKED has to be read."""
+    return {group_id: _held(group) for group_id, group in groups.items()}
+
+
+def _held(group: Group) -> HeldGroup:
+    protocol_type = group.protocol_type if group.kind == CLASSIC else group.kind
+    regexes = tuple(sorted(regex for regex, event in group.of_role(REGEX).items() if event.value is not None))
+    return HeldGroup(
+        group.shown_kind,
+        group.state,
+        protocol_type or "",
+        group.state_since_ms,
+        topics_of(group),
+        regexes,
+        group.made_at,
+    )
+
+
+def topics_of(group: Group) -> frozenset[str] | None:
+    """The topics that a group subscribes to, as `HeldGroup.topics` has them. Of its records PICKED has to be read."""
+    if group.kind == CLASSIC:
+        record = group.record(GROUP)
+        subscriptions = None if record is None or record.value is None else record.value.members_subscription
+        if not subscriptions:
+            return frozenset()
+        is_readable = group.protocol_type == CONSUMER_PROTOCOL and group.protocol
+        return topics_of_members(subscriptions) if is_readable else None
+    if group.kind == STREAMS and group.state != "Empty":
+        record = group.record(TOPOLOGY)
+        if record is None or record.value is None:
+            return frozenset()
+        value = record.value
+        lists = (*value.subtopologies_source_topics, *value.subtopologies_repartition_source_topics_name)
+        return frozenset(topic for each in lists for topic in each)
+    if group.kind == CONSUMER:
+        members = (event.value.subscribed_topic_names for event in group.of_role(MEMBER).values() if event.value)
+        regexes = (event.value.topics for event in group.of_role(REGEX).values() if event.value)
+        return frozenset(topic for each in (*members, *regexes) for topic in each)
+    return frozenset()
+
+
+def topics_of_members(subscriptions: list[bytes]) -> frozenset[str] | None:
+    """The topics that all members of a classic group subscribe to; None if one subscription cannot be read
+    (`ClassicGroup.computeSubscribedTopics`)."""
+    found: set[str] = set()
+    for subscription in subscriptions:
+        topics = subscribed_topics(subscription)
+        if topics is None:
+            return None
+        found.update(topics)
+    return frozenset(found)

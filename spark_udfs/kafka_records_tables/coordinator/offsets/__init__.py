@@ -1,0 +1,1 @@
+"""Offsets of groups: committed, waiting for their transaction, deleted."""

@@ -1,0 +1,237 @@
+"""How committed offsets moved: per group, topic and partition what stands, since when, and when it went on before.
+
+What is remembered of a partition of a group is a few numbers and at most twenty earlier steps, however often it
+committed. So commits may come in lots of any size, and the answer is the same.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+import numpy as np
+import pyarrow as pa
+
+from kafka_records_engine.numpy_types import FLAGS, INT64
+from kafka_records_tables.coordinator.offsets.commit_order import (
+    begins,
+    ends,
+    in_effect_by_number,
+    numbers_of_keys,
+    running_maximum,
+    stable_order,
+)
+from kafka_records_tables.coordinator.offsets.commit_steps import Steps
+from kafka_records_tables.coordinator.records.latest import joined
+
+NONE: Final = np.iinfo(np.int64).min
+"""Stands for null in vectors."""
+
+PARTS: Final = 4
+"""Into how many parts a window is divided: of each the last advance is kept."""
+
+_KEPT_PARTS: Final = 3 * PARTS
+"""Of so many parts the last advance is kept. When parts become twice as long, half as many are left."""
+_LAST: Final = 4
+_LONGEST: Final = 4
+_LONGEST_PAUSE: Final = 2**32 - 2
+"""Pauses longer than 49 days count as equal."""
+_STATE: Final = (
+    "is_value",
+    "offset",
+    "log_offset",
+    "counted_at",
+    "commit_ms",
+    "changed_ms",
+    "commits",
+    "peak",
+    "fell_ms",
+    "fell_from",
+    "topic_id",
+)
+"""What is remembered of a key. `is_value` is 0 after a tombstone; `changed_ms` is the time of the first commit of the
+offset that stands; `peak` the highest offset since it was first committed, or last deleted; `fell_ms` and `fell_from`
+are of the last commit below the one before it, since then; `topic_id` a number in `Advances.ids`, -1 for none."""
+
+_ADVANCE: Final = ("key", "ms", "offset", "before_ms", "before_offset")
+"""What is remembered of a commit that changed the offset; the last two are NONE where there was none before."""
+
+
+def part_ms(window_ms: int, history_ms: int) -> int:
+    """How long a part of the window is: about a quarter of it, and a sixteenth of the history if that is less. It is a
+    power of two, so that longer parts consist of whole shorter ones."""
+    longest = max(min(window_ms // PARTS, history_ms // PARTS**2), 1)
+    return 1 << longest.bit_length() - 1
+
+
+class Advances:
+    """Follows commits that took effect."""
+
+    def __init__(self, window_ms: int) -> None:
+        self._window = window_ms
+        self.keys: pa.RecordBatch | None = None
+        """Keys as `decoded_commits.KEY`, by their numbers."""
+        self.ids: list[str] = []
+        self._id_numbers: dict[str, int] = {}
+        self.state: dict[str, INT64] = {name: np.zeros(0, np.int64) for name in _STATE}
+        """_STATE by the numbers of keys."""
+        self.advances: dict[str, INT64] = {name: np.zeros(0, np.int64) for name in _ADVANCE}
+        """_ADVANCE, by key and in the order in which they took effect."""
+        self._first_ms: int | None = None
+        self._latest_ms = NONE
+
+    @property
+    def count(self) -> int:
+        """How much is remembered."""
+        return len(self.state["offset"]) + len(self.advances["key"])
+
+    def add(self, steps: Steps) -> None:
+        """Add what took effect after all that was added before."""
+        numbers = self._numbers(steps)
+        topic_ids = self._ids_of(steps)
+        state = self.state
+        touched = np.flatnonzero(
+            (np.bincount(numbers, minlength=len(state["offset"])) > 0) & (state["log_offset"] >= 0)
+        )
+
+        def both(name: str, new: INT64) -> INT64:
+            return np.concatenate([state[name][touched], new])
+
+        code = np.concatenate([touched, numbers])
+        log_offset, counted_at = both("log_offset", steps.log_offset), both("counted_at", steps.counted_at)
+        order, chain = in_effect_by_number(code, counted_at, log_offset)
+        vectors = {
+            "is_value": both("is_value", steps.is_value.astype(np.int64)),
+            "offset": both("offset", steps.offset),
+            "log_offset": log_offset,
+            "counted_at": counted_at,
+            "ms": both("commit_ms", steps.commit_timestamp_ms),
+            "topic_id": both("topic_id", topic_ids),
+        }
+        self._follow(chain, {name: vector[order] for name, vector in vectors.items()}, order < len(touched))
+
+    # -- inside --------------------------------------------------------------------------------------------------------
+
+    def _numbers(self, steps: Steps) -> INT64:
+        """The number of the key of each step; keys that are new are noted."""
+        known = 0 if self.keys is None else self.keys.num_rows
+        both = steps.keys if self.keys is None else joined([self.keys, steps.keys])
+        codes = numbers_of_keys(both)
+        # Codes are in the order of first places: those of known keys are their numbers.
+        count = int(codes.max()) + 1 if len(codes) else 0
+        first = np.full(count, -1, np.int64)
+        first[codes[::-1]] = np.arange(len(codes) - 1, -1, -1)
+        self.keys = both.take(pa.array(first))
+        if count > known:
+            for name, vector in self.state.items():
+                nothing = {"log_offset": -1, "topic_id": -1, "commits": 0, "is_value": 0}.get(name, NONE)
+                self.state[name] = np.concatenate([vector, np.full(count - known, nothing, np.int64)])
+        found: INT64 = codes[known:][steps.key]
+        return found
+
+    def _ids_of(self, steps: Steps) -> INT64:
+        """The number in `ids` of the topic id that each step names."""
+        numbers = []
+        for text in steps.ids.to_pylist():
+            if text not in self._id_numbers:
+                self._id_numbers[text] = len(self.ids)
+                self.ids.append(text)
+            numbers.append(self._id_numbers[text])
+        return np.array([*numbers, -1], np.int64)[steps.topic_id]
+
+    def _follow(self, chain: INT64, rows: dict[str, INT64], is_held: FLAGS) -> None:
+        """`rows` are by key, and of each in the order in which they took effect; those that `is_held` were added
+        before."""
+        state, count = self.state, len(chain)
+        if not count:
+            return
+        places = np.arange(count)
+        is_first, is_value, offset, ms = begins(chain), rows["is_value"] > 0, rows["offset"], rows["ms"]
+        before = np.maximum(places - 1, 0)
+        ids = _known_before(chain, rows["topic_id"])
+        is_other_topic = (ids >= 0) & (ids[before] >= 0) & (ids != ids[before])
+        is_fresh = is_value & (is_first | ~is_value[before] | is_other_topic)
+        is_held_value = is_held & is_value
+        is_next = is_value & ~is_fresh
+        is_fall = is_next & (offset < offset[before])
+        is_change = (is_fresh | (is_next & (offset != offset[before]))) & ~is_held
+        # The commit since which an offset stands: that of a held row is not among the rows.
+        changed = np.maximum.accumulate(np.where(is_change | is_first, places, 0))
+        changed_ms = np.where(is_held_value[changed], state["changed_ms"][chain[changed]], ms[changed])
+        segment = np.cumsum(is_fresh | is_first | ~is_value) - 1
+        peak = running_maximum(segment, np.where(is_held_value, state["peak"][chain], offset))
+
+        self._note_advances(chain, rows, is_change, is_fresh, changed_ms[before])
+
+        last = np.flatnonzero(ends(chain))
+        key = chain[last]
+        fell = np.maximum.accumulate(np.where(is_fall, places, -1))
+        has_fallen = (fell[last] >= 0) & (segment[np.maximum(fell[last], 0)] == segment[last])
+        began = np.flatnonzero(begins(segment))[segment[last]]
+        stands = is_held_value[began]
+        state["fell_ms"][key] = np.where(has_fallen, ms[fell[last]], np.where(stands, state["fell_ms"][key], NONE))
+        from_ = peak[np.maximum(fell[last] - 1, 0)]
+        state["fell_from"][key] = np.where(has_fallen, from_, np.where(stands, state["fell_from"][key], NONE))
+        state["peak"][key] = peak[last]
+        for name in ("is_value", "offset", "log_offset", "counted_at"):
+            state[name][key] = rows[name][last]
+        state["commit_ms"][key] = ms[last]
+        state["changed_ms"][key] = changed_ms[last]
+        state["topic_id"][key] = ids[last]
+        state["commits"] += np.bincount(chain[is_value & ~is_held], minlength=len(state["commits"]))
+
+    def _note_advances(
+        self, chain: INT64, rows: dict[str, INT64], is_change: FLAGS, is_fresh: FLAGS, before_ms: INT64
+    ) -> None:
+        at = np.flatnonzero(is_change)
+        if not len(at):
+            return
+        fresh = is_fresh[at]
+        new = {
+            "key": chain[at],
+            "ms": rows["ms"][at],
+            "offset": rows["offset"][at],
+            "before_ms": np.where(fresh, NONE, before_ms[at]),
+            "before_offset": np.where(fresh, NONE, rows["offset"][np.maximum(at - 1, 0)]),
+        }
+        self._latest_ms = max(self._latest_ms, int(new["ms"].max()))
+        if self._first_ms is None:
+            self._first_ms = int(new["ms"].min())
+        whole = new
+        if len(self.advances["key"]):
+            whole = {name: np.concatenate([self.advances[name], new[name]]) for name in _ADVANCE}
+            order = stable_order(whole["key"])
+            whole = {name: vector[order] for name, vector in whole.items()}
+        kept = self._needed(whole)
+        self.advances = {name: vector[kept] for name, vector in whole.items()}
+
+    def _needed(self, rows: dict[str, INT64]) -> INT64:
+        """Which advances are kept: of each key the last ones, those after the longest pauses, and the last one of each
+        part of the window."""
+        key, ms = rows["key"], rows["ms"]
+        count = len(key)
+        closes = np.flatnonzero(ends(key))
+        sizes = np.diff(np.concatenate([[-1], closes]))
+        is_kept = np.repeat(closes, sizes) - np.arange(count) < _LAST
+        width = part_ms(self._window, self._latest_ms - (self._first_ms or 0))
+        part = ms // width
+        is_recent = part > self._latest_ms // width - _KEPT_PARTS
+        is_kept |= is_recent & (ends(key) | ends(part))
+        has_pause = rows["before_ms"] != NONE
+        pause = np.where(has_pause, ms.astype(np.float64) - rows["before_ms"], 0)
+        # Those without a pause come last.
+        shorter = np.where(has_pause, _LONGEST_PAUSE - np.clip(pause, 0, _LONGEST_PAUSE), _LONGEST_PAUSE + 1)
+        longest = stable_order(shorter.astype(np.int64))
+        longest = longest[stable_order(key[longest])]
+        rank = np.empty(count, np.int64)
+        rank[longest] = np.arange(count)
+        is_kept |= (rank - np.repeat(closes - sizes + 1, sizes) < _LONGEST) & has_pause
+        return np.flatnonzero(is_kept)
+
+
+def _known_before(chain: INT64, ids: INT64) -> INT64:
+    """The id of each row, or that of the last row of its key before it that has one; -1 where none has."""
+    if (ids >= 0).all():
+        return ids
+    last = np.maximum.accumulate(np.where(ids >= 0, np.arange(len(ids)), -1))
+    is_known = (last >= 0) & (chain[np.maximum(last, 0)] == chain)
+    return np.where(is_known, ids[np.maximum(last, 0)], -1)

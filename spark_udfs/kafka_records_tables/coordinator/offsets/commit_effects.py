@@ -1,0 +1,92 @@
+"""When commits and tombstones take effect: at their place in the log, or at the marker that ends their transaction."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from kafka_records_engine.numpy_types import INT64
+from kafka_records_tables.coordinator.transactions import ABORTED, COMMITTED, OPEN, TransactionResolver, next_markers
+
+if TYPE_CHECKING:
+    from kafka_records_engine.sources import Context
+
+READS: Final = ("offset", "timestamp_ms", "key", "value", "producer_id", "transaction", "control")
+"""The columns of raw rows that are needed."""
+
+CLOCK: Final = "clock_ms"
+"""The column that `Clock` adds."""
+
+NO_TIME: Final = np.iinfo(np.int64).min
+"""In CLOCK, where no record so far has a timestamp."""
+
+
+class Effect(NamedTuple):
+    """Rows that take effect; arrays have an element for each."""
+
+    outcome: str
+    """NONE, COMMITTED or UNKNOWN (`transactions_settled`)."""
+    rows: pa.RecordBatch
+    place: INT64
+    """Offset of the record by which it takes effect: its own, or that of the marker. Its own too where the source tells
+    that the transaction was committed and has no markers."""
+    clock: INT64
+    """CLOCK of that record."""
+
+    @property
+    def is_transactional(self) -> bool:
+        """Whether a transaction wrote the rows."""
+        return self.outcome == COMMITTED
+
+
+class Clock:
+    """Adds CLOCK to rows: the latest timestamp up to a record. As of a moment a record is there exactly if that is not
+    later, since such an answer ends before the first record with a later timestamp."""
+
+    def __init__(self) -> None:
+        self._latest = NO_TIME
+
+    def added(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        """The same rows with CLOCK; they come after those before."""
+        times = batch.column("timestamp_ms").fill_null(NO_TIME).to_numpy()
+        clock = np.maximum.accumulate(np.concatenate([[self._latest], times]))[1:]
+        if len(clock):
+            self._latest = int(clock[-1])
+        return batch.append_column(CLOCK, pa.array(clock, pa.int64()))
+
+
+class Effects:
+    """Tells what takes effect. Rows of aborted and open transactions take none; a tombstone takes effect at once
+    (`OffsetMetadataManager.replay`). Raises what `transactions_settled.TransactionResolver` raises."""
+
+    def __init__(self, context: Context) -> None:
+        self._settling = TransactionResolver(context, tombstones_at_once=True, last_of_key=False)
+
+    def take(self, batch: pa.RecordBatch) -> tuple[list[Effect], bool]:
+        """What has taken effect by the end of a batch, which has READS and CLOCK, and whether rows wait for their
+        markers. Rows of one effect are in the order of the log, effects of one batch are in none."""
+        found = []
+        for outcome, rows in self._settling.take(batch):
+            if outcome == COMMITTED:
+                found.append(_by_markers(rows, batch))
+            elif outcome != ABORTED:
+                found.append(_at_once(outcome, rows))
+        return found, self._settling.waits
+
+    def rest(self) -> list[Effect]:
+        """What takes effect at the end of the log, where the source tells outcomes and has no markers."""
+        return [_at_once(outcome, rows) for outcome, rows in self._settling.rest() if outcome not in (ABORTED, OPEN)]
+
+
+def _at_once(outcome: str, rows: pa.RecordBatch) -> Effect:
+    return Effect(outcome, rows, rows.column("offset").to_numpy(), rows.column(CLOCK).to_numpy())
+
+
+def _by_markers(rows: pa.RecordBatch, batch: pa.RecordBatch) -> Effect:
+    """Rows whose transactions are ended by markers of this batch: each by the first of its producer behind it."""
+    markers = batch.filter(pc.is_valid(batch.column("control")))
+    ended_by = markers.take(pa.array(next_markers(rows, markers)))
+    return Effect(COMMITTED, rows, ended_by.column("offset").to_numpy(), ended_by.column(CLOCK).to_numpy())

@@ -1,0 +1,216 @@
+"""Commits and tombstones of offsets, many at a time, with each key decoded once."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from functools import cached_property
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+import pyarrow as pa
+
+from kafka_records_engine.columns.framing_in_columns import prefix_column
+from kafka_records_engine.findings import reason_of
+from kafka_records_engine.numpy_types import FLAGS, INT64
+from kafka_records_tables.coordinator.offsets.commits import COMMITS
+from kafka_records_tables.coordinator.records.decoded_records import DecodedRecords, numbers_of, undecodable
+from kafka_records_tables.coordinator.records.latest import codes_of, joined
+from kafka_records_tables.coordinator.records.lot_size import LOT_BYTES, LOT_ROWS
+
+if TYPE_CHECKING:
+    from kafka_records_engine.sources import Context
+    from kafka_records_runtime.schema import RecordSchema
+
+
+_MOST_LOTS: Final = 4
+"""Rows are cut within a batch of the log when so many lots have gathered, since a source may have one constant as the
+base offset of all rows."""
+
+
+class Lots:
+    """Joins batches, so that a few keys stand for many of their rows. The records of a batch of the log stay together,
+    as far as the source tells batches and they are no more than a few lots."""
+
+    def __init__(self) -> None:
+        self._waiting: list[pa.RecordBatch] = []
+        self._count = self._size = 0
+        self._wanted = 1
+        """How many lots have to be there for the next try."""
+
+    def take(self, batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
+        """Add rows after those before; the rows that are enough by now."""
+        self._waiting.append(batch)
+        self._count += batch.num_rows
+        self._size += batch.nbytes
+        if self._count < self._wanted * LOT_ROWS and self._size < self._wanted * LOT_BYTES:
+            return
+        rows = joined(self._waiting)
+        whole = _whole_batches(rows)
+        if not whole and self._wanted < _MOST_LOTS:
+            # Twice as many for the next try: each try joins all rows.
+            self._waiting, self._wanted = [rows], 2 * self._wanted
+            return
+        whole, self._wanted = whole or rows.num_rows, 1
+        left = rows.slice(whole)
+        self._waiting, self._count, self._size = [left], left.num_rows, left.nbytes
+        yield rows.slice(0, whole)
+
+    def rest(self) -> Iterator[pa.RecordBatch]:
+        """The rows that are left."""
+        if self._waiting:
+            yield joined(self._waiting)
+            self._waiting = []
+
+
+def _whole_batches(rows: pa.RecordBatch) -> int:
+    """How many rows stand before the last batch."""
+    if "base_offset" not in rows.schema.names:
+        return int(rows.num_rows)
+    batches = rows.column("base_offset").fill_null(-1).to_numpy()
+    if batches[-1] < 0:
+        return len(batches)
+    return int(np.append(-1, np.flatnonzero(batches != batches[-1]))[-1]) + 1
+
+
+def of_offsets(batch: pa.RecordBatch, schemas: Mapping[int, RecordSchema]) -> pa.RecordBatch:
+    """The commits and tombstones of offsets among raw rows."""
+    numbers, _ = prefix_column(batch.column("key"))
+    is_commit = np.isin(numbers, numbers_of(schemas, COMMITS))
+    is_commit &= batch.column("control").is_null().to_numpy(zero_copy_only=False)
+    return batch if is_commit.all() else batch.filter(pa.array(is_commit))
+
+
+class CommitLot:
+    """The commits and tombstones among some raw rows, in their order; arrays have an element for each."""
+
+    def __init__(self, batch: pa.RecordBatch, schemas: Mapping[int, RecordSchema]) -> None:
+        self.types = numbers_of(schemas, COMMITS)
+        self.rows = of_offsets(batch, schemas)
+        self.codes = codes_of([self.rows.column("key")]) if self.rows.num_rows else np.zeros(0, np.int64)
+        """A number for each key, compared as bytes."""
+        first = first_of_each(self.codes)
+        places = [name for name in ("offset", "key", "file", "position", "base_offset") if name in batch.schema.names]
+        self.keys = DecodedRecords(self.rows.select(places).take(pa.array(first)), schemas)
+        """The keys, by their numbers."""
+
+    @cached_property
+    def _groups(self) -> pa.DictionaryArray:
+        """The group of each key."""
+        return self.keys.member(self.types, "key", "group").dictionary_encode()
+
+    @cached_property
+    def _topics(self) -> pa.DictionaryArray:
+        """The topic of each key."""
+        return self.keys.member(self.types, "key", "topic").dictionary_encode()
+
+    @cached_property
+    def groups(self) -> list[str]:
+        """The groups, each once."""
+        names: list[str] = self._groups.dictionary.to_pylist()
+        return names
+
+    @cached_property
+    def topics(self) -> list[str]:
+        """The topics, each once."""
+        names: list[str] = self._topics.dictionary.to_pylist()
+        return names
+
+    @cached_property
+    def group(self) -> INT64:
+        """The place of the group in `groups`; -1 where the key cannot be read."""
+        return _places(self._groups)[self.codes]
+
+    @cached_property
+    def topic(self) -> INT64:
+        """The place of the topic in `topics`; -1 where the key cannot be read."""
+        return _places(self._topics)[self.codes]
+
+    @cached_property
+    def offsets(self) -> INT64:
+        """Offsets in the log."""
+        offsets: INT64 = self.rows.column("offset").to_numpy()
+        return offsets
+
+    @cached_property
+    def is_tombstone(self) -> FLAGS:
+        """Whether there is no value; False for rows without the column `value`."""
+        if "value" not in self.rows.schema.names:
+            return np.zeros(self.rows.num_rows, np.bool_)
+        flags: FLAGS = self.rows.column("value").is_null().to_numpy(zero_copy_only=False)
+        return flags
+
+    @cached_property
+    def pair(self) -> INT64:
+        """A number for group and topic, the same for the same; that of keys that cannot be read is no other's."""
+        group, topic = _places(self._groups), _places(self._topics)
+        of_key = np.where(group < 0, -1, group * (len(self.topics) + 1) + topic)
+        _, numbers = np.unique(of_key, return_inverse=True)
+        found: INT64 = numbers[self.codes]
+        return found
+
+    def report(self, context: Context, consequence: str) -> None:
+        """Report the rows whose keys cannot be decoded, and count what was let pass in the keys of the others: each row
+        by itself, although its key was decoded once."""
+        found, rows = self.keys.columns, self.rows
+        for row in np.flatnonzero(np.isin(self.codes, list(found.errors))).tolist() if found.errors else ():
+            code = int(self.codes[row])
+            error = found.errors[code]
+            if context.findings.has_room("damage", reason_of(error)):
+                number = int(found.record_type[code]) if found.has_type[code] else None
+                context.findings.add(undecodable(rows, row, error, context, number, consequence))
+        times = np.bincount(self.codes, minlength=len(found.key_bytes_left))
+        context.counts.bytes_left += int((times * found.key_bytes_left).sum())
+        context.counts.with_bytes_left += int(times[found.key_bytes_left > 0].sum())
+        for code, names in found.leniencies.items():
+            for name in names:
+                context.counts.leniencies[name] += int(times[code])
+
+    def batch_offsets(self) -> INT64:
+        """The offset of the first record of each batch; the record's own where the source does not tell."""
+        if "base_offset" not in self.rows.schema.names:
+            return self.offsets
+        told = self.rows.column("base_offset").fill_null(-1).to_numpy()
+        return np.where(told < 0, self.offsets, told)
+
+    def group_names(self, rows: INT64) -> pa.DictionaryArray:
+        """The groups of some rows."""
+        return _named(self.group[rows], self.groups)
+
+    def topic_names(self, rows: INT64) -> pa.DictionaryArray:
+        """The topics of some rows."""
+        return _named(self.topic[rows], self.topics)
+
+
+def _places(encoded: pa.DictionaryArray) -> INT64:
+    """The indexes of a dictionary array, -1 for null."""
+    places: INT64 = encoded.indices.fill_null(-1).to_numpy().astype(np.int64)
+    return places
+
+
+def _named(codes: INT64, names: list[str]) -> pa.DictionaryArray:
+    return pa.DictionaryArray.from_arrays(pa.array(codes, pa.int64(), mask=codes < 0), pa.array(names, pa.string()))
+
+
+def first_of_each(codes: INT64) -> INT64:
+    """The index of the first row of each code, by code; -1 counts as one."""
+    if not len(codes):
+        return np.zeros(0, np.int64)
+    first = np.full(int(codes.max()) + 2, -1, np.int64)
+    # Among equal indexes the last assignment wins.
+    first[codes[::-1]] = np.arange(len(codes) - 1, -1, -1)
+    return first[first >= 0]
+
+
+def first_behind(ends: list[tuple[int, int]], codes: INT64, offsets: INT64) -> INT64:
+    """For each of `ends`, a code and an offset, the index of the first row with this code behind it, where there is
+    one. Rows ascend by their offsets."""
+    if not ends:
+        return np.zeros(0, np.int64)
+    ended, ended_at = np.array(ends, np.int64).T
+    rows = np.flatnonzero(np.isin(codes, ended))
+    # Code and place as one number, so that one sorted search finds the next row of a code.
+    width = len(codes) + 1
+    there = np.sort(codes[rows].astype(np.int64) * width + rows)
+    found = np.append(there, -1)[np.searchsorted(there, ended * width + np.searchsorted(offsets, ended_at))]
+    behind: INT64 = found[found // width == ended] % width
+    return behind

@@ -1,0 +1,173 @@
+"""What commits did to committed offsets, in the order in which they took effect: that of the coordinator."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from kafka_records_engine.numpy_types import FLAGS, INT64
+from kafka_records_tables.coordinator.offsets.commits import COMMITS, report_undecided
+from kafka_records_tables.coordinator.offsets.decoded_commits import DecodedCommits
+from kafka_records_tables.coordinator.offsets.last_commits import NOT_USED
+from kafka_records_tables.coordinator.records.decoded_records import filter_record_types, numbers_of
+from kafka_records_tables.coordinator.records.latest import joined
+from kafka_records_tables.coordinator.transactions import (
+    ABORTED,
+    COMMITTED,
+    OPEN,
+    UNKNOWN,
+    Resolved,
+    TransactionResolver,
+    next_markers,
+)
+
+if TYPE_CHECKING:
+    from kafka_records_engine.sources import Context
+    from kafka_records_runtime.schema import RecordSchema
+
+READS: Final = ("offset", "key", "value", "producer_id", "transaction", "control")
+"""The columns of raw rows that are needed."""
+
+
+_KEPT: Final = ("offset", "key", "value", "producer_id", "file", "position", "base_offset")
+"""The columns that are kept of rows that are settled."""
+
+
+@dataclass(frozen=True, slots=True)
+class Steps:
+    """Commits and tombstones, as vectors with an element for each."""
+
+    keys: pa.RecordBatch
+    """Keys as `decoded_commits.KEY`. The same key may be there several times."""
+    ids: pa.Array
+    """Topic ids as texts. The same id may be there several times."""
+    key: INT64
+    """The place of the key in `keys`."""
+    topic_id: INT64
+    """The place in `ids` of the topic id that the commit names; -1 where it names none."""
+    is_value: FLAGS
+    """False for a tombstone, of which `offset` and `commit_timestamp_ms` say nothing."""
+    offset: INT64
+    commit_timestamp_ms: INT64
+    producer_id: INT64
+    """Of its transaction."""
+    is_transactional: FLAGS
+    """False where there is no transaction, or where its producer is unknown."""
+    log_offset: INT64
+    """Where the record stands."""
+    counted_at: INT64
+    """Where it took effect: there, or at the marker of its transaction, or there too where the source tells that it was
+    committed and has no markers."""
+
+    @property
+    def count(self) -> int:
+        """How many there are."""
+        return len(self.key)
+
+
+_NOT_COMPARED: Final = "left out: offsets before and behind it are compared with each other"
+
+
+class CommitSteps:
+    """Settles and decodes the commits of one log partition; memory follows the rows that were not yet asked for."""
+
+    def __init__(self, schemas: Mapping[int, RecordSchema], context: Context) -> None:
+        self._schemas = schemas
+        self._context = context
+        self._types = numbers_of(schemas, COMMITS)
+        # Without control rows the commits of one producer may be of several transactions, and each is a step.
+        self._settling = TransactionResolver(context, tombstones_at_once=True, last_of_key=False)
+        self._waiting: list[pa.RecordBatch] = []
+        self.count = 0
+        """Rows that `steps` would give."""
+
+    def take(self, batch: pa.RecordBatch) -> None:
+        """Add raw rows behind those before, with READS; rows of other types are passed over."""
+        chosen = batch.select([name for name in (*_KEPT, "transaction", "control") if name in batch.schema.names])
+        rows = filter_record_types(chosen, self._types, self._context, NOT_USED)
+        if rows.num_rows:
+            markers = rows.filter(pc.is_valid(rows.column("control")))
+            for settled in self._settling.take(rows):
+                self._keep(settled, markers)
+
+    def end(self) -> None:
+        """Add what no marker decides: there are no more rows."""
+        for settled in self._settling.rest():
+            self._keep(settled, None)
+
+    @property
+    def waits_from(self) -> int | None:
+        """Offset of the first commit that waits for its marker; None where none does."""
+        return self._settling.waits_from
+
+    def steps(self) -> Steps | None:
+        """What took effect since the last call; None where nothing did. All that comes later takes effect behind it.
+        Reports commits that cannot be read, or of which nobody can tell whether they took effect."""
+        if not self._waiting:
+            return None
+        rows = joined(self._waiting)
+        self._waiting, self.count = [], 0
+        decoded, context = DecodedCommits(rows, self._schemas), self._context
+        is_unknown = rows.column("counted_at").is_null().to_numpy(zero_copy_only=False)
+        usable = decoded.has_key & ~decoded.has_error
+        if not decoded.is_plain:
+            decoded.found.report(context, lambda row: _NOT_COMPARED if decoded.has_key[row] else NOT_USED)
+        if is_unknown.any():
+            report_undecided(decoded.found, self._types, usable & is_unknown, context, _NOT_COMPARED, what="a commit")
+        return _steps(decoded, usable & ~is_unknown)
+
+    def _keep(self, settled: Resolved, markers: pa.RecordBatch | None) -> None:
+        """Keep rows with the place where they take effect; null where nobody knows whether they do."""
+        outcome, rows = settled
+        if outcome in (ABORTED, OPEN) or not rows.num_rows:
+            return
+        counted_at = rows.column("offset")
+        if outcome == UNKNOWN:
+            counted_at = pa.nulls(rows.num_rows, pa.int64())
+        elif outcome == COMMITTED and markers is not None:
+            counted_at = markers.column("offset").take(pa.array(next_markers(rows, markers)))
+        kept = [name for name in _KEPT if name in rows.schema.names]
+        is_transactional = pa.repeat(pa.scalar(outcome == COMMITTED), rows.num_rows)
+        rows = rows.select(kept).append_column("counted_at", counted_at)
+        self._waiting.append(rows.append_column("is_transactional", is_transactional))
+        self.count += rows.num_rows
+
+
+def _steps(decoded: DecodedCommits, which: FLAGS) -> Steps:
+    """The rows that are True in `which`."""
+    chosen = np.flatnonzero(which)
+    rows, values = decoded.rows, decoded.values
+    value = decoded.value[chosen]
+    is_value = value >= 0
+    at = np.where(is_value, value, 0)
+
+    def said(name: str) -> INT64:
+        column = values.column(name).fill_null(0).to_numpy()
+        return column[at] if len(column) else np.zeros(len(at), np.int64)
+
+    def of_rows(name: str, nothing: int = 0) -> INT64:
+        column: INT64 = rows.column(name).fill_null(nothing).to_numpy()[chosen]
+        return column
+
+    ids = values.column("topic_id").dictionary_encode()
+    id_of_value = np.append(ids.indices.fill_null(-1).to_numpy(), -1).astype(np.int64)
+    has_producer = rows.column("producer_id").is_valid().to_numpy(zero_copy_only=False)
+    is_transactional = rows.column("is_transactional").to_numpy(zero_copy_only=False)
+    return Steps(
+        keys=decoded.keys,
+        ids=ids.dictionary,
+        key=decoded.key[chosen],
+        topic_id=id_of_value[value],
+        is_value=is_value,
+        offset=said("offset"),
+        commit_timestamp_ms=said("commit_timestamp_ms"),
+        producer_id=of_rows("producer_id"),
+        is_transactional=(is_transactional & has_producer)[chosen],
+        log_offset=of_rows("offset"),
+        counted_at=of_rows("counted_at"),
+    )

@@ -1,0 +1,61 @@
+"""The two records of a commit, and what their values say."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, Final
+
+if TYPE_CHECKING:
+    from kafka_records_engine.sources import Context
+    from kafka_records_tables.coordinator.records.decoded_records import DecodedRecords
+
+COMMITS: Final = ("LegacyOffsetCommit", "OffsetCommit")
+"""The records that commit offsets: of two with the same group, topic and partition the later one counts, whichever of
+the two records it is."""
+
+NO_TOPIC_ID: Final = "AAAAAAAAAAAAAAAAAAAAAA"
+"""What a commit holds that names no topic id: no transactional one does, and none before Kafka 4.1."""
+
+_NO_LEADER_EPOCH: Final = -1
+
+
+def read_columns(found: DecodedRecords, types: tuple[int, ...]) -> dict[str, Any]:
+    """What commits say, as columns. `types` are those of COMMITS; only the later one has epoch and id."""
+    members = {name: found.member(types, "value", name) for name in ("offset", "metadata", "commit_timestamp")}
+    members |= {name: found.member(types[1:], "value", name) for name in ("topic_id", "leader_epoch")}
+    keys = {"group_id": "group", "topic": "topic", "partition": "partition"}
+    return {name: found.member(types, "key", field) for name, field in keys.items()} | value_columns(members)
+
+
+def value_columns(members: Mapping[str, Any]) -> dict[str, Any]:
+    """What the members of values say, as columns: null where they name no topic id and no leader epoch."""
+    from kafka_records_tables.coordinator.records.decoded_records import nulled
+
+    return {
+        "offset": members["offset"],
+        "leader_epoch": nulled(members["leader_epoch"], _NO_LEADER_EPOCH),
+        "metadata": members["metadata"],
+        "topic_id": nulled(members["topic_id"], NO_TOPIC_ID),
+        "commit_timestamp_ms": members["commit_timestamp"],
+    }
+
+
+def report_undecided(
+    found: DecodedRecords,
+    types: tuple[int, ...],
+    chosen: Any,
+    context: Context,
+    consequence: str,
+    *,
+    what: str = "the commit",
+) -> None:
+    """Report the rows of commits that are True in `chosen`: nobody can tell how their transactions ended. `what` is one
+    of them in words; `types` are those of COMMITS."""
+    import numpy as np
+
+    from kafka_records_tables.coordinator.records.decoded_records import undecided
+
+    group, topic, partition = (found.member(types, "key", name) for name in ("group", "topic", "partition"))
+    for row in np.flatnonzero(chosen).tolist():
+        told = f"{what} of group {group[row]} for {topic[row]}-{partition[row]}"
+        context.report(undecided(found.rows, row, context, int(found.columns.record_type[row]), told, consequence))

@@ -1,0 +1,55 @@
+"""The topics that groups have commits for, by the keys of commits alone."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from kafka_records_engine.columns.framing_in_columns import prefix_column
+from kafka_records_tables.coordinator.offsets.commits import COMMITS
+from kafka_records_tables.coordinator.records.decoded_records import DecodedRecords, numbers_of
+
+if TYPE_CHECKING:
+    from kafka_records_runtime.schema import RecordSchema
+
+_PARTITION: Final = 4
+"""The bytes of the partition, which a key ends with (`OffsetCommitKey`)."""
+
+
+class CommittedTopics:
+    """Takes commits out of the records of a log, and keeps the group and the topic of each, once."""
+
+    def __init__(self, schemas: Mapping[int, RecordSchema]) -> None:
+        self._schemas = schemas
+        self._types = np.array(numbers_of(schemas, COMMITS), np.int16)
+        self._found: pa.Array | None = None
+
+    def taken(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        """Take the commits out of a batch; the other rows."""
+        types, _ = prefix_column(batch.column("key"))
+        is_commit = np.isin(types, self._types)
+        if not is_commit.any():
+            return batch
+        keys = batch.column("key").filter(pa.array(is_commit))
+        beginnings = pc.binary_slice(keys, 0, -_PARTITION).unique()
+        known = () if self._found is None else (self._found,)
+        self._found = pa.chunked_array([*known, beginnings]).unique()
+        return batch.filter(pa.array(~is_commit))
+
+    def found(self) -> Iterator[tuple[str, str]]:
+        """Groups and topics, each pair once. Commits that are deleted count, keys that cannot be decoded do not."""
+        if self._found is None:
+            return
+        end = pa.scalar(bytes(_PARTITION), self._found.type)
+        keys = pc.binary_join_element_wise(self._found, end, pa.scalar(b"", self._found.type))
+        rows = pa.RecordBatch.from_arrays([pa.array(np.arange(len(keys))), keys], ["offset", "key"])
+        decoded = DecodedRecords(rows, self._schemas)
+        types = tuple(self._types.tolist())
+        groups, topics = (decoded.member(types, "key", name).to_pylist() for name in ("group", "topic"))
+        for group, topic in dict.fromkeys(zip(groups, topics, strict=True)):
+            if group is not None and topic is not None:
+                yield group, topic

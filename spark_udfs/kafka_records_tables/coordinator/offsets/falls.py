@@ -1,0 +1,268 @@
+"""Committed offsets that are lower than the ones before them: each commit beside the one that it took the place of.
+
+What has to be remembered of all commits so far is a few numbers for each group, topic and partition. So commits may
+come in lots of any size, such as micro-batches, and the answer is the same.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+from typing import Final, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+
+from kafka_records_engine.numpy_types import FLAGS, INT64
+from kafka_records_tables.coordinator.offsets.commit_order import begins, ends, in_effect_by_number, numbers_of_keys
+from kafka_records_tables.coordinator.offsets.commit_steps import Steps
+from kafka_records_tables.coordinator.records.latest import joined
+
+_NONE: Final = np.iinfo(np.int64).min
+"""Stands for null in vectors of offsets."""
+
+_OF_RUNS: Final = ("fell_from", "fell_from_log_offset", "fell_to", "fell_to_log_offset", "low", "low_log_offset")
+
+_OF_STEPS: Final = tuple(each.name for each in fields(Steps) if each.name not in ("keys", "ids"))
+
+
+@dataclass(frozen=True, slots=True)
+class HeldSteps:
+    """What is remembered: of each partition of a group the last commit that took effect, and the last tombstone where
+    that came later."""
+
+    steps: Steps
+    """The topic id of a commit is the last one that any commit told."""
+    id_log_offset: INT64
+    """Where that commit stands; _NONE without one."""
+    of_runs: dict[str, INT64]
+    """What `Runs` says of the run of a commit, by the names _OF_RUNS."""
+
+    @property
+    def count(self) -> int:
+        """How many commits and tombstones are remembered."""
+        return self.steps.count
+
+    def places(self) -> set[int]:
+        """Where the records stand that falls onto later ones may name."""
+        named = (self.of_runs[name] for name in _OF_RUNS if name.endswith("log_offset"))
+        places = np.concatenate([self.steps.log_offset, self.id_log_offset, *named])
+        return set(places[places != _NONE].tolist())
+
+
+FALLS: Final = pa.schema(
+    [
+        ("group_id", pa.string()),
+        ("topic", pa.string()),
+        ("partition", pa.int32()),
+        ("from_offset", pa.int64()),
+        ("to_offset", pa.int64()),
+        ("from_topic_id", pa.string()),
+        ("topic_id", pa.string()),
+        ("from_commit_timestamp_ms", pa.int64()),
+        ("commit_timestamp_ms", pa.int64()),
+        ("producer_id", pa.int64()),
+        ("from_log_offset", pa.int64()),
+        ("log_offset", pa.int64()),
+        ("counted_at", pa.int64()),
+        ("tombstone_log_offset", pa.int64()),
+        ("is_sawtooth", pa.bool_()),
+        ("high_log_offset", pa.int64()),
+        ("low_log_offset", pa.int64()),
+    ]
+)
+"""A commit (`to_offset`, and what has no prefix) that is lower than the one before it (`from_…`).
+`tombstone_log_offset` is where the offset was deleted between them. Of a sawtooth, `high_log_offset` is where the other
+sequence stood at the fall before, and `low_log_offset` where this one was left."""
+
+
+class Followed(NamedTuple):
+    """What `follow` gives."""
+
+    falls: pa.RecordBatch
+    """As FALLS."""
+    held: HeldSteps | None
+    """For the next call."""
+
+
+def follow(held: HeldSteps | None, steps: Steps | None) -> Followed:
+    """Compare `steps` (as `CommitSteps.steps` gives them) with each other and with those of earlier calls, of which
+    `held` is left."""
+    if steps is None:
+        return Followed(pa.RecordBatch.from_pylist([], FALLS), held)
+    start = _with_runs(steps)
+    whole = start if held is None else _joined(held, start)
+    steps = whole.steps
+    numbers = numbers_of_keys(steps.keys)[steps.key]
+    order, chain = in_effect_by_number(numbers, steps.counted_at, steps.log_offset)
+    is_value = steps.is_value[order]
+    values = np.flatnonzero(is_value)
+    commits, of_chain = order[values], chain[values]
+    offsets, log_offsets = steps.offset[commits], steps.log_offset[commits]
+    ids, told_at = _known_ids(whole, commits, of_chain)
+
+    is_next = ~begins(of_chain)
+    before = np.where(is_next, np.arange(len(values)) - 1, 0)
+    is_lower = is_next & (offsets < offsets[before])
+    was_deleted = is_next & (values - values[before] > 1)
+    is_recreated = is_next & (ids >= 0) & (ids[before] >= 0) & (ids != ids[before])
+    is_apart = ~is_next | was_deleted | is_recreated
+
+    told = {} if held is None else {name: vector[commits] for name, vector in whole.of_runs.items()}
+    runs = Runs(told, offsets, log_offsets, is_apart, is_lower)
+    lower = np.flatnonzero(is_lower)
+    falls = pa.RecordBatch.from_pylist([], FALLS)
+    if len(lower):
+        is_sawtooth = runs.is_sawtooth(lower, before[lower]) & ~is_apart[lower]
+        deleted_at = np.where(was_deleted[lower], steps.log_offset[order[values[lower] - 1]], _NONE)
+        pairs = _Pairs(commits[lower], commits[before[lower]], ids[lower], ids[before[lower]])
+        falls = _falls(steps, pairs, deleted_at, is_sawtooth, runs, runs.of[before[lower]])
+    last = np.flatnonzero(ends(of_chain))
+    tombstones = order[ends(chain) & ~is_value]
+    return Followed(falls, _left(whole, commits[last], ids[last], told_at[last], runs.remembered(last), tombstones))
+
+
+class Runs:
+    """Commits of a partition between one fall and the next, an element per commit that says which run it is of.
+
+    Of each run: what the offset `fell_from` and `fell_to` where it began (_NONE where it began without a fall), and
+    `low`, the last commit of it below what it fell from.
+    """
+
+    def __init__(
+        self, told: dict[str, INT64], offsets: INT64, log_offsets: INT64, is_apart: FLAGS, is_lower: FLAGS
+    ) -> None:
+        """`told` is what is remembered of the runs of commits of earlier calls, by the names _OF_RUNS; empty where
+        there was none."""
+        self._offsets = offsets
+        is_first = is_apart | is_lower
+        self.of = np.cumsum(is_first) - 1
+        starts = np.flatnonzero(is_first)
+        fell = is_lower[starts] & ~is_apart[starts]
+        if told:
+            told = {name: vector[starts] for name, vector in told.items()}
+        else:
+            told = {name: np.full(len(starts), _NONE, np.int64) for name in _OF_RUNS}
+        self.fell_from = np.where(fell, offsets[starts - 1], told["fell_from"])
+        self.fell_from_log_offset = np.where(fell, log_offsets[starts - 1], told["fell_from_log_offset"])
+        self.fell_to = np.where(fell, offsets[starts], told["fell_to"])
+        self.fell_to_log_offset = np.where(fell, log_offsets[starts], told["fell_to_log_offset"])
+        self.low, self.low_log_offset = told["low"], told["low_log_offset"]
+        is_low = offsets < self.fell_from[self.of]
+        # Among equal indexes the last assignment wins.
+        self.low[self.of[is_low]] = offsets[is_low]
+        self.low_log_offset[self.of[is_low]] = log_offsets[is_low]
+
+    def is_sawtooth(self, lower: INT64, before: INT64) -> FLAGS:
+        """Whether the falls to the commits `lower`, from those `before` them, go on where a lower sequence was left.
+
+        The run before began with a fall, it came back to where it had fallen from, most of the way in one step, and the
+        offset is not below what was committed right before that step.
+        """
+        run = self.of[before]
+        high, low, bottom = self.fell_from[run], self.low[run], self.fell_to[run]
+        came_back = (high != _NONE) & (self._offsets[before] >= high)
+        # Offsets of hostile records differ by more than an int64 holds.
+        jumped = high.astype(np.float64) - low > low.astype(np.float64) - bottom
+        goes_on: FLAGS = came_back & jumped & (self._offsets[lower] >= low)
+        return goes_on
+
+    def remembered(self, which: INT64) -> dict[str, INT64]:
+        """What is said of the runs of some commits, by the names _OF_RUNS."""
+        run = self.of[which]
+        return {name: getattr(self, name)[run] for name in _OF_RUNS}
+
+
+def _with_runs(steps: Steps) -> HeldSteps:
+    """Steps of which nothing is remembered yet."""
+    nothing = np.full(steps.count, _NONE, np.int64)
+    return HeldSteps(steps, nothing, dict.fromkeys(_OF_RUNS, nothing))
+
+
+def _joined(held: HeldSteps, new: HeldSteps) -> HeldSteps:
+    one, other = held.steps, new.steps
+    vectors = {name: np.concatenate([getattr(one, name), getattr(other, name)]) for name in _OF_STEPS}
+    vectors["key"][one.count :] += one.keys.num_rows
+    ids = vectors["topic_id"][one.count :]
+    ids[ids >= 0] += len(one.ids)
+    steps = Steps(joined([one.keys, other.keys]), pa.concat_arrays([one.ids, other.ids]), **vectors)
+    of_runs = {name: np.concatenate([held.of_runs[name], new.of_runs[name]]) for name in _OF_RUNS}
+    return HeldSteps(steps, np.concatenate([held.id_log_offset, new.id_log_offset]), of_runs)
+
+
+def _known_ids(whole: HeldSteps, commits: INT64, chain: INT64) -> tuple[INT64, INT64]:
+    """The topic id of each commit as a place in `Steps.ids`, and where the commit stands that told it. One that tells
+    none has that of the last commit before it that does. Equal ids have the same place."""
+    steps = whole.steps
+    encoded = steps.ids.dictionary_encode()
+    first = np.full(len(encoded.dictionary) + 1, -1, np.int64)
+    # Among equal indexes the last assignment wins.
+    first[encoded.indices.to_numpy()[::-1]] = np.arange(len(steps.ids) - 1, -1, -1)
+    same = np.append(first[encoded.indices.to_numpy()], -1)
+    ids = same[steps.topic_id[commits]]
+    is_told = ids >= 0
+    told_at = whole.id_log_offset[commits]
+    told_at = np.where((told_at == _NONE) & is_told, steps.log_offset[commits], told_at)
+    if is_told.all():
+        return ids, told_at
+    last = np.maximum.accumulate(np.where(is_told, np.arange(len(chain)), -1))
+    is_known = (last >= 0) & (chain[np.maximum(last, 0)] == chain)
+    known = np.where(is_known, last, 0)
+    return np.where(is_known, ids[known], -1), np.where(is_known, told_at[known], _NONE)
+
+
+def _left(
+    whole: HeldSteps, commits: INT64, ids: INT64, told_at: INT64, of_runs: dict[str, INT64], tombstones: INT64
+) -> HeldSteps:
+    """Some commits and tombstones, with the keys and the topic ids that they need."""
+    steps = whole.steps
+    rows = np.concatenate([commits, tombstones])
+    vectors = {name: getattr(steps, name)[rows] for name in _OF_STEPS}
+    vectors["topic_id"][: len(commits)] = ids
+    nothing = np.full(len(tombstones), _NONE, np.int64)
+    keys, vectors["key"] = np.unique(vectors["key"], return_inverse=True)
+    needed, numbers = np.unique(vectors["topic_id"], return_inverse=True)
+    # Without an id is -1, which comes first.
+    without = int(len(needed) > 0 and needed[0] < 0)
+    vectors["topic_id"] = numbers - without
+    left = Steps(steps.keys.take(pa.array(keys)), steps.ids.take(pa.array(needed[without:])), **vectors)
+    of_runs = {name: np.concatenate([vector, nothing]) for name, vector in of_runs.items()}
+    return HeldSteps(left, np.concatenate([told_at, nothing]), of_runs)
+
+
+class _Pairs(NamedTuple):
+    """Commits beside those before them, as places among the steps; and their topic ids, as places in `Steps.ids`."""
+
+    to: INT64
+    since: INT64
+    to_id: INT64
+    since_id: INT64
+
+
+def _falls(
+    steps: Steps, pairs: _Pairs, deleted_at: INT64, is_sawtooth: FLAGS, runs: Runs, run: INT64
+) -> pa.RecordBatch:
+    """`run` is that of the commits before."""
+    to, since = pairs.to, pairs.since
+    keys = steps.keys.take(pa.array(steps.key[to]))
+    columns = {
+        **{name: keys.column(name) for name in keys.schema.names},
+        "from_offset": pa.array(steps.offset[since]),
+        "to_offset": pa.array(steps.offset[to]),
+        "from_topic_id": steps.ids.take(pa.array(pairs.since_id, mask=pairs.since_id < 0)),
+        "topic_id": steps.ids.take(pa.array(pairs.to_id, mask=pairs.to_id < 0)),
+        "from_commit_timestamp_ms": pa.array(steps.commit_timestamp_ms[since]),
+        "commit_timestamp_ms": pa.array(steps.commit_timestamp_ms[to]),
+        "producer_id": pa.array(steps.producer_id[to], mask=~steps.is_transactional[to]),
+        "from_log_offset": pa.array(steps.log_offset[since]),
+        "log_offset": pa.array(steps.log_offset[to]),
+        "counted_at": pa.array(steps.counted_at[to]),
+        "tombstone_log_offset": _nullable(deleted_at),
+        "is_sawtooth": pa.array(is_sawtooth),
+        "high_log_offset": _nullable(np.where(is_sawtooth, runs.fell_from_log_offset[run], _NONE)),
+        "low_log_offset": _nullable(np.where(is_sawtooth, runs.low_log_offset[run], _NONE)),
+    }
+    return pa.RecordBatch.from_arrays([columns[name] for name in FALLS.names], schema=FALLS)
+
+
+def _nullable(numbers: INT64) -> pa.Array:
+    return pa.array(numbers, mask=numbers == _NONE)

@@ -1,0 +1,91 @@
+"""A number for each group, topic and partition, so that commits are compared as numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+import pyarrow as pa
+
+from kafka_records_engine.numpy_types import FLAGS, INT64
+from kafka_records_tables.coordinator.offsets.commit_lots import first_of_each
+from kafka_records_tables.coordinator.records.latest import codes_of
+
+if TYPE_CHECKING:
+    from kafka_records_tables.coordinator.offsets.commit_lots import CommitLot
+    from kafka_records_tables.coordinator.offsets.last_commits import CommitKey
+    from kafka_records_tables.coordinator.records.decoded_records import DecodedRecords
+
+UNREADABLE: Final = -1
+"""The number of a row whose key cannot be read."""
+
+
+class KeyNumbers:
+    """Gives numbers to keys, the same one each time until it is forgotten."""
+
+    def __init__(self) -> None:
+        self.keys: list[CommitKey] = []
+        """Group, topic and partition of each number."""
+        self._numbers: dict[CommitKey, int] = {}
+        self._free: list[int] = []
+        self._new_ones: list[int] = []
+
+    def __len__(self) -> int:
+        return len(self._numbers)
+
+    def get(self, key: CommitKey) -> int | None:
+        """The number of a key, or None where it has none."""
+        return self._numbers.get(key)
+
+    def of_rows(self, found: DecodedRecords, types: tuple[int, ...]) -> INT64:
+        """The number of each row, or UNREADABLE; `types` are those of commits."""
+        if not found.rows.num_rows:
+            return np.zeros(0, np.int64)
+        codes = codes_of([found.rows.column("key")])
+        first = pa.array(first_of_each(codes))
+        parts = (found.member(types, "key", name).take(first) for name in ("group", "topic", "partition"))
+        return self._of_parts(parts, codes)
+
+    def of_lot(self, lot: CommitLot) -> INT64:
+        """The number of each row of a lot, or UNREADABLE."""
+        parts = (lot.keys.member(lot.types, "key", name) for name in ("group", "topic", "partition"))
+        return self._of_parts(parts, lot.codes)
+
+    def _of_parts(self, parts: Iterable[pa.Array], codes: INT64) -> INT64:
+        """`parts` are those of each key, by `codes`."""
+        # Keys of other bytes may name the same offset: an older type, or bytes behind the fields.
+        numbers, known = [], self._numbers.get
+        for key in zip(*(part.to_pylist() for part in parts), strict=True):
+            number = known(key)
+            numbers.append(self._new(key) if number is None else number)
+        of_rows: INT64 = np.array(numbers, np.int64)[codes]
+        return of_rows
+
+    def taken_anew(self) -> list[int]:
+        """The numbers that were given to other keys, or for the first time, since this was asked."""
+        new, self._new_ones = self._new_ones, []
+        return new
+
+    def keep(self, is_kept: FLAGS) -> None:
+        """Give up all numbers but those for which the element of `is_kept` is true."""
+        self.forget([number for number in self._numbers.values() if not is_kept[number]])
+
+    def forget(self, numbers: Iterable[int]) -> None:
+        """Give up numbers, for other keys to have them."""
+        for number in numbers:
+            del self._numbers[self.keys[number]]
+            self._free.append(number)
+
+    def _new(self, key: CommitKey) -> int:
+        if None in key:
+            return UNREADABLE
+        if self._free:
+            number = self._free.pop()
+            self.keys[number] = key
+        else:
+            number = len(self.keys)
+            self.keys.append(key)
+        self._numbers[key] = number
+        self._new_ones.append(number)
+        return number

@@ -1,0 +1,105 @@
+"""The last commit or tombstone of every group, topic and partition: what a coordinator keeps as committed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+
+from kafka_records_tables.coordinator.offsets.commits import COMMITS, report_undecided
+from kafka_records_tables.coordinator.records.decoded_records import DecodedRecords, numbers_of
+from kafka_records_tables.coordinator.records.latest import Latest, joined, last_of_same
+from kafka_records_tables.coordinator.transactions import ABORTED, OPEN, UNKNOWN
+
+if TYPE_CHECKING:
+    from kafka_records_engine.numpy_types import FLAGS
+    from kafka_records_engine.sources import Context
+    from kafka_records_runtime.schema import RecordSchema
+
+NOT_USED: Final = "not used: nobody can tell whose offset it is"
+"""The consequence of a key that cannot be read."""
+
+_LEFT_OUT: Final = "its row is left out: this offset or an older one may be the committed one"
+
+CommitKey = tuple[str, str, int]
+"""Group, topic and partition."""
+
+
+class LastCommits:
+    """Gathers settled commits (`transactions_settled`), and decides which of them count."""
+
+    def __init__(self, schemas: Mapping[int, RecordSchema], columns: Iterable[str] = ()) -> None:
+        """`columns` of the rows are kept beside those that are needed."""
+        self._schemas = schemas
+        self._types = numbers_of(schemas, COMMITS)
+        self._kept = ("offset", "key", "value", "file", "position", "base_offset", *columns)
+        self._decided, self._unknown = Latest(self._kept), Latest((*self._kept, "producer_id"))
+
+    def add(self, outcome: str, rows: pa.RecordBatch) -> None:
+        """Add commits and tombstones whose transactions ended the same way."""
+        if outcome not in (ABORTED, OPEN):
+            (self._unknown if outcome == UNKNOWN else self._decided).add(rows)
+
+    def deciding(self, context: Context) -> Deciding | None:
+        """What counts; None when nothing was added. Reports the records that should and cannot."""
+        decided, unknown = self._decided.rows(), self._unknown.rows()
+        parts = [part for part in (decided, unknown) if part is not None]
+        if not parts:
+            return None
+        is_unknown = np.repeat([False, True], [_count(decided), _count(unknown)])
+        names = [name for name in self._kept if name in parts[0].schema.names]
+        found = DecodedRecords(joined([part.select(names) for part in parts]), self._schemas)
+        keys = [found.member(self._types, "key", name) for name in ("group", "topic", "partition")]
+        decides = ~found.has_key | last_of_same(np.where(found.has_key, found.offsets, -1), *keys)
+
+        def consequence(row: int) -> str:
+            return "its row is left out: an older offset would be wrong" if found.has_key[row] else NOT_USED
+
+        found.report(context, consequence, decides & ~is_unknown)
+        if unknown is not None:
+            undecided = DecodedRecords(unknown, self._schemas)
+            report_undecided(undecided, self._types, (decides & is_unknown)[-unknown.num_rows :], context, _LEFT_OUT)
+        is_left = decides & found.has_key & (is_unknown | ~found.is_tombstone)
+        return Deciding(found, self._types, is_left & ~found.has_error & ~is_unknown, is_left)
+
+
+class Deciding(NamedTuple):
+    """Commits and tombstones, the last of each key among them."""
+
+    found: DecodedRecords
+    types: tuple[int, ...]
+    """Those of COMMITS."""
+    is_usable: FLAGS
+    """Which of `found` are committed offsets."""
+    is_there: FLAGS
+    """These, and those that are there and about which nothing is known: their values cannot be decoded, or nobody can
+    tell how their transactions ended."""
+
+
+def commit_keys(found: DecodedRecords, types: Iterable[int], chosen: pa.Array | None = None) -> list[CommitKey]:
+    """The key of each row, or of the `chosen` ones; of Nones for records of other types, and for keys that cannot be
+    read."""
+    parts = [found.member(types, "key", name) for name in ("group", "topic", "partition")]
+    if chosen is not None:
+        parts = [part.take(chosen) for part in parts]
+    return list(zip(*(part.to_pylist() for part in parts), strict=True))
+
+
+def last_offsets(latest: Latest, schemas: Mapping[int, RecordSchema]) -> dict[CommitKey, int]:
+    """Where the last of some commits or tombstones stands in the log, by key. Types 0 and 1 count together."""
+    rows = latest.rows()
+    if rows is None:
+        return {}
+    found = DecodedRecords(rows, schemas)
+    last: dict[CommitKey, int] = {}
+    keys = commit_keys(found, numbers_of(schemas, COMMITS))
+    for key, has_key, offset in zip(keys, found.has_key.tolist(), found.offsets.tolist(), strict=True):
+        if has_key:
+            last[key] = max(offset, last.get(key, -1))
+    return last
+
+
+def _count(rows: pa.RecordBatch | None) -> int:
+    return 0 if rows is None else int(rows.num_rows)

@@ -1,0 +1,248 @@
+"""The committed offsets of a log partition as the log goes on: at any place, those that a coordinator holds there.
+
+Commits are taken in columns, many at once; memory follows the offsets that are there.
+"""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Iterable, Sequence, Set
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+
+from kafka_records_engine.numpy_types import FLAGS, INT64
+from kafka_records_tables.coordinator.offsets.commits import NO_TOPIC_ID
+from kafka_records_tables.coordinator.offsets.key_numbers import UNREADABLE, KeyNumbers
+from kafka_records_tables.coordinator.records.decoded_records import DecodedRecords
+
+if TYPE_CHECKING:
+    from kafka_records_tables.coordinator.offsets.commit_lots import CommitLot
+    from kafka_records_tables.coordinator.offsets.last_commits import CommitKey
+
+NO_TIME: Final = -1
+"""Stands for no time in commits (`OffsetCommitValue.expireTimestamp`)."""
+
+FARTHEST_MS: Final = 2**60
+"""Times that commits tell may be any number; beyond this one they are taken for it, so that sums stay in 64 bits."""
+
+_FIRST_ROOM: Final = 1024
+
+
+LOG_OFFSET, COMMIT_MS, EXPIRE_MS, IS_KNOWN, IS_LEGACY, TOPIC_ID = range(6)
+"""What stands in the columns of a commit: where it is in the log; its times, at most FARTHEST_MS from 1970; 0 for a
+value that cannot be decoded, otherwise 1; and 1 for a `LegacyOffsetCommit`. Tombstones have keys of `OffsetCommit`, so
+a cleaner never takes such a commit along, and in a cleaned log it may be there although its offset is long deleted.
+TOPIC_ID is a number for the id that the commit names, 0 where it names none."""
+
+_COLUMNS: Final = 6
+
+
+class CommitRows(NamedTuple):
+    """Commits of some rows of a log, an element of each array for each."""
+
+    keys: INT64
+    """Numbers of `LiveOffsets`."""
+    values: INT64
+    """By row LOG_OFFSET, COMMIT_MS and so on: one array, so that one assignment moves all."""
+
+    @property
+    def log_offset(self) -> INT64:
+        """Where they are in the log."""
+        return self.values[:, LOG_OFFSET]
+
+    def chosen(self, which: FLAGS | slice) -> CommitRows:
+        """Some of them."""
+        return CommitRows(self.keys[which], self.values[which])
+
+
+class LiveOffsets:
+    """The offsets that are committed, and those that open transactions commit, after some records."""
+
+    def __init__(self) -> None:
+        self._numbers = KeyNumbers()
+        self.is_there = np.zeros(_FIRST_ROOM, np.bool_)
+        self.values = np.zeros((_FIRST_ROOM, _COLUMNS), np.int64)
+        """The last commit of each number, as in `CommitRows`."""
+        self.deletions = 0
+        """How many times `delete` was called."""
+        self.deleted_by: list[int] = []
+        """By number, the last of these times at which a tombstone took the offset while it was there; 0 for none."""
+        # The numbers of those that are there, in the order in which they came to be: answers must not depend on how
+        # many rows are looked at together.
+        self._of_group: dict[str, dict[int, None]] = {}
+        self._of_topic: dict[str, dict[int, None]] = {}
+        self._pending: dict[int, list[CommitRows]] = {}
+        self._gone: set[int] = set()
+        """Numbers to look at in `forget`: those of offsets that are neither there nor pending are among them."""
+        self._waits: dict[str, dict[CommitKey, tuple[int, bool]]] | None = None
+        """What `pending` says, by group, until something changes it."""
+
+    @property
+    def keys(self) -> list[CommitKey]:
+        """Group, topic and partition of each number."""
+        return self._numbers.keys
+
+    @property
+    def log_offset(self) -> INT64:
+        """By number, where the last commit is in the log."""
+        return self.values[:, LOG_OFFSET]
+
+    def rows(self, found: DecodedRecords, types: tuple[int, ...], lot: CommitLot | None = None) -> CommitRows:
+        """The commits among decoded rows; `types` are those of commits, older type first. Rows whose keys cannot be
+        read are left out. `lot` has the same rows, if one was made."""
+        if not found.rows.num_rows:
+            return CommitRows(np.zeros(0, np.int64), np.zeros((0, _COLUMNS), np.int64))
+        numbers = self._numbers.of_rows(found, types) if lot is None else self._numbers.of_lot(lot)
+        while len(self.keys) > len(self.is_there):
+            self._grow()
+        self.deleted_by += [0] * (len(self.keys) - len(self.deleted_by))
+        new = self._numbers.taken_anew()
+        self.is_there[new] = False
+        # A commit need not take effect: its transaction is aborted, or its outcome is unknown.
+        self._gone.update(new)
+        commit, expire = (
+            found.member(of, "value", name).fill_null(NO_TIME).to_numpy(zero_copy_only=False)
+            for of, name in ((types, "commit_timestamp"), (types[1:], "expire_timestamp"))
+        )
+        commit = np.clip(commit, -FARTHEST_MS, FARTHEST_MS)
+        is_legacy = found.columns.record_type == types[0]
+        topic_id = _numbers_of_ids(found.member(types[1:], "value", "topic_id"))
+        columns = (found.offsets, commit, expire, ~found.has_error, is_legacy, topic_id)
+        rows = CommitRows(numbers, np.stack([column.astype(np.int64) for column in columns], axis=1))
+        return rows if numbers.min() > UNREADABLE else rows.chosen(numbers > UNREADABLE)
+
+    def _grow(self) -> None:
+        self.is_there = np.concatenate([self.is_there, np.zeros_like(self.is_there)])
+        self.values = np.concatenate([self.values, np.zeros_like(self.values)])
+
+    # -- what records do -----------------------------------------------------------------------------------------------
+
+    def commit(self, rows: CommitRows) -> None:
+        """Take commits that take effect where they stand, in the order of the log."""
+        keys = rows.keys
+        is_there = self.is_there[keys]
+        if b"\0" in is_there.tobytes():  # faster than any function of numpy for a few
+            for number in dict.fromkeys(keys[~is_there].tolist()):
+                group, topic, _ = self.keys[number]
+                self._of_group.setdefault(group, {})[number] = None
+                self._of_topic.setdefault(topic, {})[number] = None
+            self.is_there[keys] = True
+        # Among equal numbers the last assignment wins.
+        self.values[keys] = rows.values
+
+    def wait(self, producer: int, rows: CommitRows) -> None:
+        """Take commits in a transaction of a producer, in the order of the log."""
+        self._waits = None
+        self._pending.setdefault(producer, []).append(rows)
+
+    def end(self, producer: int, is_committed: bool) -> None:
+        """Take the end of its transaction. A plain commit written behind one of the transaction stays
+        (`OffsetMetadataManager.replayEndTransactionMarker`)."""
+        self._waits = None
+        for rows in self._pending.pop(producer, ()):
+            if is_committed:
+                is_later = ~self.is_there[rows.keys] | (self.values[rows.keys, LOG_OFFSET] < rows.log_offset)
+                self.commit(rows.chosen(is_later))
+            self._gone.update(rows.keys.tolist())
+
+    def delete(self, keys: Iterable[CommitKey]) -> None:
+        """Take tombstones. Each takes the pending offsets of its partition along (`OffsetMetadataManager.replay`)."""
+        self.deletions += 1
+        gone = {number: None for key in keys if (number := self._numbers.get(key)) is not None}
+        for number in gone:
+            group, topic, _ = self.keys[number]
+            if number in self._of_group.get(group, ()):
+                _drop(self._of_group, group, number)
+                _drop(self._of_topic, topic, number)
+                self.is_there[number] = False
+                self.deleted_by[number] = self.deletions
+        self._gone.update(gone)
+        if not self._pending:
+            return
+        waits = self._waits_by_group()
+        if any(self.keys[number] in waits.get(self.keys[number][0], ()) for number in gone):
+            self._waits = None
+            for producer, lots in self._pending.items():
+                self._pending[producer] = [_without(rows, list(gone)) for rows in lots]
+
+    def forget(self) -> None:
+        """Give up the numbers of offsets that are not there and not pending. Rows made before must have been taken."""
+        waiting, is_there = self._waiting(), self.is_there
+        self._numbers.forget(each for each in self._gone if not is_there[each] and each not in waiting)
+        self._gone.clear()
+
+    def _waiting(self) -> dict[int, tuple[int, bool]]:
+        """What open transactions commit, by number and in the order of the log: where it stands, and `is_legacy`."""
+        lots = [rows for some in self._pending.values() for rows in some]
+        told = ((rows.log_offset.tolist(), rows.keys.tolist(), rows.values[:, IS_LEGACY].tolist()) for rows in lots)
+        waiting = [each for some in told for each in zip(*some, strict=True)]
+        return {number: (offset, bool(is_legacy)) for offset, number, is_legacy in sorted(waiting)}
+
+    # -- what is asked -------------------------------------------------------------------------------------------------
+
+    def number(self, key: CommitKey) -> int | None:
+        """The number of an offset that is there, or None."""
+        number = self._numbers.get(key)
+        return number if number is not None and number in self._of_group.get(key[0], ()) else None
+
+    def pending(self, groups: Sequence[str], *, is_log_whole: bool) -> dict[CommitKey, int]:
+        """What open transactions commit for sure for some groups: where the commit stands in the log."""
+        if not self._pending:
+            return {}
+        waits = self._waits_by_group()
+        of_groups = (each for group in groups for each in waits.get(group, {}).items())
+        return {key: offset for key, (offset, is_legacy) in of_groups if is_log_whole or not is_legacy}
+
+    def _waits_by_group(self) -> dict[str, dict[CommitKey, tuple[int, bool]]]:
+        if self._waits is None:
+            self._waits = {}
+            for number, told in self._waiting().items():
+                key = self.keys[number]
+                self._waits.setdefault(key[0], {})[key] = told
+        return self._waits
+
+    def of_group(self, group: str) -> Set[int]:
+        """The offsets of a group that are there."""
+        return self._of_group.get(group, {}).keys()
+
+    def of_topic(self, topic: str, without: set[int], most: int, *, is_log_whole: bool) -> tuple[int, ...]:
+        """Offsets of a topic that are there for sure, of any group, `most` of them: those that go when the topic of
+        those `without` goes. A deletion leaves offsets alone that name the id of another topic of this name, whose own
+        deletion a coordinator missed (`OffsetMetadataManager.onTopicsDeleted`)."""
+        value = self.values.item
+        ids = {0, *(value(number, TOPIC_ID) for number in without if self.keys[number][1] == topic)}
+        found: list[int] = []
+        for number in self._of_topic.get(topic, ()):
+            is_sure = is_log_whole or not value(number, IS_LEGACY)
+            if number not in without and is_sure and value(number, TOPIC_ID) in ids:
+                found.append(number)
+                if len(found) == most:
+                    break
+        return tuple(found)
+
+    def log_offsets(self, numbers: Iterable[int]) -> tuple[int, ...]:
+        """Where the commits of some offsets are in the log."""
+        at = self.values.item
+        return tuple([at(number, LOG_OFFSET) for number in numbers])
+
+
+def _numbers_of_ids(ids: pa.Array) -> INT64:
+    """A number for each id of a topic; 0 for none, and for the id that stands for none."""
+    encoded = ids.dictionary_encode()
+    known = [0 if each == NO_TOPIC_ID else zlib.crc32(each.encode()) + 1 for each in encoded.dictionary.to_pylist()]
+    numbers: INT64 = np.array([*known, 0], np.int64)[encoded.indices.fill_null(len(known)).to_numpy()]
+    return numbers
+
+
+def _without(rows: CommitRows, gone: list[int]) -> CommitRows:
+    """The commits of other keys."""
+    return rows.chosen(~np.isin(rows.keys, gone))
+
+
+def _drop(index: dict[str, dict[int, None]], name: str, number: int) -> None:
+    numbers = index[name]
+    del numbers[number]
+    if not numbers:
+        del index[name]

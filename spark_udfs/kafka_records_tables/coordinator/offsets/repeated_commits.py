@@ -1,0 +1,97 @@
+"""Commits that took effect and changed nothing, since the same offset was committed already."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from kafka_records_engine.numpy_types import INT64
+from kafka_records_tables.coordinator.offsets.commit_order import ends, in_effect_by_number
+from kafka_records_tables.coordinator.records.latest import joined
+from kafka_records_tables.coordinator.transactions import COMMITTED, NONE, Resolved, TransactionResolver, next_markers
+
+if TYPE_CHECKING:
+    from kafka_records_engine.sources import Context
+
+COMMITS: Final = pa.schema(
+    [
+        ("offset", pa.int64()),
+        ("producer_id", pa.int64()),
+        ("transaction", pa.string()),
+        ("control", pa.string()),
+        ("value", pa.bool_()),
+        ("key", pa.int64()),
+        ("committed", pa.int64()),
+        ("time", pa.int64()),
+    ]
+)
+"""Commits, tombstones and control rows: raw rows as far as `TransactionResolver` needs them (`offset` is that in the
+log, `value` is null for a tombstone and for a control row, and true otherwise), and what they say. `key` is a number
+for the group, topic and partition (`KeyNumbers`), `committed` the offset, negative where it cannot be read; `time` is
+when the record was written."""
+
+_NOTHING: Final = pa.RecordBatch.from_pylist([], COMMITS)
+
+
+class RepeatedCommits:
+    """Takes the commits of a log partition in order. Memory follows the offsets that there are and the commits that
+    wait for their markers; in a source without control rows all commits behind the first one of a transaction."""
+
+    def __init__(self, context: Context) -> None:
+        self._settling = TransactionResolver(context, tombstones_at_once=True, last_of_key=False)
+        self._has_markers = False
+        self._effects: list[pa.RecordBatch] = []
+        """What took effect and was not compared yet, with the `place` where it did."""
+        self._before: pa.RecordBatch | None = None
+        """The last of each partition that was."""
+
+    def take(self, rows: pa.RecordBatch) -> pa.RecordBatch:
+        """Add rows of COMMITS behind those before. The repeats that are known by now, in no order."""
+        markers = rows.filter(pc.is_valid(rows.column("control")))
+        self._has_markers |= markers.num_rows > 0
+        for settled in self._settling.take(rows):
+            self._keep(settled, markers)
+        # Without markers, what waits has taken effect where it stands, which the end of the log tells.
+        return self._compared() if self._has_markers or not self._settling.waits else _NOTHING
+
+    def rest(self) -> pa.RecordBatch:
+        """Those that are known at the end of the log."""
+        for settled in self._settling.rest():
+            self._keep(settled, None)
+        return self._compared()
+
+    def keys(self) -> INT64:
+        """The keys of all rows that are held."""
+        held = [self._before] if self._before is not None else []
+        columns = [rows.column("key") for rows in (*held, *self._effects)] + self._settling.waiting("key")
+        return np.concatenate([np.zeros(0, np.int64), *(column.to_numpy() for column in columns)])
+
+    def _keep(self, settled: Resolved, markers: pa.RecordBatch | None) -> None:
+        outcome, rows = settled
+        rows = rows.filter(pc.is_null(rows.column("control")))
+        if outcome not in (NONE, COMMITTED) or not rows.num_rows:
+            return
+        place = rows.column("offset")
+        if outcome == COMMITTED and markers is not None:
+            place = markers.column("offset").take(pa.array(next_markers(rows, markers)))
+        self._effects.append(rows.append_column("place", place))
+
+    def _compared(self) -> pa.RecordBatch:
+        if not self._effects:
+            return _NOTHING
+        new = joined(self._effects)
+        self._effects = []
+        first_new = 0 if self._before is None else self._before.num_rows
+        rows = new if self._before is None else joined([self._before, new])
+        place, offsets = (rows.column(name).to_numpy() for name in ("place", "offset"))
+        order, keys = in_effect_by_number(rows.column("key").to_numpy(), place, offsets)
+        committed = rows.column("committed").to_numpy()[order]
+        is_same = np.append(False, (keys[1:] == keys[:-1]) & (committed[1:] == committed[:-1]) & (committed[1:] >= 0))
+        repeats: INT64 = order[is_same & (order >= first_new)]
+        # A tombstone takes along what waits, and is needed as long as anything does.
+        holds = rows.column("value").is_valid().to_numpy(zero_copy_only=False)[order] | self._settling.waits
+        self._before = rows.take(pa.array(order[ends(keys) & holds]))
+        return rows.take(pa.array(repeats))

@@ -1,0 +1,1 @@
+"""Records in columns, and by name."""

@@ -1,0 +1,160 @@
+"""The last record of each key, out of all records of a log partition.
+
+A thousand commits of one key cost one decode: rows gather, and whenever there are enough of them all but the last of
+each key are dropped, as Kafka's own cleaner does it. Memory follows the number of keys.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Final
+
+import numpy as np
+import pyarrow as pa
+
+from kafka_records_engine.numpy_types import FLAGS, INT64
+from kafka_records_tables.coordinator.records.lot_size import LOT_BYTES, LOT_ROWS
+
+LAST_VALUE: Final = "last_value"
+"""The column that `Latest` adds: the offset of the last record of the key that was no tombstone, whatever became of
+it; -1 where none was seen."""
+
+
+class Latest:
+    """Keeps the row with the highest offset per key; `columns` of it, `key` and `offset` among them.
+
+    Rows may come in any order of offsets. Keys are compared as bytes: two keys that are one to Kafka (types 0 and 1,
+    bytes behind a key) stay two here.
+    """
+
+    def __init__(self, columns: Iterable[str]) -> None:
+        self._columns = list(columns)
+        self._rows: list[pa.RecordBatch] = []
+        self._count = 0
+        self._bytes = 0
+        self._kept = 0
+        self._kept_bytes = 0
+
+    def add(self, batch: pa.RecordBatch) -> None:
+        """Add some rows. They have the column `value`, even if it is not among the columns that are kept."""
+        if not batch.num_rows:
+            return
+        chosen = batch.select([name for name in self._columns if name in batch.schema.names])
+        if LAST_VALUE in self._columns:
+            offsets = batch.column("offset").to_numpy()
+            values = batch.column("value")
+            last = offsets
+            if values.null_count:
+                last = np.where(values.is_null().to_numpy(zero_copy_only=False), -1, offsets)
+            chosen = chosen.append_column(LAST_VALUE, pa.array(last))
+        self._rows.append(chosen)
+        self._count += batch.num_rows
+        self._bytes += chosen.nbytes
+        if self._count > max(LOT_ROWS, 2 * self._kept) or self._bytes > max(LOT_BYTES, 2 * self._kept_bytes):
+            self._squeeze()
+
+    def rows(self) -> pa.RecordBatch | None:
+        """The rows that are left, by their offsets; None when there was none."""
+        if not self._rows:
+            return None
+        self._squeeze()
+        return self._rows[0]
+
+    def _squeeze(self) -> None:
+        if not _ascending(self._rows):
+            rows = joined(self._rows)
+            self._rows = [rows.take(pa.array(np.argsort(rows.column("offset").to_numpy(), kind="stable")))]
+        codes = codes_of([rows.column("key") for rows in self._rows])
+        last = _last_of_each(codes)
+        if len(last) < len(codes):
+            kept = joined(_taken(self._rows, last))
+            if LAST_VALUE in self._columns:
+                values = np.concatenate([rows.column(LAST_VALUE).to_numpy() for rows in self._rows])
+                kept = _with_last_value(kept, codes, values, last)
+        else:
+            kept = joined(self._rows)
+        self._rows = [kept]
+        self._count = self._kept = kept.num_rows
+        self._bytes = self._kept_bytes = kept.nbytes
+
+
+def _ascending(parts: list[pa.RecordBatch]) -> bool:
+    """Whether no offset is lower than one before it."""
+    before = -1
+    for part in parts:
+        offsets = part.column("offset").to_numpy()
+        if len(offsets) and (offsets[0] < before or not (offsets[1:] >= offsets[:-1]).all()):
+            return False
+        before = offsets[-1] if len(offsets) else before
+    return True
+
+
+def codes_of(keys: list[pa.Array]) -> INT64:
+    """A number for each key, the same for the same bytes; -1 for null."""
+    # One dictionary grows over all chunks, so that their bytes need not be copied into one array first.
+    encoded = pa.chunked_array(keys).dictionary_encode().chunks
+    indices = [each.indices.fill_null(-1) if each.null_count else each.indices for each in encoded]
+    return np.concatenate([each.to_numpy() for each in indices])
+
+
+def _taken(parts: list[pa.RecordBatch], rows: INT64) -> list[pa.RecordBatch]:
+    """The rows at these places, ascending, among those of all parts one after the other."""
+    ends = np.cumsum([part.num_rows for part in parts])
+    cuts = np.searchsorted(rows, ends)
+    begins = np.concatenate([[0], cuts[:-1]])
+    firsts = ends - [part.num_rows for part in parts]
+    return [
+        part.take(pa.array(rows[begin:end] - first))
+        for part, begin, end, first in zip(parts, begins, cuts, firsts, strict=True)
+        if end > begin
+    ]
+
+
+def _last_of_each(codes: INT64) -> INT64:
+    """The index of the last row of each code, ascending."""
+    if not len(codes):
+        return np.zeros(0, np.int64)
+    # Among equal indexes the last assignment wins.
+    last = np.full(int(codes.max()) + 2, -1, np.int64)
+    last[codes] = np.arange(len(codes))
+    return np.sort(last[last >= 0])
+
+
+def _with_last_value(kept: pa.RecordBatch, codes: INT64, values: INT64, last: INT64) -> pa.RecordBatch:
+    highest = np.full(int(codes.max()) + 2, -1, np.int64)
+    np.maximum.at(highest, codes, values)
+    at = kept.schema.get_field_index(LAST_VALUE)
+    return kept.set_column(at, LAST_VALUE, pa.array(highest[codes[last]]))
+
+
+def joined(batches: list[pa.RecordBatch]) -> pa.RecordBatch:
+    """One batch with the rows of all."""
+    if len(batches) == 1:
+        return batches[0]
+    columns = []
+    for index, field in enumerate(batches[0].schema):
+        parts = [batch.column(index) for batch in batches]
+        if pa.types.is_dictionary(field.type):
+            whole = pa.chunked_array(parts).unify_dictionaries()
+            parts = whole.chunks
+        columns.append(pa.concat_arrays(parts))
+    return pa.RecordBatch.from_arrays(columns, names=batches[0].schema.names)
+
+
+def codes_of_same(keys: Sequence[pa.Array]) -> INT64:
+    """A number for each row, the same for rows that are equal in all `keys`; null is equal to null."""
+    codes = np.zeros(len(keys[0]), np.int64)
+    for key in keys:
+        part = key.dictionary_encode().indices
+        part = part.fill_null(-1).to_numpy(zero_copy_only=False).astype(np.int64) + 1
+        _, codes = np.unique(codes * (len(codes) + 2) + part, return_inverse=True)
+    return codes
+
+
+def last_of_same(offsets: INT64, *keys: pa.Array) -> FLAGS:
+    """Which rows have the highest offset among those that are equal in all `keys`."""
+    codes = codes_of_same(keys)
+    order = np.argsort(offsets, kind="stable")
+    chosen = np.zeros(len(offsets), np.bool_)
+    chosen[order[_last_of_each(codes[order])]] = True
+    return chosen

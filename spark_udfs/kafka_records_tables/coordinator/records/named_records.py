@@ -1,0 +1,178 @@
+"""Records one after another, as a coordinator replays them, for what the last record of a key does not tell."""
+
+from __future__ import annotations
+
+from collections import namedtuple
+from collections.abc import Iterable, Iterator, Mapping
+from functools import lru_cache, partial
+from itertools import repeat
+from operator import itemgetter
+from typing import Any, Final, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from kafka_records_engine.numpy_types import INT64
+from kafka_records_tables.coordinator.records.decoded_records import DecodedRecords
+
+SIZE: Final = "#"
+"""Behind the name of an array in `Picked`: how many elements it has."""
+
+INSIDE: Final = "."
+"""Between the name of a member and that of a member inside of it, or inside of each of its elements."""
+
+Picked = Mapping[str, tuple[str, ...]]
+"""By record, the members of its value that a fold needs. Only these become Python objects: a value may be large."""
+
+
+_OFFSET: Final = itemgetter(0)
+
+
+class Event(NamedTuple):
+    """One record as a fold sees it."""
+
+    offset: int
+    record: str
+    key: tuple[Any, ...]
+    """The fields of the key, in their order."""
+    value: Any
+    """The members of the value that were picked, a named tuple (`attribute` has the names); None for a tombstone, and
+    where `is_broken` or `is_past`."""
+    is_broken: bool
+    """Whether the value is there and could not be decoded."""
+    is_past: bool
+    """Whether this is a value of which only the offset is known, because a later tombstone of the key deleted it."""
+    timestamp_ms: int | None
+    """When it was written; None where rows came without timestamps, and where `is_past`."""
+
+    @property
+    def group_id(self) -> str:
+        """The first field of the key, which is the group in every record of `__consumer_offsets`."""
+        group_id: str = self.key[0]
+        return group_id
+
+    @property
+    def member_id(self) -> str:
+        """The last field of the key: the member, where the record is about one, or the regular expression; the group
+        where it is about the group."""
+        member_id: str = self.key[-1]
+        return member_id
+
+    @property
+    def is_tombstone(self) -> bool:
+        """Whether the record deletes its key."""
+        return self.value is None and not self.is_broken and not self.is_past
+
+
+def attribute(member: str) -> str:
+    """The name under which a picked member is in `Event.value`: `members.client_id` as `members_client_id`, the number
+    of `members` as `members_count`."""
+    return member.replace(INSIDE, "_").replace(SIZE, "_count")
+
+
+def value_of(record: str, members: tuple[str, ...], parts: Iterable[Any]) -> Any:
+    """The value of a record, of which these `members` were picked (`Event.value`)."""
+    return _kind_of(record, members)(*parts)
+
+
+@lru_cache
+def _kind_of(record: str, members: tuple[str, ...]) -> Any:
+    """The class of the values of a record. Each says of itself how to make it again, for a class that is made here has
+    no name by which to find it."""
+    fields = namedtuple(f"{record}Value", map(attribute, members))  # type: ignore[misc]
+    again = {"__slots__": (), "__reduce__": lambda value: (value_of, (record, members, tuple(value)))}
+    return type(f"{record}Value", (fields,), again)
+
+
+def events(found: DecodedRecords, picked: Picked) -> Iterator[Event]:
+    """The records whose keys can be read, of those that `picked` names, by their offsets.
+
+    Where the rows come from `latest.Latest` with LAST_VALUE, a tombstone is preceded by the value it deleted, as far as
+    one was seen.
+    """
+    offsets, last_values = found.offsets, found.last_value
+    of_record: dict[int, Iterator[Event]] = {}
+    turns = np.full(len(offsets), -1)
+    past: list[Event] = []
+    for number, column in found.columns.records.items():
+        if found.record_name(number) not in picked:
+            continue
+        rows = np.flatnonzero(column.is_valid().to_numpy(zero_copy_only=False))
+        turns[rows] = number
+        of_record[number] = _events_of(found, number, column, picked, rows)
+        deleted = rows[found.is_tombstone[rows] & (last_values[rows] >= 0)]
+        if len(deleted):
+            keys = zip(*_members(column, "key", found.key_names(number), pa.array(deleted)), strict=True)
+            past += [
+                Event(offset, found.record_name(number), key, None, False, True, None)
+                for offset, key in zip(last_values[deleted].tolist(), keys, strict=True)
+            ]
+    in_turn = (next(of_record[number]) for number in turns[turns >= 0].tolist())
+    if not past and (offsets[1:] >= offsets[:-1]).all():
+        # One after the other, because Python's garbage collector looks through all that are there at once.
+        return in_turn
+    return iter(sorted([*past, *in_turn], key=_OFFSET))
+
+
+def _events_of(
+    found: DecodedRecords, number: int, column: pa.StructArray, picked: Picked, rows: INT64
+) -> Iterator[Event]:
+    """The records of a type, which are at `rows`."""
+    record, chosen = found.record_name(number), pa.array(rows)
+    keys = zip(*_members(column, "key", found.key_names(number), chosen), strict=True)
+    members = _members(column, "value", picked[record], chosen)
+    # Without a call of Python's own for each: there are many.
+    make = partial(tuple.__new__, _kind_of(record, picked[record]))
+    values = map(make, zip(*members, strict=True)) if members else repeat(make(()), len(rows))
+    times = repeat(None, len(rows)) if found.timestamps is None else map(found.timestamps.__getitem__, rows.tolist())
+    flags = found.is_tombstone[rows].tolist(), found.has_error[rows].tolist()
+    for offset, key, value, is_tombstone, is_broken, time in zip(
+        found.offsets[rows].tolist(), keys, values, *flags, times, strict=True
+    ):
+        yield Event(offset, record, key, None if is_tombstone or is_broken else value, is_broken, False, time)
+
+
+def _members(records: pa.StructArray, part: str, names: Iterable[str], chosen: pa.Array) -> list[Iterable[Any]]:
+    """Some members of the key or the value of the rows `chosen`."""
+    # What is not picked is not taken either: a record may have twenty members, and one of them be large.
+    return [_in_python(_member(records, part, name).take(chosen)) for name in names]
+
+
+def _in_python(array: pa.Array) -> Iterable[Any]:
+    """What `to_pylist` gives, sooner: that makes an object of every element on the way, and an array of every list. Of
+    lists and structs each is made when it is asked for."""
+    kind = array.type
+    found: Iterable[Any]
+    if pa.types.is_list(kind):
+        elements = list(_in_python(array.flatten()))
+        ends = np.cumsum(pc.list_value_length(array).fill_null(0).to_numpy()).tolist()
+        found = (elements[start:end] for start, end in zip([0, *ends], ends, strict=False))
+    elif pa.types.is_struct(kind) and kind.num_fields:
+        names = [field.name for field in kind]
+        members = zip(*map(_in_python, array.flatten()), strict=True)
+        found = (dict(zip(names, each, strict=True)) for each in members)
+    elif pa.types.is_string(kind) or pa.types.is_boolean(kind) or (pa.types.is_integer(kind) and not array.null_count):
+        return list(array.to_numpy(zero_copy_only=False).tolist())
+    else:
+        return list(array.to_pylist())
+    if not array.null_count:
+        return found
+    is_there = array.is_valid().to_numpy(zero_copy_only=False).tolist()
+    return (each if is_valid else None for each, is_valid in zip(found, is_there, strict=True))
+
+
+def _member(records: pa.StructArray, part: str, name: str) -> pa.Array:
+    first, *path = name.removesuffix(SIZE).split(INSIDE)
+    member = _inside(pc.struct_field(records, [part, first]), path)
+    return pc.list_value_length(member) if name.endswith(SIZE) else member
+
+
+def _inside(array: pa.Array, path: list[str]) -> pa.Array:
+    """What stands at `path` in each element, in lists as long as those of `array`."""
+    if not path:
+        return array
+    if pa.types.is_list(array.type):
+        mask = array.is_null() if array.null_count else None
+        return pa.ListArray.from_arrays(array.offsets, _inside(array.values, path), mask=mask)
+    return _inside(pc.struct_field(array, path[0]), path[1:])

@@ -1,0 +1,69 @@
+"""Of each share partition the records from its last snapshot on: what its state is made of.
+
+Rows gather, and whenever there are enough of them those are dropped that a later snapshot of their share partition
+replaces. Memory follows the number of share partitions and the updates between two snapshots of one
+(`share.coordinator.snapshot.update.records.per.snapshot`, 500 unless told otherwise), as in the coordinator.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Final
+
+import numpy as np
+import pyarrow as pa
+
+from kafka_records_engine.columns.framing_in_columns import messages, prefix_column
+from kafka_records_engine.numpy_types import FLAGS
+from kafka_records_tables.coordinator.records.latest import codes_of, joined
+
+_MOST_ROWS: Final = 65_536
+"""Rows are squeezed when N have gathered, or twice as many as were left the last time if that is more."""
+
+
+class SinceSnapshot:
+    """Keeps `columns` of rows, `key` and `offset` among them, which come in the order of the log.
+
+    A snapshot (records of type `snapshot`) and the updates on top of it have keys that differ in nothing but the record
+    type. A snapshot's tombstone replaces what stands before it too.
+    """
+
+    def __init__(self, columns: Iterable[str], snapshot: int) -> None:
+        self._columns = list(columns)
+        self._snapshot = snapshot
+        self._rows: list[pa.RecordBatch] = []
+        self._count = 0
+        self._kept = 0
+
+    def add(self, batch: pa.RecordBatch) -> None:
+        """Add some rows; every key has a record type."""
+        if batch.num_rows:
+            self._rows.append(batch.select([name for name in self._columns if name in batch.schema.names]))
+            self._count += batch.num_rows
+            if self._count > max(_MOST_ROWS, 2 * self._kept):
+                self._squeeze()
+
+    def rows(self) -> pa.RecordBatch | None:
+        """The rows that are left, in their order; None when there was none."""
+        if not self._rows:
+            return None
+        self._squeeze()
+        return self._rows[0]
+
+    def _squeeze(self) -> None:
+        rows = joined(self._rows)
+        rows = rows.filter(pa.array(self._counts(rows)))
+        self._rows = [rows]
+        self._count = self._kept = rows.num_rows
+
+    def _counts(self, rows: pa.RecordBatch) -> FLAGS:
+        """The rows at and behind the last snapshot of their share partition."""
+        keys = rows.column("key")
+        types, _ = prefix_column(keys)
+        partitions = codes_of([messages(keys)])
+        offsets = rows.column("offset").to_numpy()
+        is_snapshot = types == self._snapshot
+        last = np.full(len(keys) + 1, -1, np.int64)
+        np.maximum.at(last, partitions[is_snapshot], offsets[is_snapshot])
+        counts: FLAGS = offsets >= last[partitions]
+        return counts

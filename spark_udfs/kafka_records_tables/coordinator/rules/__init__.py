@@ -1,0 +1,1 @@
+"""When offsets expire, and what may be deleted."""

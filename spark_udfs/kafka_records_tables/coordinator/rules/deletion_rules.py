@@ -1,0 +1,78 @@
+"""Whether a broker deletes offsets and groups when it is asked to: the rules of Kafka 4.3 for OffsetDelete and
+DeleteGroups.
+
+`GroupCoordinatorService.deleteOffsets`, `OffsetMetadataManager.deleteOffsets`, and `validateOffsetDelete`,
+`validateDeleteGroup` and `isSubscribedToTopic` of each kind's class (`ClassicGroup`, `ConsumerGroup`, `ShareGroup`,
+`StreamsGroup`).
+"""
+
+from __future__ import annotations
+
+from typing import Final, NamedTuple
+
+from kafka_records_tables.coordinator.groups.group_model import CLASSIC, SHARE, SIMPLE
+from kafka_records_tables.coordinator.groups.subscriptions import HeldGroup
+
+NOT_SUBSCRIBED: Final = "not_subscribed"
+NO_MEMBERS: Final = "no_members"
+SIMPLE_GROUP: Final = "simple_group"
+SUBSCRIBED: Final = "subscribed"
+UNREADABLE_SUBSCRIPTION: Final = "unreadable_subscription"
+MEMBERS: Final = "members"
+SHARE_GROUP: Final = "share_group"
+NO_GROUP: Final = "no_group"
+NO_NAME: Final = "no_name"
+UNREADABLE: Final = "unreadable"
+
+
+class DeleteAnswer(NamedTuple):
+    """What the broker does for a reason."""
+
+    is_deletable: bool | None
+    error: str | None = None
+    """The name of Kafka's error; None where it deletes, and where nobody can tell."""
+
+
+DELETE_ANSWERS: Final = {
+    NOT_SUBSCRIBED: DeleteAnswer(True),
+    NO_MEMBERS: DeleteAnswer(True),
+    SIMPLE_GROUP: DeleteAnswer(True),
+    SUBSCRIBED: DeleteAnswer(False, "GROUP_SUBSCRIBED_TO_TOPIC"),
+    UNREADABLE_SUBSCRIPTION: DeleteAnswer(False, "GROUP_SUBSCRIBED_TO_TOPIC"),
+    MEMBERS: DeleteAnswer(False, "NON_EMPTY_GROUP"),
+    SHARE_GROUP: DeleteAnswer(False, "GROUP_ID_NOT_FOUND"),
+    NO_GROUP: DeleteAnswer(False, "GROUP_ID_NOT_FOUND"),
+    NO_NAME: DeleteAnswer(False, "INVALID_GROUP_ID"),
+    UNREADABLE: DeleteAnswer(None),
+}
+"""What the broker does, by reason."""
+
+
+def offset_reason(group_id: str, group: HeldGroup | None) -> str:
+    """The reason for the offsets of a group, of topics that it does not subscribe to: SUBSCRIBED takes its place for
+    topics that are in `HeldGroup.topics`. None for offsets whose group is gone."""
+    if not group_id:
+        return NO_NAME
+    if group is None:
+        return NO_GROUP
+    if group.kind == SHARE:
+        return SHARE_GROUP
+    if group.state is None:
+        return UNREADABLE
+    if group.is_empty:
+        return SIMPLE_GROUP if group.kind == SIMPLE else NO_MEMBERS
+    if group.kind in (CLASSIC, SIMPLE):
+        if not group.is_of_consumers:
+            return MEMBERS
+        if group.topics is None:
+            return UNREADABLE_SUBSCRIPTION
+    return NOT_SUBSCRIBED
+
+
+def group_reason(group: HeldGroup) -> str:
+    """The reason for a group as a whole, whatever its kind."""
+    if group.state is None:
+        return UNREADABLE
+    if not group.is_empty:
+        return MEMBERS
+    return SIMPLE_GROUP if group.kind == SIMPLE else NO_MEMBERS

@@ -1,0 +1,102 @@
+"""By which rule an offset of a group expires: Kafka 4.3's rules, and the table of states in KIP-211.
+
+`ClassicGroup.offsetExpirationCondition`, `ConsumerGroup`, `StreamsGroup` and `ShareGroup` have the rules of Kafka.
+"""
+
+from __future__ import annotations
+
+from typing import Final, NamedTuple
+
+from kafka_records_tables.coordinator.groups.group_model import CLASSIC, SHARE, SIMPLE
+from kafka_records_tables.coordinator.groups.subscriptions import HeldGroup
+
+COMMIT_TIMESTAMP: Final = "commit_timestamp"
+STATE_TIMESTAMP: Final = "state_timestamp"
+EXPIRE_TIMESTAMP: Final = "expire_timestamp"
+SUBSCRIBED: Final = "subscribed"
+MEMBERS: Final = "members"
+OPEN_TRANSACTION: Final = "open_transaction"
+LAST_OFFSET: Final = "last_offset"
+STAYS: Final = "stays"
+NOTHING_LEFT: Final = "nothing_left"
+SHARE_GROUP: Final = "share_group"
+NO_GROUP: Final = "no_group"
+UNREADABLE: Final = "unreadable"
+NO_TIME: Final = "no_time"
+
+PROTECTED_BY: Final = {SUBSCRIBED: "subscription", MEMBERS: "members", OPEN_TRANSACTION: "transaction"}
+"""What has to end, by rule."""
+
+CHANGES_WITH: Final[dict[str, tuple[str, ...]]] = {
+    COMMIT_TIMESTAMP: ("commit", "subscription"),
+    STATE_TIMESTAMP: ("members",),
+    EXPIRE_TIMESTAMP: ("commit", "subscription"),
+    SUBSCRIBED: ("subscription",),
+    MEMBERS: ("members",),
+    OPEN_TRANSACTION: ("transaction",),
+    LAST_OFFSET: ("offsets", "members"),
+    STAYS: ("offsets",),
+    NOTHING_LEFT: ("offsets", "members"),
+    SHARE_GROUP: (),
+    NO_GROUP: ("commit",),
+    UNREADABLE: ("commit",),
+    NO_TIME: ("members",),
+}
+"""What would change the answer, by rule."""
+
+
+class GroupRule(NamedTuple):
+    """What decides about the offsets of a group."""
+
+    rule: str
+    base_ms: int | None = None
+    """From when the retention counts, for STATE_TIMESTAMP."""
+    topics: frozenset[str] = frozenset()
+    """The offsets of these topics do not expire."""
+
+    @property
+    def is_by_time(self) -> bool:
+        """Whether offsets expire with time."""
+        return self.rule in (COMMIT_TIMESTAMP, STATE_TIMESTAMP)
+
+
+def kafka_rule(group: HeldGroup | None) -> GroupRule:
+    """What Kafka 4.3 does with the offsets of a group; None for offsets whose group is gone."""
+    if group is None:
+        return GroupRule(NO_GROUP)
+    if group.kind == SHARE:
+        return GroupRule(SHARE_GROUP)
+    if group.state is None:
+        return GroupRule(UNREADABLE)
+    if group.kind == SIMPLE:
+        return GroupRule(COMMIT_TIMESTAMP)
+    if group.kind != CLASSIC:
+        return GroupRule(COMMIT_TIMESTAMP, topics=group.topics or frozenset())
+    if group.is_empty:
+        since = group.state_timestamp_ms
+        return GroupRule(COMMIT_TIMESTAMP) if since is None else GroupRule(STATE_TIMESTAMP, since)
+    if not group.is_of_consumers or group.topics is None:
+        return GroupRule(MEMBERS)
+    return GroupRule(COMMIT_TIMESTAMP, topics=group.topics)
+
+
+def kip_211_rule(group: HeldGroup | None) -> GroupRule:
+    """What the table of states in KIP-211 says about the offsets of a group.
+
+    Its kinds of groups are those with a protocol type and those without. It knows no other topics of a group than those
+    that members name, so one whose subscriptions nobody can read keeps its offsets, as in any state but Empty.
+    """
+    if group is None:
+        return GroupRule(NO_GROUP)
+    if group.kind == SHARE:
+        return GroupRule(SHARE_GROUP)
+    if group.state is None:
+        return GroupRule(UNREADABLE)
+    if group.kind == SIMPLE:
+        return GroupRule(COMMIT_TIMESTAMP)
+    if group.is_empty:
+        since = group.state_timestamp_ms
+        return GroupRule(NO_TIME) if since is None else GroupRule(STATE_TIMESTAMP, since)
+    if group.topics is None:
+        return GroupRule(MEMBERS)
+    return GroupRule(COMMIT_TIMESTAMP, topics=group.topics)

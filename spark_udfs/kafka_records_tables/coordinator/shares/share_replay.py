@@ -1,0 +1,150 @@
+"""What a share coordinator makes of the records of share partitions (`ShareCoordinatorShard.replay`, Kafka 4.3.1)."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+import pyarrow.compute as pc
+
+from kafka_records_engine.findings import UNKNOWN_STATE, Finding
+from kafka_records_tables.coordinator.records.decoded_records import DecodedRecords, place_of
+from kafka_records_tables.coordinator.records.named_records import INSIDE, Event, Picked
+from kafka_records_tables.coordinator.shares.share_batches import UNDECIDED, StateBatch, combined
+
+if TYPE_CHECKING:
+    from kafka_records_engine.sources import Context
+
+SNAPSHOT: Final = "ShareSnapshot"
+UPDATE: Final = "ShareUpdate"
+
+_OF_BATCHES: Final = tuple(f"state_batches{INSIDE}{name}" for name in StateBatch._fields)
+
+_OF_BOTH: Final = ("snapshot_epoch", "leader_epoch", "start_offset", "delivery_complete_count", *_OF_BATCHES)
+
+PICKED: Final[Picked] = {
+    SNAPSHOT: (*_OF_BOTH, "state_epoch", "create_timestamp", "write_timestamp"),
+    UPDATE: _OF_BOTH,
+}
+"""What the replay wants of each record."""
+
+_NO_CHANGE: Final = -1
+"""The start offset or leader epoch of an update that leaves what there is."""
+
+SharePartition = tuple[str, str, int]
+"""Group id, topic id, partition."""
+
+
+@dataclass(slots=True)
+class ShareState:
+    """The state of one share partition."""
+
+    snapshot_epoch: int
+    leader_epoch: int
+    start_offset: int
+    delivery_complete_count: int
+    batches: list[StateBatch]
+    log_offset: int
+    """Of the last record that it is made of."""
+    state_epoch: int | None = None
+    create_timestamp: int | None = None
+    write_timestamp: int | None = None
+    snapshot_log_offset: int | None = None
+    update_count: int = 0
+    """Updates on top of the snapshot."""
+    is_partial: bool = False
+    """Whether the snapshot that an update builds on was not among the records."""
+
+
+@dataclass(slots=True)
+class ShareReplay:
+    """The states after some records, taken in their order."""
+
+    unusable: Collection[int]
+    """Offsets of records that no coordinator could replay."""
+    _states: dict[SharePartition, ShareState | None] = field(default_factory=dict)
+    """None where a record that cannot be used has left the state unknown."""
+
+    def take(self, event: Event) -> None:
+        """Replay one record."""
+        # Unpacked once: members of a tuple by name take as long as all of this.
+        offset, record, key, value, is_broken, _, _ = event
+        place: SharePartition = key
+        if is_broken or offset in self.unusable:
+            self._states[place] = None
+        elif value is None:
+            self._states.pop(place, None)
+        elif record == SNAPSHOT:
+            self._states[place] = _snapshot(value, offset)
+        elif place not in self._states:
+            self._states[place] = _beginning(value, offset)
+        elif (state := self._states[place]) is not None:
+            _update(state, value, offset)
+
+    def states(self) -> Mapping[SharePartition, ShareState]:
+        """The states that are known."""
+        return {place: state for place, state in self._states.items() if state is not None}
+
+
+def refused_records(found: DecodedRecords, types: tuple[int, ...]) -> dict[int, str]:
+    """By their rows the records that can be decoded and that no coordinator can replay, each with what is wrong.
+    `types` are those of a snapshot and of an update."""
+    is_update = np.isin(found.columns.record_type, types[1:]) & found.has_key
+    said = dict.fromkeys(np.flatnonzero(is_update & found.is_tombstone).tolist(), "an update without a value")
+    for number in types:
+        if number in found.columns.records:
+            lists = found.member((number,), "value", "state_batches")
+            first, last = (pc.struct_field(pc.list_flatten(lists), name) for name in ("first_offset", "last_offset"))
+            rows = pc.list_parent_indices(lists).filter(pc.less(last, first))
+            said.update(dict.fromkeys(rows.to_pylist(), "a batch that ends before it begins"))
+    return dict(sorted(said.items()))
+
+
+def reported_as_refused(found: DecodedRecords, types: tuple[int, ...], context: Context, consequence: str) -> set[int]:
+    """Report the `refused_records` with the `consequence`; their offsets."""
+    said = refused_records(found, types)
+    for row, what in said.items():
+        number = int(found.columns.record_type[row])
+        place = place_of(found.rows, row, context)
+        context.report(Finding("damage", UNKNOWN_STATE, what, consequence, record_type=number, **place))
+    return {int(found.offsets[row]) for row in said}
+
+
+def _snapshot(value: Sequence[Any], offset: int) -> ShareState:
+    snapshot_epoch, leader_epoch, start_offset, count, *batches, state_epoch, created, written = value
+    parts = _batches(batches)
+    return ShareState(
+        snapshot_epoch, leader_epoch, start_offset, count, parts, offset, state_epoch, created, written, offset
+    )
+
+
+def _beginning(value: Sequence[Any], offset: int) -> ShareState:
+    """An update without a state to build on becomes the state."""
+    snapshot_epoch, leader_epoch, start_offset, count, *batches = value
+    parts = _batches(batches)
+    return ShareState(snapshot_epoch, leader_epoch, start_offset, count, parts, offset, update_count=1, is_partial=True)
+
+
+def _update(state: ShareState, value: Sequence[Any], offset: int) -> None:
+    snapshot_epoch, leader_epoch, start_offset, state.delivery_complete_count, *batches = value
+    if leader_epoch != _NO_CHANGE:
+        state.leader_epoch = leader_epoch
+    if start_offset != UNDECIDED:
+        state.start_offset = start_offset
+    state.batches = combined(state.batches, _batches(batches), state.start_offset)
+    state.log_offset = offset
+    state.update_count += 1
+    # An update names the snapshot below it, so another one stood between the two.
+    state.is_partial |= snapshot_epoch != state.snapshot_epoch
+
+
+def _batches(columns: Sequence[Sequence[int]]) -> list[StateBatch]:
+    """Batches out of their members, those of one name together."""
+    return list(map(_as_batch, zip(*columns, strict=True))) if columns[0] else []
+
+
+_as_batch: Final = partial(tuple.__new__, StateBatch)
+"""What `StateBatch._make` does, without a call of Python's own: there are many batches."""

@@ -1,0 +1,341 @@
+"""How the transactions in a log partition end, settled as a coordinator does it: pending until the marker.
+
+A record of a transaction is decided by the next control row of its producer, matched by producer id alone
+(`OffsetMetadataManager.replayEndTransactionMarker`; KIP-98). A tombstone acts at once, whoever wrote it
+(`OffsetMetadataManager.replay`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from kafka_records_engine.numpy_types import FLAGS, INT64
+from kafka_records_runtime.errors import KafkaRecordsError
+from kafka_records_tables.coordinator.records.latest import joined, last_of_same
+
+if TYPE_CHECKING:
+    from kafka_records_engine.sources import Context
+
+COLUMNS: Final = ("offset", "key", "value", "producer_id", "transaction", "control")
+"""What has to be read of every record to settle it."""
+
+NONE: Final = "none"
+COMMITTED: Final = "committed"
+ABORTED: Final = "aborted"
+PENDING: Final = "pending"
+OPEN: Final = "open"
+"""The log ends before a marker."""
+UNKNOWN: Final = "unknown"
+"""Damage, or a file that was not given, may hide the marker."""
+
+_WORDS: Final = (NONE, PENDING, COMMITTED, ABORTED, OPEN, UNKNOWN)
+
+_WORD_ARRAY: Final = pa.array(_WORDS)
+
+_SILENT: Final = -1
+"""Stands for a row whose source says nothing."""
+
+_NOWHERE: Final = np.iinfo(np.int64).max
+
+_MOST_PENDING: Final = 100_000
+"""Rows that wait for a marker before those that were written over are dropped (`TransactionResolver._squeeze`)."""
+
+
+class UntoldTransactions(KafkaRecordsError, ValueError):
+    """Records of `topic` whose source does not say which of them were written in a transaction. Partition and offset
+    are None where the columns tell it before any record is read."""
+
+    def __init__(self, topic: str, partition: int | None = None, offset: int | None = None) -> None:
+        super().__init__(topic, partition, offset)
+        self.topic = topic
+        self.partition = partition
+        self.offset = offset
+
+    def __str__(self) -> str:
+        place, which = self.topic, "a record"
+        if self.offset is not None:
+            place, which = f"{self.topic}-{self.partition}", f"the record at offset {self.offset}"
+        return (
+            f"{place}: nobody can tell whether {which} was written in a transaction, and whether that was committed: "
+            "the source tells neither transaction nor producer. Read a "
+            'source that does (log segments, or rows saved from them with all columns), or say assume="committed" to '
+            "count such records as committed, although some may be of aborted or open transactions"
+        )
+
+
+class UnknownOutcome(KafkaRecordsError, ValueError):
+    """A raw row whose `transaction` is a `word` that none has."""
+
+    def __init__(self, topic: str, partition: int, offset: int, word: str) -> None:
+        super().__init__(topic, partition, offset, word)
+        self.topic = topic
+        self.partition = partition
+        self.offset = offset
+        self.word = word
+
+    def __str__(self) -> str:
+        return (
+            f"{self.topic}-{self.partition}: the transaction of the record at offset {self.offset} is {self.word!r}: "
+            f"raw rows say {', '.join(_WORDS[:-1])} or {_WORDS[-1]}"
+        )
+
+
+class Resolved(NamedTuple):
+    """Rows whose transactions ended the same way: NONE (there was none), COMMITTED, ABORTED, OPEN or UNKNOWN."""
+
+    outcome: str
+    rows: pa.RecordBatch
+
+
+def outside_transactions(batch: pa.RecordBatch, context: Context, tombstones_at_once: bool) -> FLAGS:
+    """The records that take effect where they stand: their source says so, or that no producer wrote them.
+
+    Only records of transactions carry a producer id in the topics of coordinators. That goes for a source that says
+    `unknown`, or nothing, of the transaction itself. Raises UntoldTransactions as `TransactionResolver` does.
+    """
+    return _outside(batch, _numbers_of_words(batch, context), context, tombstones_at_once)
+
+
+def _numbers_of_words(batch: pa.RecordBatch, context: Context) -> NDArray[np.int32]:
+    """For each row the place of its `transaction` among _WORDS, _SILENT for null. Raises UnknownOutcome."""
+    words = batch.column("transaction")
+    places = pc.index_in(words, value_set=_WORD_ARRAY)
+    if not places.null_count:
+        found: NDArray[np.int32] = places.to_numpy()
+        return found
+    if places.null_count > words.null_count:
+        row = int(np.argmax(pc.and_(places.is_null(), words.is_valid()).to_numpy(zero_copy_only=False)))
+        offset = batch.column("offset")[row].as_py()
+        raise UnknownOutcome(context.topic, context.partition, offset, words[row].as_py())
+    found = places.fill_null(_SILENT).to_numpy()
+    return found
+
+
+def _outside(batch: pa.RecordBatch, words: NDArray[np.int32], context: Context, tombstones_at_once: bool) -> FLAGS:
+    is_record = batch.column("control").is_null().to_numpy(zero_copy_only=False)
+    producers = batch.column("producer_id")
+    plain = words == _WORDS.index(NONE)
+    silent = (words == _SILENT) | (words == _WORDS.index(UNKNOWN))
+    if silent.any():
+        has_producer = producers.is_valid().to_numpy(zero_copy_only=False)
+        untold = silent & ~has_producer & is_record
+        if tombstones_at_once:
+            untold &= batch.column("value").is_valid().to_numpy(zero_copy_only=False)
+        if untold.any() and context.question.assume is None:
+            offset = int(batch.column("offset")[int(np.argmax(untold))].as_py())
+            raise UntoldTransactions(context.topic, context.partition, offset)
+        plain = plain | (silent & has_producer & (producers.fill_null(0).to_numpy() < 0)) | untold
+    if tombstones_at_once:
+        plain = plain | batch.column("value").is_null().to_numpy(zero_copy_only=False)
+    settled: FLAGS = is_record & plain
+    return settled
+
+
+class TransactionResolver:
+    """Gives every record but control records, as soon as its outcome is known.
+
+    A record outside of transactions comes at once, any other one after the marker of its transaction. Rows of one
+    outcome are in the order of the log; rows of different outcomes are in no order.
+
+    Parameters
+    ----------
+    context
+        Its `holes` say after which offsets a marker may be hidden, `assume` what counts as committed.
+    tombstones_at_once
+        Do not ask for a tombstone's transaction, as a coordinator does not.
+    last_of_key
+        Of what one producer writes to one key and what ends the same way, only the last row is wanted, be they of
+        several transactions. Memory follows the number of keys then, and otherwise the number of records in open
+        transactions.
+
+    Raises
+    ------
+    UntoldTransactions
+        For a record whose source does not tell, unless the context says what it counts as.
+    """
+
+    def __init__(self, context: Context, tombstones_at_once: bool, last_of_key: bool) -> None:
+        self._context = context
+        self._tombstones_at_once = tombstones_at_once
+        self._last_of_key = last_of_key
+        self._pending: list[_Waiting] = []
+        self._count = 0
+        self._squeezed = 0
+        self._any_marker = False
+
+    @property
+    def waits(self) -> bool:
+        """Whether any row waits for its marker."""
+        return bool(self._pending)
+
+    @property
+    def waits_from(self) -> int | None:
+        """Offset of the first row that waits for its marker; None where none does."""
+        return min((int(waiting.rows.column("offset")[0].as_py()) for waiting in self._pending), default=None)
+
+    def waiting(self, name: str) -> list[pa.Array]:
+        """A column of the rows that wait for their markers, in parts."""
+        return [waiting.rows.column(name) for waiting in self._pending]
+
+    def take(self, batch: pa.RecordBatch) -> Iterator[Resolved]:
+        """Add raw rows after those before, with COLUMNS and whatever else is wanted of a row; what they decide."""
+        words = _numbers_of_words(batch, self._context)
+        has_markers = batch.column("control").null_count < batch.num_rows
+        if not has_markers and (words == _WORDS.index(NONE)).all():
+            yield Resolved(NONE, batch)
+            return
+        is_record = batch.column("control").is_null().to_numpy(zero_copy_only=False)
+        plain = _outside(batch, words, self._context, self._tombstones_at_once)
+        unknown = is_record & ~plain & (words == _WORDS.index(UNKNOWN))
+        for outcome, chosen in ((NONE, plain), (UNKNOWN, unknown)):
+            if chosen.any():
+                yield Resolved(outcome, batch.filter(pa.array(chosen)))
+        waiting = is_record & ~plain & ~unknown
+        if waiting.any():
+            self._pending.append(_waiting(batch.filter(pa.array(waiting))))
+            self._count += int(waiting.sum())
+        if has_markers:
+            self._any_marker = True
+            if self._pending:
+                yield from self._end(batch.filter(pa.array(~is_record)))
+        if self._last_of_key and self._count > max(_MOST_PENDING, 2 * self._squeezed):
+            self._squeeze()
+
+    # -- markers -------------------------------------------------------------------------------------------------------
+
+    def _end(self, markers: pa.RecordBatch) -> Iterator[Resolved]:
+        """The rows that these markers decide."""
+        producers = _producers(markers)
+        pending, self._pending = self._pending, []
+        for waiting in pending:
+            if waiting.producers.isdisjoint(producers):
+                self._keep(waiting)
+                continue
+            rows = waiting.rows
+            ended = _ends(rows, markers, self._hole_behind(rows))
+            for outcome, number in ((COMMITTED, _COMMITTED), (ABORTED, _ABORTED), (UNKNOWN, _HIDDEN)):
+                chosen = ended == number
+                if chosen.any():
+                    yield Resolved(outcome, rows.filter(pa.array(chosen)))
+            still = ended == _WAITING
+            if still.any():
+                self._keep(_waiting(rows.filter(pa.array(still))))
+        self._count = sum(waiting.rows.num_rows for waiting in self._pending)
+        self._squeezed = min(self._squeezed, self._count)
+
+    def _keep(self, waiting: _Waiting) -> None:
+        """Let rows wait on. Small neighbours are joined, so that few lots are looked at for each marker."""
+        lots = self._pending
+        while lots and lots[-1].rows.num_rows <= 2 * waiting.rows.num_rows:
+            before = lots.pop()
+            waiting = _Waiting(joined([before.rows, waiting.rows]), before.producers | waiting.producers)
+        lots.append(waiting)
+
+    def _hole_behind(self, rows: pa.RecordBatch) -> INT64:
+        """For each row the offset of the first hole at or behind it."""
+        holes = np.array(sorted(self._context.log.holes), np.int64)
+        at = np.searchsorted(holes, rows.column("offset").to_numpy())
+        behind: INT64 = np.append(holes, _NOWHERE)[at]
+        return behind
+
+    def _is_before_gap(self, rows: pa.RecordBatch) -> FLAGS:
+        """Rows behind which offsets are missing, in a source that has all of a log.
+
+        A cleaner goes no further than the first record of an open transaction (`LogCleanerManager.cleanableOffsets`, by
+        the last stable offset). So what is missing behind a record that still waits is a file, or bytes of one, and
+        may have held its marker. Of an earlier moment nobody can tell: the transaction may have ended since.
+        """
+        context = self._context
+        if context.question.as_of_ms is not None or context.log.cleaned_up_to is None or context.log.whole_from is None:
+            return np.zeros(rows.num_rows, np.bool_)
+        before: FLAGS = rows.column("offset").to_numpy() < context.log.whole_from
+        return before
+
+    def rest(self) -> Iterator[Resolved]:
+        """What no marker decided: the log ends before it, or it is hidden."""
+        if not self._pending:
+            return
+        rows = joined([waiting.rows for waiting in self._pending])
+        words = rows.column("transaction")
+        left = np.ones(rows.num_rows, np.bool_)
+        # A source without control rows may know how it ended; one that has them says so too early, if asked about an
+        # earlier moment.
+        if not self._any_marker or self._context.question.as_of_ms is None:
+            for outcome in (COMMITTED, ABORTED):
+                told = pc.fill_null(pc.equal(words, outcome), False).to_numpy(zero_copy_only=False)
+                left &= ~told
+                if told.any():
+                    yield Resolved(outcome, rows.filter(pa.array(told)))
+        hidden = left & ((self._hole_behind(rows) < _NOWHERE) | self._is_before_gap(rows))
+        for outcome, chosen in ((UNKNOWN, hidden), (OPEN, left & ~hidden)):
+            if chosen.any():
+                yield Resolved(outcome, rows.filter(pa.array(chosen)))
+
+    def _squeeze(self) -> None:
+        """Drop rows that were written over by rows which end as they do, whatever comes."""
+        rows = joined([waiting.rows for waiting in self._pending])
+        ends_alike = [
+            rows.column("producer_id"),
+            # Without control rows these words tell the end, and one producer's transactions end in several ways.
+            rows.column("transaction"),
+            # A marker behind the hole ends only the rows behind it.
+            pa.array(self._hole_behind(rows)),
+            pa.array(self._is_before_gap(rows).astype(np.int8)),
+        ]
+        last = last_of_same(rows.column("offset").to_numpy(), rows.column("key"), *ends_alike)
+        self._pending = [_waiting(rows.filter(pa.array(last)))]
+        self._count = self._squeezed = int(last.sum())
+
+
+class _Waiting(NamedTuple):
+    """Rows that wait for markers of their producers."""
+
+    rows: pa.RecordBatch
+    producers: frozenset[int]
+
+
+def _waiting(rows: pa.RecordBatch) -> _Waiting:
+    return _Waiting(rows, _producers(rows))
+
+
+def _producers(rows: pa.RecordBatch) -> frozenset[int]:
+    return frozenset(pc.unique(rows.column("producer_id").fill_null(-1)).to_pylist())
+
+
+_WAITING, _COMMITTED, _ABORTED, _HIDDEN = range(4)
+
+
+def next_markers(rows: pa.RecordBatch, markers: pa.RecordBatch) -> INT64:
+    """For each row the index of the first of `markers` of its producer behind it; -1 where there is none."""
+    offsets = rows.column("offset").to_numpy()
+    producers = rows.column("producer_id").fill_null(-1).to_numpy()
+    of_markers = markers.column("producer_id").fill_null(-1).to_numpy()
+    known, row_codes = np.unique(producers, return_inverse=True)
+    places = np.minimum(np.searchsorted(known, of_markers), len(known) - 1)
+    ours = np.flatnonzero(known[places] == of_markers)
+    # Producer and place in the log as one number, so that one sorted search finds the next marker of a producer.
+    _, ranks = np.unique(np.append(offsets, markers.column("offset").to_numpy()[ours]), return_inverse=True)
+    width = len(ranks) + 1
+    wanted = row_codes.astype(np.int64) * width + ranks[: len(offsets)]
+    there = places[ours].astype(np.int64) * width + ranks[len(offsets) :]
+    order = np.argsort(there)
+    there = np.append(there[order], _NOWHERE)
+    at = np.searchsorted(there, wanted, side="right")
+    found: INT64 = np.where(there[at] // width == row_codes, np.append(ours[order], -1)[at], -1)
+    return found
+
+
+def _ends(rows: pa.RecordBatch, markers: pa.RecordBatch, holes: INT64) -> NDArray[np.int8]:
+    """How each row ends: by the first marker of its producer behind it, unless there is a hole before that."""
+    at = next_markers(rows, markers)
+    commits = pc.equal(markers.column("control"), "commit").to_numpy(zero_copy_only=False)
+    ended = np.where(commits[at], _COMMITTED, _ABORTED).astype(np.int8)
+    ended[holes < markers.column("offset").to_numpy()[at]] = _HIDDEN
+    ended[at < 0] = _WAITING
+    return ended

@@ -1,0 +1,1 @@
+"""Deletes offsets and groups on a broker, and puts them back."""

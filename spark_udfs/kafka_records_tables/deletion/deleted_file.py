@@ -1,0 +1,208 @@
+"""The file of what `delete-offsets` deletes or writes over: on the disk before anything is changed, read to restore it.
+
+JSON lines. `kind` is `offset` (what a coordinator held: offset, leader epoch, metadata; beside it the id of the topic,
+and the commit timestamp where the list had it), `group` (a group that goes as a whole) or `kept` (what was written
+before, and was not deleted after all).
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Final, NamedTuple, Self
+
+from kafka_records_engine.sources.group_requests import CommittedOffset, DescribedTopic, TopicPartition
+from kafka_records_tables.console.endings import CommandError
+from kafka_records_tables.deletion.deletion_plan import GroupPlan
+from kafka_records_tables.deletion.deletion_rows import committed_row, rows_of_content
+
+_OFFSET: Final = "offset"
+_GROUP: Final = "group"
+_KEPT: Final = "kept"
+_WHAT_IT_TAKES: Final = (
+    "--restore takes a file that delete-offsets has written, or rows of a table, as "
+    "`kafka-records table current_offsets … --format json --output FILE` writes them"
+)
+
+
+def timed_path(what: str) -> Path:
+    """A file in the current directory, named by what becomes of offsets and by the time."""
+    return Path(f"{what}-offsets-{datetime.now(UTC):%Y%m%dT%H%M%SZ}.jsonl")
+
+
+class DeletedFile:
+    """Takes lines, each of which is on the disk when the method returns."""
+
+    def __init__(self, path: Path) -> None:
+        """Make the file. Raises CommandError where it is there already or cannot be written."""
+        self.path = path
+        self._held: set[tuple[str, str, int]] = set()
+        try:
+            self._file = path.open("x", encoding="utf-8")
+            _sync_folder(path.parent)
+        except FileExistsError:
+            raise CommandError(f"{path}: is there already; name another file with --output") from None
+        except OSError as error:
+            raise CommandError(f"{path}: {error.strerror or error}; nothing was changed") from None
+
+    @property
+    def has_offsets(self) -> bool:
+        """Whether there is an offset in it that may not be there any more, to be brought back."""
+        return bool(self._held)
+
+    def remove(self) -> None:
+        """Delete the file: nothing was changed."""
+        self._file.close()
+        self.path.unlink()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._file.close()
+
+    def before(
+        self, plans: Iterable[GroupPlan], topics: Mapping[str, DescribedTopic], *, is_restoring: bool = False
+    ) -> None:
+        """What some plans delete, or write over. Raises CommandError where it cannot be written: none of them may be
+        carried out then."""
+        lines: list[dict[str, Any]] = []
+        for plan in plans:
+            if plan.is_whole:
+                kind = plan.listed.kind if plan.listed is not None else ""
+                lines.append({"kind": _GROUP, "group_id": plan.group, "group_kind": kind})
+            for item in plan.items:
+                held = item.overwrites if is_restoring else item.committed
+                if item.is_planned and held is not None:
+                    topic_id = topics[item.topic].topic_id if item.topic in topics else None
+                    of = {
+                        "group_id": plan.group,
+                        "topic": item.topic,
+                        "topic_id": topic_id,
+                        "partition": item.partition,
+                    }
+                    when = {"commit_timestamp_ms": item.commit_timestamp_ms}
+                    lines.append({"kind": _OFFSET, **of, **held._asdict(), **when})
+                    self._held.add((plan.group, *item.place))
+        self._write(lines)
+
+    def kept(self, group: str, places: Iterable[TopicPartition]) -> None:
+        """Some offsets that were written before are still what they were."""
+        places = list(places)
+        self._held.difference_update((group, *place) for place in places)
+        self._write(
+            {"kind": _KEPT, "group_id": group, "topic": topic, "partition": partition} for topic, partition in places
+        )
+
+    def _write(self, lines: Iterable[Mapping[str, Any]]) -> None:
+        try:
+            self._file.writelines(f"{json.dumps(line)}\n" for line in lines)
+            self._file.flush()
+            os.fsync(self._file.fileno())
+        except OSError as error:
+            what = f"{self.path}: {error.strerror or error}"
+            raise CommandError(f"{what}; nothing more is changed, and what was is in the file") from None
+
+
+def _sync_folder(folder: Path) -> None:
+    """The name of a new file is on the disk when its folder is."""
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+@dataclass
+class Deleted:
+    """What was deleted of a group."""
+
+    offsets: dict[TopicPartition, CommittedOffset] = field(default_factory=dict)
+    topic_ids: dict[str, str] = field(default_factory=dict)
+
+
+class DeletedOffsets(NamedTuple):
+    """What a file says was deleted, or was committed."""
+
+    by_group: dict[str, Deleted]
+    cut_line: int | None = None
+    """The number of a last line that was not written to its end."""
+    passed_over: int = 0
+    """Rows of a table that have no offset."""
+
+
+def deleted_of(path: str) -> DeletedOffsets:
+    """What a file says was deleted; or the offsets in the rows of a table, JSON lines, CSV or Parquet as the command
+    writes them, such as those of current_offsets. Raises CommandError."""
+    found = _Lines()
+    cut_line = None
+    try:
+        content, cut = _without_cut_line(Path(path).read_bytes())
+        for at, row in rows_of_content(content):
+            try:
+                found.take(row)
+            except ValueError as error:
+                raise ValueError(f"{at}: {error}") from None
+        cut_line = content.count(b"\n") + 1 if cut else None
+    except OSError as error:
+        raise CommandError(f"{path}: {error.strerror or error}") from None
+    except ValueError as error:  # those of Unicode and pyarrow among them
+        raise CommandError(f"{path}: {error}: {_WHAT_IT_TAKES}") from None
+    return DeletedOffsets(
+        {group: deleted for group, deleted in found.by_group.items() if deleted.offsets}, cut_line, found.passed_over
+    )
+
+
+def _without_cut_line(content: bytes) -> tuple[bytes, bool]:
+    """JSON lines without a last one that was not written to its end, and whether there was such a line."""
+    if not content.lstrip().startswith(b"{"):
+        return content, False
+    lines, end, last = content.rpartition(b"\n")
+    try:
+        json.loads(last or b"null")
+    except ValueError:  # of Unicode too: a letter may be cut
+        return lines + end, True
+    return content, False
+
+
+class _Lines:
+    """Takes the lines or rows of a file in their order."""
+
+    def __init__(self) -> None:
+        self.by_group: dict[str, Deleted] = {}
+        self.passed_over = 0
+
+    def take(self, row: Mapping[str, Any]) -> None:
+        """Raises ValueError for what says of no offset that it was committed, and for a second row of a partition."""
+        kind = row.get("kind", _OFFSET)
+        if kind == _GROUP:
+            return
+        if kind == _KEPT:
+            kept = committed_row({**row, "offset": None})
+            self.by_group.setdefault(kept.group_id, Deleted()).offsets.pop(kept.place, None)
+            return
+        if kind != _OFFSET:
+            raise ValueError(f"unknown kind of line {kind!r}")
+        given = committed_row(row)
+        if given.offset is None:
+            self.passed_over += 1
+            return
+        offset = CommittedOffset(given.offset, given.leader_epoch, given.metadata)
+        deleted = self.by_group.setdefault(given.group_id, Deleted())
+        # Lines of delete-offsets say what happened one after the other; a table that does has commits of any time.
+        if "kind" not in row and deleted.offsets.get(given.place, offset) != offset:
+            topic, partition = given.place
+            raise ValueError(
+                f"another row has another offset of group {given.group_id!r} for partition {partition} of {topic}: "
+                "keep one of them"
+            )
+        deleted.offsets[given.place] = offset
+        if given.topic_id is not None:
+            deleted.topic_ids[given.place[0]] = given.topic_id

@@ -1,0 +1,128 @@
+"""What `delete-offsets` is asked to delete: rows of the table deletable_offsets in a file, or arguments."""
+
+from __future__ import annotations
+
+import sys
+from collections import Counter
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final, NamedTuple
+
+from kafka_records_engine.sources.group_requests import CommittedOffset, TopicPartition
+from kafka_records_tables.console.endings import CommandError
+from kafka_records_tables.coordinator.rules.deletion_rules import NOT_SUBSCRIBED
+from kafka_records_tables.deletion.deletion_rows import ListedRow, listed_rows
+
+STANDARD_INPUT: Final = "-"
+
+
+class Expected(NamedTuple):
+    """What a list says of an offset; None for what it does not tell. Without an offset nothing is committed."""
+
+    offset: int | None
+    leader_epoch: int | None = None
+    metadata: str | None = None
+    commit_timestamp_ms: int | None = None
+
+    def is_met_by(self, committed: CommittedOffset | None) -> bool:
+        """Whether this is what the coordinator holds, as far as the list tells."""
+        if committed is None or self.offset is None:
+            return committed is None and self.offset is None
+        epochs = (committed.leader_epoch, None)
+        return (
+            self.offset == committed.offset
+            and self.leader_epoch in epochs
+            and self.metadata in (committed.metadata, None)
+        )
+
+
+@dataclass
+class Wanted:
+    """What is to be deleted of one group."""
+
+    expected: dict[TopicPartition, Expected] = field(default_factory=dict)
+    """The offsets that a list names."""
+    places: set[TopicPartition] = field(default_factory=set)
+    """Partitions that arguments name."""
+    topics: set[str] = field(default_factory=set)
+    """Topics all of whose offsets are meant."""
+    is_whole: bool = False
+    """Whether the group goes with all that it has."""
+    is_pending: bool = False
+    """Whether a list says of the group that an open transaction commits an offset of it."""
+    has_list: bool = False
+    """Whether a list says what there is."""
+
+
+@dataclass
+class DeletionList:
+    """What is wanted, by group."""
+
+    wanted: dict[str, Wanted] = field(default_factory=dict)
+    passed_over: int = 0
+    """Rows that the list itself calls not deletable."""
+    groups: int = 0
+    """Rows of groups that were let pass, since whole groups are not asked for."""
+    left_out: Counter[str] = field(default_factory=Counter)
+    """How many deletable offsets were not taken, by the reason that the list gives."""
+
+
+def of_arguments(groups: Iterable[str], topics: Iterable[str], *, whole: bool) -> DeletionList:
+    """What `--group` and `--topic T[:P,…]` name. Raises ValueError for a topic that is written otherwise."""
+    places, all_of = set[TopicPartition](), set[str]()
+    for text in topics:
+        name, colon, numbers = text.partition(":")
+        partitions = numbers.split(",")
+        if not name or (colon and not all(each.isascii() and each.isdigit() for each in partitions)):
+            raise ValueError(f"{text!r} is not TOPIC or TOPIC:PARTITION[,…], as orders:0,1")
+        if colon:
+            places |= {(name, int(each)) for each in partitions}
+        else:
+            all_of.add(name)
+    return DeletionList({group: Wanted(places=set(places), topics=set(all_of), is_whole=whole) for group in groups})
+
+
+def of_file(name: str, *, whole: bool, also: Collection[str] = ()) -> DeletionList:
+    """The rows of a file of deletable_offsets, JSON lines, CSV or Parquet; `-` is standard input. Raises CommandError.
+
+    Of offsets it takes those that are not subscribed to, those whose reason is in `also`, and those of which the list
+    gives no reason. With `whole`, groups that the list calls deletable go as a whole.
+    """
+    shown = "standard input" if name == STANDARD_INPUT else name
+    found = DeletionList()
+    reasons: dict[tuple[str, TopicPartition], str] = {}
+    try:
+        content = sys.stdin.buffer.read() if name == STANDARD_INPUT else Path(name).read_bytes()
+        for row in listed_rows(content):
+            _add(row, found, reasons, whole=whole)
+    except OSError as error:
+        raise CommandError(f"{shown}: {error.strerror or error}") from None
+    except ValueError as error:
+        raise CommandError(
+            f"{shown}: {error}: this is no list of offsets, write one with "
+            "`kafka-records table deletable_offsets … --format json`"
+        ) from None
+    for (group, place), reason in reasons.items():
+        wanted = found.wanted[group]
+        if reason not in (NOT_SUBSCRIBED, *also) and not wanted.is_whole:
+            del wanted.expected[place]
+            found.left_out[reason] += 1
+            if not wanted.expected:
+                del found.wanted[group]
+    return found
+
+
+def _add(row: ListedRow, found: DeletionList, reasons: dict[tuple[str, TopicPartition], str], *, whole: bool) -> None:
+    if row.is_group and not whole:
+        found.groups += 1
+    elif not row.is_deletable:
+        found.passed_over += not row.is_group
+    else:
+        wanted = found.wanted.setdefault(row.group_id, Wanted(has_list=True))
+        if row.is_group:
+            wanted.is_whole, wanted.is_pending = True, row.is_pending
+            return
+        wanted.expected[row.place] = Expected(row.offset, row.leader_epoch, row.metadata, row.commit_timestamp_ms)
+        if row.reason is not None:
+            reasons[row.group_id, row.place] = row.reason

@@ -1,0 +1,233 @@
+"""What a deletion comes to: each partition with what is committed there now, and whether it goes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Final
+
+from kafka_records_engine.sources.group_requests import (
+    UNSTABLE,
+    CommittedOffset,
+    DescribedTopic,
+    FetchedOffsets,
+    ListedGroup,
+    TopicPartition,
+)
+from kafka_records_tables.coordinator.groups.subscriptions import CONSUMER_PROTOCOL
+from kafka_records_tables.deletion.deletion_list import Expected, Wanted
+from kafka_records_tables.deletion.subscribed_topics import NO_TOPICS, SubscribedTopics
+from kafka_records_tables.near_names import did_you_mean
+
+CHANGED: Final = "CHANGED"
+"""No error of Kafka's: what is committed is not what the list or the dry run has."""
+
+NO_GROUP: Final = "GROUP_ID_NOT_FOUND"
+SUBSCRIBED: Final = "GROUP_SUBSCRIBED_TO_TOPIC"
+UNKNOWN_TOPIC: Final = "UNKNOWN_TOPIC_OR_PARTITION"
+"""Errors of Kafka's."""
+
+OTHER_OFFSET: Final = "OTHER_OFFSET"
+OTHER_TOPIC: Final = "OTHER_TOPIC"
+OTHER_KIND: Final = "OTHER_KIND"
+"""What speaks against restoring; no errors of Kafka's either."""
+
+MEANINGS: Final = {
+    CHANGED: "another commit came, it is left out",
+    UNSTABLE: "an open transaction commits it, and deleting would drop that commit: it is left out",
+    NO_GROUP: "there is no such group, or the right to DESCRIBE it is missing",
+    SUBSCRIBED: "the group subscribes to the topic",
+    "NON_EMPTY_GROUP": "the group has members",
+    UNKNOWN_TOPIC: "there is no such topic or partition, or the right to DESCRIBE it is missing",
+    "GROUP_AUTHORIZATION_FAILED": "a right on the group is missing: to look it takes DESCRIBE, to delete DELETE, to "
+    "commit READ",
+    "TOPIC_AUTHORIZATION_FAILED": "a right on the topic is missing: READ",
+    "UNKNOWN_MEMBER_ID": "the group has members, and takes commits of nobody else: stop them, then run this again",
+    OTHER_OFFSET: "another offset stands there, --overwrite replaces it",
+    OTHER_TOPIC: "the topic was made anew since, and its offsets mean something else",
+    OTHER_KIND: "a share group has this name now, and has no such offsets",
+    "SHARE_GROUP": "a share group has no committed offsets, and what it has cannot be brought back: "
+    "kafka-share-groups.sh deletes it",
+}
+"""What the names of errors mean here, in a few words."""
+
+
+def error_text(name: str, more: str = "") -> str:
+    """An error as a line shows it."""
+    meaning = MEANINGS.get(name)
+    return f"{name}{f': {meaning}' if meaning else ''}{f' ({more})' if more else ''}"
+
+
+@dataclass
+class Item:
+    """One partition. `error` is the name of what speaks against it, or of what went wrong."""
+
+    topic: str
+    partition: int | None
+    """None for a topic of which nothing is committed."""
+    committed: CommittedOffset | None = None
+    """What the coordinator holds and is deleted, or what is committed again."""
+    overwrites: CommittedOffset | None = None
+    """What committing it again writes over."""
+    error: str | None = None
+    more: str = ""
+    """Behind the error's meaning."""
+    commit_timestamp_ms: int | None = None
+    """When it was committed, where a list tells it: a coordinator does not."""
+    is_done: bool = False
+    note: str = ""
+    """The status of what is done where it is not that this run did it."""
+    unless: str = ""
+    """What may still speak against it, and only the coordinator knows; empty for nothing."""
+
+    @property
+    def is_planned(self) -> bool:
+        """Whether something is still to be done."""
+        return self.committed is not None and self.error is None and not self.is_done
+
+    @property
+    def place(self) -> TopicPartition:
+        """Topic and partition."""
+        assert self.partition is not None
+        return self.topic, self.partition
+
+
+@dataclass
+class GroupPlan:
+    """What is to become of one group."""
+
+    group: str
+    items: list[Item] = field(default_factory=list)
+    error: str | None = None
+    """The name of what speaks against the group as a whole."""
+    more: str = ""
+    """Behind the error's meaning."""
+    is_whole: bool = False
+    listed: ListedGroup | None = None
+    is_done: bool = False
+    """Whether the group is deleted."""
+
+    @property
+    def planned(self) -> dict[TopicPartition, CommittedOffset]:
+        """What is still to be deleted, or committed again."""
+        return {item.place: item.committed for item in self.items if item.is_planned and item.committed is not None}
+
+    @property
+    def goes(self) -> bool:
+        """Whether anything is to be done."""
+        return self.error is None and (self.is_whole or bool(self.planned))
+
+    @property
+    def has_members(self) -> bool:
+        """Whether somebody is in the group now."""
+        return self.listed is not None and self.listed.has_members
+
+    @property
+    def has_failed(self) -> bool:
+        """Whether anything that was asked for does not go."""
+        return self.error is not None or any(item.error for item in self.items)
+
+
+def planned(
+    group: str,
+    wanted: Wanted,
+    fetched: FetchedOffsets,
+    listed: Mapping[str, ListedGroup],
+    topics: Mapping[str, DescribedTopic],
+    subscribed: SubscribedTopics = NO_TOPICS,
+) -> GroupPlan:
+    """What is to become of a group, by what its coordinator holds. `topics` are those that are there, `subscribed`
+    those that the group subscribes to."""
+    plan = GroupPlan(group, is_whole=wanted.is_whole, listed=listed.get(group))
+    plan.items = sorted(_items(wanted, fetched), key=lambda item: (item.topic, item.partition or 0))
+    plan.error = fetched.error or _against_group(plan)
+    if plan.error == NO_GROUP:
+        plan.more = did_you_mean(group, listed).removeprefix("; ")
+    if plan.error is None and not plan.is_whole:
+        for item in plan.items:
+            _look_at_topic(item, topics, subscribed, is_listed=wanted.has_list)
+            if item.error == UNKNOWN_TOPIC and item.topic not in topics:
+                others = {topic for topic, _ in fetched.offsets if topic in topics}
+                item.more = did_you_mean(item.topic, others).removeprefix("; ")
+    if plan.error is None and plan.is_whole:
+        plan.error = next((item.error for item in plan.items if item.error), None)
+    if plan.error is None and plan.is_whole and wanted.is_pending:
+        plan.error, plan.more = UNSTABLE, "so says the list: write it anew when the transaction has ended"
+    return plan
+
+
+def _look_at_topic(
+    item: Item, topics: Mapping[str, DescribedTopic], subscribed: SubscribedTopics, *, is_listed: bool
+) -> None:
+    """Say what speaks against deleting an offset: the topic is not there, or the group subscribes to it. What somebody
+    has named is looked for although nothing is committed: the name may be mistyped."""
+    described = topics.get(item.topic)
+    is_there = described is not None and (item.partition is None or item.partition in described.partitions)
+    if not is_there and (item.is_planned or (item.error is None and not is_listed)):
+        item.error = UNKNOWN_TOPIC
+    elif item.is_planned and subscribed.has(item.topic):
+        item.error = SUBSCRIBED
+    elif item.is_planned:
+        item.unless = subscribed.or_if
+
+
+def _items(wanted: Wanted, fetched: FetchedOffsets) -> Iterator[Item]:
+    """Each partition with what is committed, and with what speaks against it."""
+    expected: dict[TopicPartition, Expected | None] = dict.fromkeys(wanted.places)
+    committed = {*fetched.offsets, *fetched.errors}
+    found_topics = {topic for topic, _ in committed}
+    expected |= {place: None for place in committed if place[0] in wanted.topics or wanted.is_whole}
+    expected |= wanted.expected
+    for topic in sorted(wanted.topics - found_topics):
+        yield Item(topic, None)
+    for place, wants in expected.items():
+        item = Item(*place, fetched.offsets.get(place), error=fetched.errors.get(place))
+        if wants is None and wanted.has_list:
+            # Only a group that goes as a whole has more than its list.
+            item.error, item.more = item.error or CHANGED, "the list does not name it"
+        elif wants is not None and item.error is None and not wants.is_met_by(item.committed):
+            item.error, item.more = CHANGED, _difference(wants, item.committed)
+        elif wants is not None:
+            item.commit_timestamp_ms = wants.commit_timestamp_ms
+        yield item
+
+
+def _difference(wants: Expected, committed: CommittedOffset | None) -> str:
+    now = "nothing" if committed is None else f"offset {committed.offset}"
+    before = "nothing" if wants.offset is None else f"offset {wants.offset}"
+    return f"{before} in the list, {now} now" if now != before else f"{now}, with another leader epoch or metadata"
+
+
+def _against_group(plan: GroupPlan) -> str | None:
+    if plan.listed is None:
+        return NO_GROUP
+    if plan.listed.kind == "share":
+        return "SHARE_GROUP"
+    is_classic = plan.listed.kind in ("classic", "")
+    if plan.has_members and (plan.is_whole or (is_classic and plan.listed.protocol_type != CONSUMER_PROTOCOL)):
+        return "NON_EMPTY_GROUP"
+    return None
+
+
+def leave_out_changed(plan: GroupPlan, fetched: FetchedOffsets) -> None:
+    """Compare a plan with what is committed just before it is carried out; what is not the same is left out."""
+    if fetched.error is not None:
+        plan.error = fetched.error
+        return
+    for item in plan.items:
+        if item.partition is None or item.error is not None or item.is_done:
+            continue
+        if item.committed is None and not plan.is_whole:
+            continue
+        now = fetched.offsets.get(item.place)
+        if item.place in fetched.errors:
+            item.error = fetched.errors[item.place]
+        elif now != item.committed:
+            wants = Expected(item.committed.offset if item.committed else None)
+            item.error, item.more = CHANGED, _difference(wants, now).replace("in the list", "in the dry run")
+    if plan.is_whole:
+        new = {*fetched.offsets, *fetched.errors} - {item.place for item in plan.items if item.partition is not None}
+        plan.items += [
+            Item(*place, fetched.offsets.get(place), error=CHANGED, more="not in the dry run") for place in sorted(new)
+        ]
+        plan.error = plan.error or next((item.error for item in plan.items if item.error), None)

@@ -1,0 +1,81 @@
+"""What many groups have, asked in batches: a request about a thousand groups is large, one for each takes long."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from typing import Final, NamedTuple
+
+from kafka_records_engine.log.discovery import LogSourceError
+from kafka_records_engine.sources.group_requests import DescribedTopic, FetchedOffsets, GroupRequests, TopicPartition
+from kafka_records_engine.sources.group_subscriptions import GroupSubscriptions
+from kafka_records_engine.sources.time_limit import TimeLimit
+from kafka_records_tables.console.endings import CommandError, UsageError
+from kafka_records_tables.console.progress_bar import ByteProgress
+from kafka_records_tables.console.waiting_notes import tell_waiting
+
+GROUPS: Final = 100
+_TOPICS: Final = 1000
+_NOTHING: Final = FetchedOffsets({}, {})
+
+
+def requests_to(bootstrap: str, config: str | None, limit: TimeLimit | None = None) -> GroupRequests:
+    """Asks these brokers, and prints what is waited for. Raises UsageError for an address that is none, CommandError
+    for a configuration that cannot be used."""
+    try:
+        tell_waiting()
+        return GroupRequests(bootstrap, config, timeout=limit)
+    except LogSourceError as error:
+        raise CommandError(str(error)) from None
+    except ValueError as error:
+        raise UsageError(f"argument --bootstrap: {error}") from None
+
+
+class AskedGroup(NamedTuple):
+    """What a group is asked for."""
+
+    places: Collection[TopicPartition]
+    """Partitions by name. Of these alone a coordinator tells what nothing but an open transaction commits."""
+    is_all: bool = False
+    """Whether all that it has is asked for beside."""
+
+
+def fetched(
+    requests: GroupRequests, wanted: Mapping[str, AskedGroup], progress: ByteProgress | None = None
+) -> dict[str, FetchedOffsets]:
+    """What groups have committed (`GroupRequests.fetch`)."""
+    found: dict[str, FetchedOffsets] = {}
+    for groups in batches(list(wanted)):
+        named = {group: wanted[group].places for group in groups if wanted[group].places or not wanted[group].is_all}
+        everything: dict[str, None] = dict.fromkeys(group for group in groups if wanted[group].is_all)
+        by_name = requests.fetch(named) if named else {}
+        of_all = requests.fetch(everything) if everything else {}
+        for group in groups:
+            found[group] = _both(of_all.get(group, _NOTHING), by_name.get(group, _NOTHING))
+        if progress is not None:
+            progress.moved(len(found), len(wanted))
+    return found
+
+
+def _both(one: FetchedOffsets, other: FetchedOffsets) -> FetchedOffsets:
+    return FetchedOffsets({**one.offsets, **other.offsets}, {**one.errors, **other.errors}, one.error or other.error)
+
+
+def subscriptions(requests: GroupRequests, kinds: Mapping[str, str]) -> dict[str, GroupSubscriptions]:
+    """What many groups subscribe to (`GroupRequests.subscriptions`)."""
+    found: dict[str, GroupSubscriptions] = {}
+    for part in batches(list(kinds)):
+        found |= requests.subscriptions({group: kinds[group] for group in part})
+    return found
+
+
+def described(requests: GroupRequests, names: Collection[str]) -> dict[str, DescribedTopic]:
+    """Those of many topics that are there."""
+    found: dict[str, DescribedTopic] = {}
+    for part in batches(sorted(names), _TOPICS):
+        found |= requests.topics(part)
+    return found
+
+
+def batches(names: Sequence[str], size: int = GROUPS) -> Iterator[Sequence[str]]:
+    """The names, so many at a time."""
+    return (names[start : start + size] for start in range(0, len(names), size))

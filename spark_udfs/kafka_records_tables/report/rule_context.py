@@ -1,0 +1,197 @@
+"""What a rule sees: the rows of the tables, the moment, the thresholds, and how to name what it found."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
+
+import pyarrow as pa
+
+from kafka_records_runtime.errors import plural
+from kafka_records_tables.report.command_lines import command_line, condition_of, kafka_command, option, records_command
+from kafka_records_tables.report.report_parts import NextStep, ReportRequest, Rows
+from kafka_records_tables.report.table_words import package_words, table_words
+from kafka_records_tables.tables import TABLES
+
+if TYPE_CHECKING:
+    from kafka_records_engine.findings import Finding
+    from kafka_records_tables.report.lost_files import LostFile
+
+Made = TypeVar("Made")
+
+SECOND_MS: Final = 1000
+MINUTE_MS: Final = 60 * SECOND_MS
+HOUR_MS: Final = 60 * MINUTE_MS
+DAY_MS: Final = 24 * HOUR_MS
+
+MOST_EVIDENCE: Final = 10
+"""Records that a finding names; `evidence_count` counts all."""
+
+
+@dataclass(frozen=True)
+class RuleContext:
+    """Everything that a rule may look at."""
+
+    request: ReportRequest
+    tables: Mapping[str, pa.Table]
+    reading: Sequence[Finding]
+    limits: Mapping[str, Any]
+    """The thresholds by their full names: milliseconds, counts and shares."""
+    lost: Sequence[LostFile] = ()
+    """Files of logs that are gone, as far as records tell."""
+    bootstrap: str | None = None
+    config: str | None = None
+    _made: dict[Callable[[RuleContext], Any], Any] = field(default_factory=dict, init=False, repr=False, compare=False)
+
+    @property
+    def at_ms(self) -> int:
+        """The moment that the report is about."""
+        return self.request.at_timestamp_ms
+
+    @property
+    def is_of_the_past(self) -> bool:
+        """Whether the last record is old, so that spans are counted from a moment that nobody chose."""
+        return not self.request.as_of and self.request.made_timestamp_ms - self.at_ms > HOUR_MS
+
+    @property
+    def is_stored(self) -> bool:
+        """Whether the logs are files, so that nobody knows what came behind them."""
+        return self.bootstrap is None
+
+    def table(self, name: str) -> pa.Table:
+        """The rows of a table; none where the source does not have its topic."""
+        there = self.tables.get(name)
+        return TABLES[name].schema.empty_table() if there is None else there
+
+    def once(self, make: Callable[[RuleContext], Made]) -> Made:
+        """What a function makes of this sight; the function is called once, whoever asks for it."""
+        if make not in self._made:
+            self._made[make] = make(self)
+        return cast("Made", self._made[make])
+
+    def limit(self, name: str) -> Any:
+        """A threshold: milliseconds, a count or a share."""
+        return self.limits[name]
+
+    def limits_of(self, *names: str) -> dict[str, Any]:
+        """Some thresholds by their names, for a finding that they decided."""
+        return {name: self.limits[name] for name in names}
+
+    # -- what to do next -----------------------------------------------------------------------------------------------
+
+    def command(self, rows: Rows, *more: str) -> str:
+        """The command that prints rows of a table of this report."""
+        where = [word for each in rows.where for word in option("--where", each)]
+        return command_line([*table_words(self.request, rows.table), *more, *where])
+
+    def reading_command(self, command: str, *words: str) -> str:
+        """Another command that reads the source of this report, as `dump` or `counts`."""
+        return command_line(
+            ["kafka-records", command, *self.request.source_arguments, *package_words(self.request), *words]
+        )
+
+    def see(self, what: str, rows: Rows, *more: str) -> NextStep:
+        """Look at the rows of a table."""
+        has_source = bool(self.request.source_arguments)
+        return NextStep(what, self.command(rows, *more) if has_source else None)
+
+    def ask_kafka(self, what: str, tool: str, *words: str) -> NextStep:
+        """Run one of Kafka's tools."""
+        return NextStep(what, kafka_command(tool, self.bootstrap, self.config, *words))
+
+    def ask_records(self, what: str, command: str, *words: str) -> NextStep:
+        """Run another command of this project on running brokers."""
+        return NextStep(what, records_command(command, self.bootstrap, self.config, *words))
+
+    def describe_group(self, group: str, what: str = "Ask the brokers who is in the group now") -> NextStep:
+        """What brokers say about a group at this moment."""
+        return self.ask_kafka(what, "kafka-consumer-groups", "--describe", *option("--group", group))
+
+    def describe_members(self, group: str) -> NextStep:
+        """What brokers say about the members of a group, and what each has, at this moment."""
+        words = ("--describe", "--members", "--verbose", *option("--group", group))
+        return self.ask_kafka("Ask the brokers for the members now", "kafka-consumer-groups", *words)
+
+
+# -- in words ----------------------------------------------------------------------------------------------------------
+
+_LONGEST: Final = 60
+_UNITS: Final = ((DAY_MS, "d"), (HOUR_MS, "h"), (MINUTE_MS, "min"), (SECOND_MS, "s"))
+
+
+def shown(name: str | None) -> str:
+    """A name in a sentence: in quotes, and cut where it is long."""
+    if name is None:
+        return "an unnamed one"
+    return f'"{name}"' if len(name) <= _LONGEST else f'"{name[:_LONGEST]}…" ({len(name)} characters)'
+
+
+def listed(names: Sequence[str], most: int = 3) -> str:
+    """Some names in a sentence, and how many others there are."""
+    first = ", ".join(map(shown, names[:most]))
+    return first if len(names) <= most else f"{first} and {len(names) - most} more"
+
+
+def length(ms: float) -> str:
+    """A duration in words, in its two largest units: `2 d 3 h`, `850 ms`."""
+    left = max(round(ms), 0)
+    if left < SECOND_MS:
+        return f"{left} ms"
+    if left < 10 * SECOND_MS:
+        return f"{left / SECOND_MS:.1f} s".replace(".0 s", " s")
+    parts: list[str] = []
+    for size, unit in _UNITS:
+        number, left = divmod(left, size)
+        if number or parts:
+            parts.append(f"{number} {unit}" if number else "")
+        if len(parts) == 2:
+            break
+    return " ".join(filter(None, parts))
+
+
+def moment(ms: int) -> str:
+    """A moment in words, in UTC."""
+    try:
+        return f"{datetime.fromtimestamp(ms / 1000, UTC):%Y-%m-%d %H:%M:%S} UTC"
+    except (OverflowError, ValueError, OSError):
+        return f"{ms} ms since 1970"
+
+
+def counted(number: int, noun: str) -> str:
+    """`1 offset`, `2 offsets`."""
+    return str(plural(number, noun))
+
+
+def of_group(group: str, *more: str) -> tuple[str, ...]:
+    """Conditions that choose the rows of a group, and further ones."""
+    return (condition_of("group_id", group), *more)
+
+
+def partitions_shown(numbers: Sequence[int]) -> str:
+    """Partitions in a sentence: `partition 2`, `partitions 0-3, 7`."""
+    return f"partition{'' if len(set(numbers)) == 1 else 's'} {numbers_shown(numbers)}"
+
+
+def places_shown(places: Iterable[tuple[str, int]], most: int = 3) -> str:
+    """Topics with their partitions in a sentence: `"orders" (partitions 0-3), "returns" (partition 2) and 4 more`."""
+    of_topics: dict[str, list[int]] = {}
+    for topic, partition in places:
+        of_topics.setdefault(topic, []).append(partition)
+    first = [f"{shown(topic)} ({partitions_shown(of_topics[topic])})" for topic in sorted(of_topics)[:most]]
+    more = "" if len(of_topics) <= most else f" and {counted(len(of_topics) - most, 'more topic')}"
+    return ", ".join(first) + more
+
+
+def numbers_shown(numbers: Sequence[int], most: int = 8) -> str:
+    """Numbers of partitions in a sentence: `0-3, 7`."""
+    ordered = sorted(set(numbers))
+    runs: list[list[int]] = []
+    for number in ordered:
+        if runs and number == runs[-1][-1] + 1:
+            runs[-1].append(number)
+        else:
+            runs.append([number])
+    texts = [str(run[0]) if len(run) == 1 else f"{run[0]}-{run[-1]}" for run in runs]
+    return ", ".join(texts[:most]) + (" …" if len(texts) > most else "")

@@ -1,0 +1,39 @@
+"""The columns that the tables about committed offsets have in common."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from kafka_records_tables.coordinator.offsets.commits import read_columns
+from kafka_records_tables.tables.declaration import Column, timestamps
+
+if TYPE_CHECKING:
+    from kafka_records_engine.sources import Context
+    from kafka_records_tables.coordinator.records.decoded_records import DecodedRecords
+
+
+def committed(of_a_tombstone: str = "") -> tuple[Column, ...]:
+    """What a commit says, as columns; LOG_PLACE follows them in every table. `of_a_tombstone` is what stands behind the
+    meaning of those that a tombstone lacks."""
+    return (
+        Column("group_id", "string", "the group that committed"),
+        Column("topic", "string", "topic whose records it consumes"),
+        Column("topic_id", "string", "its id, 22 characters; null where the record names none"),
+        Column("partition", "int32", "partition of that topic"),
+        Column("offset", "int64", f"offset of the next record to consume{of_a_tombstone}"),
+        Column("leader_epoch", "int32", "leader epoch of the last consumed record; null where the record has none"),
+        Column("metadata", "string", f"what the client stored beside the offset{of_a_tombstone}"),
+        *timestamps("commit", "when it was committed, by the clock of the broker or as the client said"),
+    )
+
+
+def commit_columns(found: DecodedRecords, types: tuple[int, ...], context: Context) -> dict[str, Any]:
+    """The columns of `committed` and LOG_PLACE. `types` are those of COMMITS."""
+    from kafka_records_tables.tables.column_types import instants
+
+    columns = read_columns(found, types)
+    return columns | {
+        "commit_timestamp": instants(columns["commit_timestamp_ms"]),
+        "log_partition": context.partition,
+        "log_offset": found.rows.column("offset"),
+    }

@@ -1,1 +1,0 @@
-"""Committed offsets: which commits count, in lots, one after another, and which offsets are there."""

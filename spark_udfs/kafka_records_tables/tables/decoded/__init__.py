@@ -1,1 +1,0 @@
-"""From raw rows to records: decoded in columns, the last of each key, in their order, transactions settled."""

@@ -1,0 +1,183 @@
+"""Moments in the life of a group that commits and tombstones of offsets tell, found in columns."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from heapq import merge
+from operator import itemgetter
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from kafka_records_engine.numpy_types import FLAGS, INT64
+from kafka_records_tables.coordinator.groups.group_model import SIMPLE
+from kafka_records_tables.coordinator.offsets.commit_lots import CommitLot, first_behind, first_of_each
+from kafka_records_tables.coordinator.records.decoded_records import DecodedRecords
+from kafka_records_tables.coordinator.transactions import NONE
+from kafka_records_tables.tables.words import timeline_words as words
+
+if TYPE_CHECKING:
+    from kafka_records_runtime.schema import RecordSchema
+    from kafka_records_tables.coordinator.groups.group_states import GroupState, GroupStates, Transition
+
+
+class CommitMoments:
+    """Finds moments among commits, a lot at a time. Memory follows the topics that live groups commit for."""
+
+    def __init__(self, schemas: Mapping[int, RecordSchema]) -> None:
+        self._schemas = schemas
+        self._known: dict[str, set[str]] = {}
+
+    def columns(self, lot: CommitLot, events: list[Transition], states: GroupStates) -> Iterator[dict[str, Any]]:
+        """Columns of `timeline`, some of them, for what the lot tells. `events` are those among its rows, `states` know
+        them too."""
+        if not lot.rows.num_rows:
+            return
+        pairs = lot.pair
+        yield from self._first(lot, pairs, events, states)
+        yield from self._reset(lot, pairs, states)
+        deleted = np.flatnonzero(lot.is_tombstone & (lot.group >= 0))
+        yield from _by_write(words.OFFSETS_DELETED, lot, deleted, pairs, states)
+
+    # -- the first commit for a topic ----------------------------------------------------------------------------------
+
+    def _first(
+        self, lot: CommitLot, pairs: INT64, events: list[Transition], states: GroupStates
+    ) -> Iterator[dict[str, Any]]:
+        ends = _ends(events)
+        rows = self._candidates(lot, np.where(lot.is_tombstone, -1, pairs), ends)
+        found = []
+        groups, topics = _names(lot, rows)
+        commits = zip(lot.offsets[rows].tolist(), groups, topics, rows.tolist(), strict=True)
+        for _, group, topic, row in merge(((at, group, None, -1) for at, group in ends), commits, key=itemgetter(0)):
+            if topic is None:
+                self._known.pop(group, None)
+            elif topic not in self._known.setdefault(group, set()):
+                self._known[group].add(topic)
+                found.append(row)
+        if found:
+            rows = np.array(found, np.int64)
+            detail = _text_of('{"topic": ', _in_json(lot, rows), "}")
+            yield _columns(words.FIRST_COMMIT, lot, rows, states) | {"detail": detail}
+
+    def _candidates(self, lot: CommitLot, pairs: INT64, ends: list[tuple[int, str]]) -> INT64:
+        """The first value of each group and topic that is not known, and the first behind each end of its group."""
+        first = first_of_each(pairs)
+        first = first[pairs[first] >= 0]
+        first = first[lot.group[first] >= 0]
+        groups, topics = _names(lot, first)
+        is_new = [topic not in self._known.get(group, ()) for group, topic in zip(groups, topics, strict=True)]
+        ended = {group for _, group in ends}
+        of_group: dict[str, list[int]] = {}
+        for group, pair in zip(groups, pairs[first].tolist(), strict=True):
+            if group in ended:
+                of_group.setdefault(group, []).append(pair)
+        behind = [(pair, offset) for offset, group in ends for pair in of_group.get(group, ())]
+        return np.union1d(first[np.array(is_new, np.bool_)], first_behind(behind, pairs, lot.offsets))
+
+    # -- offsets that an administrator sets ----------------------------------------------------------------------------
+
+    def _reset(self, lot: CommitLot, pairs: INT64, states: GroupStates) -> Iterator[dict[str, Any]]:
+        # Of most groups no state is known in which they are empty, so that their commits need not be looked at.
+        may_be = {group for group, state in states.known() if _takes_resets(state)}
+        of_group = np.array([*(group in may_be for group in lot.groups), False], np.bool_)
+        rows = np.flatnonzero(of_group[lot.group] & ~lot.is_tombstone & _is_plain(lot))
+        at = states.before(lot.group_names(rows), lot.offsets[rows])
+        takes_resets = np.array([_takes_resets(state) for state in at.states], np.bool_)
+        rows = rows[takes_resets[at.numbers]]
+        if not len(rows):
+            return
+        found = DecodedRecords(lot.rows.take(pa.array(rows)), self._schemas)
+        offsets = found.member(lot.types, "value", "offset")
+        known = offsets.is_valid().to_numpy(zero_copy_only=False)
+        values = offsets.fill_null(0).to_numpy()
+        yield from _by_write(words.OFFSETS_RESET, lot, rows[known], pairs, states, values[known])
+
+
+def _takes_resets(state: GroupState | None) -> bool:
+    """Whether a commit for a group in this state is one that an administrator made: nobody is in the group to commit,
+    and it is not the kind of group that has no members."""
+    return state is not None and state.is_empty and state.kind != SIMPLE
+
+
+def _ends(events: list[Transition]) -> list[tuple[int, str]]:
+    """Offsets at which groups end, and which. One that is converted in the same batch keeps its offsets."""
+    ends: dict[int, str] = {}
+    last: dict[tuple[str, int], tuple[int, str]] = {}
+    for each in events:
+        write = (each.group_id, each.batch_offset)
+        if each.before is not None and each.after is None:
+            ends[each.event.offset] = each.group_id
+            last[write] = (each.event.offset, each.before.kind)
+        elif each.before is None and each.after is not None and write in last:
+            ended_at, kind = last.pop(write)
+            if kind != each.after.kind:
+                del ends[ended_at]
+    return list(ends.items())
+
+
+def _is_plain(lot: CommitLot) -> FLAGS:
+    """Which rows no transaction wrote, as far as the source tells."""
+    said = lot.rows.column("transaction")
+    plain: FLAGS = pc.fill_null(pc.equal(said, NONE), True).to_numpy(zero_copy_only=False)
+    return plain
+
+
+def _by_write(
+    word: str, lot: CommitLot, rows: INT64, pairs: INT64, states: GroupStates, offsets: INT64 | None = None
+) -> Iterator[dict[str, Any]]:
+    """A moment for each batch, group and topic, at the first of its rows; `offsets` are those that rows commit."""
+    if not len(rows):
+        return
+    # Batch, group and topic as one number, which offsets of batches may be too high for.
+    _, batch = np.unique(lot.batch_offsets()[rows], return_inverse=True)
+    wrote = batch * (int(pairs.max()) + 1) + pairs[rows]
+    _, first, write = np.unique(wrote, return_index=True, return_inverse=True)
+    counts = np.bincount(write, minlength=len(first))
+    parts: list[Any] = ['{"topic": ', _in_json(lot, rows[first]), ', "partitions": ', counts]
+    if offsets is not None:
+        lowest, highest = np.full(len(first), np.iinfo(np.int64).max), np.full(len(first), np.iinfo(np.int64).min)
+        np.minimum.at(lowest, write, offsets)
+        np.maximum.at(highest, write, offsets)
+        parts += [', "lowest_offset": ', lowest, ', "highest_offset": ', highest]
+    yield _columns(word, lot, rows[first], states) | {"detail": _text_of(*parts, "}")}
+
+
+def _names(lot: CommitLot, rows: INT64) -> tuple[list[str], list[str]]:
+    """The groups and the topics of some rows, whose keys can be read."""
+    groups, topics = lot.groups, lot.topics
+    of_rows = lot.group[rows].tolist(), lot.topic[rows].tolist()
+    return [groups[place] for place in of_rows[0]], [topics[place] for place in of_rows[1]]
+
+
+def _in_json(lot: CommitLot, rows: INT64) -> pa.Array:
+    """The topics of rows as they stand in JSON."""
+    texts = pa.array([json.dumps(topic, ensure_ascii=False) for topic in lot.topics], pa.string())
+    return texts.take(pa.array(lot.topic[rows]))
+
+
+def _text_of(*parts: Any) -> pa.Array:
+    """The texts of all parts, one behind the other: words, numbers and columns of texts."""
+    columns = [pa.array(part).cast(pa.string()) if isinstance(part, np.ndarray) else part for part in parts]
+    return pc.binary_join_element_wise(*columns, "")
+
+
+def _columns(word: str, lot: CommitLot, rows: INT64, states: GroupStates) -> dict[str, Any]:
+    groups, offsets = lot.group_names(rows), lot.offsets[rows]
+    # Right before a record that deletes its group's last trace, and right behind one that makes its group.
+    at = states.after(groups, offsets)
+    kinds = pc.coalesce(at.kind, states.before(groups, offsets).kind)
+    return {
+        "group_id": groups.dictionary_decode(),
+        "group_kind": kinds,
+        "event": pa.array([word] * len(rows)),
+        "member_id": None,
+        "epoch": at.epoch,
+        "member_count": at.member_count,
+        "duration_ms": None,
+        "at_timestamp_ms": lot.rows.column("timestamp_ms").take(pa.array(rows)),
+        "log_offset": pa.array(offsets),
+    }

@@ -1,0 +1,391 @@
+"""From the records of groups to the moments of their lives: what the records of one batch did to one group."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from operator import attrgetter
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from kafka_records_tables.coordinator.groups.group_model import (
+    CLASSIC,
+    CURRENT,
+    GROUP,
+    ROLES,
+    SIMPLE,
+    STABLE,
+)
+from kafka_records_tables.tables.group_rows.member_shares import Given, changed, given
+from kafka_records_tables.tables.words import timeline_words as words
+
+if TYPE_CHECKING:
+    from kafka_records_tables.coordinator.groups.group_model import Member
+    from kafka_records_tables.coordinator.groups.group_states import GroupState, Transition
+    from kafka_records_tables.coordinator.records.named_records import Event, Picked
+
+MORE: Final[Picked] = {
+    "GroupMetadata": (
+        "members.member_id",
+        "members.group_instance_id",
+        "members.client_id",
+        "members.client_host",
+        "members.assignment",
+    ),
+    "ConsumerGroupMemberMetadata": ("instance_id", "client_id", "client_host"),
+    "ShareGroupMemberMetadata": ("client_id", "client_host"),
+    "StreamsGroupMemberMetadata": ("instance_id", "client_id", "client_host"),
+    "ConsumerGroupTargetAssignmentMember": ("topic_partitions",),
+    "ShareGroupTargetAssignmentMember": ("topic_partitions",),
+    "StreamsGroupTargetAssignmentMember": ("active_tasks", "standby_tasks", "warmup_tasks"),
+}
+"""What is wanted of values beside what the replay wants."""
+
+_AWAY: Final = -2
+"""The epoch of a static member that left and may come back (KIP-848)."""
+
+_NO_TIMESTAMP: Final = -1
+
+_in_json: Final = json.JSONEncoder(ensure_ascii=False).encode
+
+
+class Moment(NamedTuple):
+    """One row of the table `timeline`; the columns of the same names."""
+
+    group_id: str
+    group_kind: str | None
+    event: str
+    member_id: str | None
+    epoch: int | None
+    member_count: int | None
+    duration_ms: int | None
+    detail: str | None
+    at_timestamp_ms: int | None
+    log_offset: int
+
+
+_LOG_OFFSET: Final = attrgetter("log_offset")
+
+
+class _Seen(NamedTuple):
+    """A member as far as moments need it."""
+
+    offset: int
+    """Of the record that makes the member."""
+    instance_id: str | None = None
+    client: tuple[str | None, str | None] = (None, None)
+    """Id and host."""
+    epoch: int = 0
+    epoch_at: int = -1
+    """Offset of the record that says what epoch it has reached."""
+    given: Given = None
+    given_at: int = -1
+    """Offset of the record that says what it is given."""
+
+
+@dataclass(slots=True)
+class _GroupBetweenBatches:
+    """A group between two batches, and what the records of the next one have done to its members so far."""
+
+    before: dict[str, _Seen | None] = field(default_factory=dict)
+    """By member id what was there before the batch, of those that the batch is about."""
+    after: dict[str, _Seen | None] = field(default_factory=dict)
+    """What is there now of them."""
+    gone: dict[str, int] = field(default_factory=dict)
+    """Where the tombstone of a member stands."""
+    classic: dict[str, _Seen] = field(default_factory=dict)
+    """The members of a classic group, which are all in one record."""
+    is_unreadable: bool = False
+    """Whether the record that names the members could not be decoded."""
+    rebalance_since: int | None = None
+    is_rebalancing: bool = False
+
+    def note(self, member_id: str, before: _Seen | None, after: _Seen | None, offset: int) -> None:
+        """A record has changed a member."""
+        self.before.setdefault(member_id, before)
+        self.after[member_id] = after
+        if before is not None and after is None:
+            self.gone[member_id] = offset
+
+    def note_classic(self, members: dict[str, _Seen], offset: int) -> None:
+        """A record has all members of a classic group."""
+        for member_id, member in self.classic.items():
+            if member_id not in members:
+                self.note(member_id, member, None, offset)
+        for member_id, member in members.items():
+            self.note(member_id, self.classic.get(member_id), member, offset)
+        self.classic = members
+
+    def forget_batch(self) -> None:
+        """What is noted was told."""
+        if self.before:
+            self.before, self.after, self.gone = {}, {}, {}
+
+
+class GroupHistory:
+    """Makes moments of what `GroupLog` gives, in its order. Memory follows the groups that there are and the members of
+    classic ones."""
+
+    def __init__(self, topic_names: Mapping[str, str], *, of_epochs_alone: bool = False) -> None:
+        """`topic_names` are those of topics by ids. `of_epochs_alone`: only the moments of epochs and rebalances are
+        asked for, and MORE is not needed."""
+        self._names = topic_names
+        self._of_epochs_alone = of_epochs_alone
+        self._lives: dict[str, _GroupBetweenBatches] = {}
+        self._batch: dict[str, list[Transition]] = {}
+        self._batch_offset = -1
+
+    def moments(self, events: Iterable[Transition]) -> Iterator[Moment]:
+        """What is complete behind these events: batches before the last."""
+        for event in events:
+            if event.batch_offset != self._batch_offset:
+                yield from self.rest()
+                self._batch_offset = event.batch_offset
+            self._batch.setdefault(event.group_id, []).append(event)
+
+    def rest(self) -> Iterator[Moment]:
+        """The last batch, at the end of the log."""
+        batch, self._batch = self._batch, {}
+        for of_group in batch.values():
+            for unit in _lives_apart(of_group) if len(of_group) > 1 else (of_group,):
+                found = self._unit(unit)
+                if len(found) > 1:
+                    found.sort(key=_LOG_OFFSET)
+                yield from found
+
+    # -- one batch of a group ------------------------------------------------------------------------------------------
+
+    def _unit(self, unit: list[Transition]) -> list[Moment]:
+        group_id, before, after = unit[0].group_id, unit[0].before, unit[-1].after
+        life = self._lives.get(group_id)
+        if life is None:
+            life = self._lives[group_id] = _GroupBetweenBatches()
+        for each in unit:
+            self._note(life, each)
+        told = _Telling(group_id, unit)
+        if not self._of_epochs_alone:
+            self._beginning(told)
+            if not life.is_unreadable:
+                self._of_members(life, told)
+            life.forget_batch()
+        if after is not None:
+            _of_epochs(life, told)
+            return told.found
+        del self._lives[group_id]
+        if self._of_epochs_alone:
+            return told.found
+        # A tombstone of a group that nobody has seen is all that a cleaner has left of it.
+        if before is not None or any(_is_end(each.event) for each in unit):
+            ended = next((each for each in unit if each.before is not None and each.after is None), unit[-1])
+            told.tell(words.DELETED, ended.event.offset)
+        return told.found
+
+    def _beginning(self, told: _Telling) -> None:
+        before, after = told.before, told.after
+        if after is None:
+            return
+        if before is None:
+            made = next(each for each in told.unit if each.after is not None)
+            told.tell(words.CREATED, made.event.offset, detail={"record": made.event.record})
+        elif before.kind != after.kind and not _is_first_generation(before, after):
+            made = next(each for each in told.unit if each.after is not None and each.after.kind == after.kind)
+            told.tell(words.CONVERTED, made.event.offset, detail={"from": before.kind, "to": after.kind})
+
+    def _of_members(self, life: _GroupBetweenBatches, told: _Telling) -> None:
+        self._of_those_who_move(life, told)
+        if told.before is not None and told.before.member_count and told.after and told.after.member_count == 0:
+            told.tell(words.EMPTIED, told.last)
+        self._of_those_who_stay(life, told)
+
+    def _of_those_who_move(self, life: _GroupBetweenBatches, told: _Telling) -> None:
+        joined = {name: now for name, now in life.after.items() if now is not None and life.before[name] is None}
+        left = {name: was for name, was in life.before.items() if was is not None and life.after[name] is None}
+        by_instance = {was.instance_id: name for name, was in left.items() if was.instance_id is not None}
+        for name, member in joined.items():
+            former = None if member.instance_id is None else by_instance.get(member.instance_id)
+            if former is None:
+                client_id, client_host = member.client
+                detail = {"instance_id": member.instance_id, "client_id": client_id, "client_host": client_host}
+                told.tell(words.MEMBER_JOINED, member.offset, name, detail=detail)
+            else:
+                del left[former]
+                detail = {"instance_id": member.instance_id, "former_member_id": former}
+                told.tell(words.MEMBER_REPLACED, member.offset, name, detail=detail)
+        for name, was in left.items():
+            detail = {"instance_id": was.instance_id}
+            told.tell(words.MEMBER_LEFT, life.gone.get(name, told.last), name, detail=detail)
+
+    def _of_those_who_stay(self, life: _GroupBetweenBatches, told: _Telling) -> None:
+        for name, was in life.before.items():
+            now = life.after[name]
+            if now is None:
+                continue
+            if was is not None and (was.epoch == _AWAY) != (now.epoch == _AWAY):
+                word = words.MEMBER_AWAY if now.epoch == _AWAY else words.MEMBER_RETURNED
+                told.tell(word, now.epoch_at, name, detail={"instance_id": now.instance_id})
+            moved = changed(None if was is None else was.given, now.given, self._names)
+            if moved is not None:
+                told.tell(words.ASSIGNMENT_CHANGED, now.given_at, name, detail=moved)
+
+    def _note(self, life: _GroupBetweenBatches, each: Transition) -> None:
+        event = each.event
+        is_other = each.after is None or (each.before is not None and each.before.kind != each.after.kind)
+        if each.before is not None and is_other:
+            life.is_rebalancing = False
+        if self._of_epochs_alone:
+            return
+        if each.before is not None and is_other:
+            life.note_classic({}, event.offset)
+            for member_id, member in each.replaced.members.items() if each.replaced is not None else ():
+                life.note(member_id, _seen(member), None, event.offset)
+        if each.after is None:
+            return
+        if event.record == "GroupMetadata":
+            self._classic(life, event)
+        elif each.member_before is not each.member_after:
+            life.note(event.member_id, _seen(each.member_before), _seen(each.member_after), event.offset)
+
+    def _classic(self, life: _GroupBetweenBatches, event: Event) -> None:
+        life.is_unreadable, was_unreadable = event.value is None, life.is_unreadable
+        if event.value is None:
+            return
+        value, found = event.value, {}
+        for member_id, instance_id, client_id, client_host, data in zip(
+            value.members_member_id,
+            value.members_group_instance_id,
+            value.members_client_id,
+            value.members_client_host,
+            value.members_assignment,
+            strict=True,
+        ):
+            given = (value.protocol_type, data)
+            client = client_id, client_host
+            found[member_id] = _Seen(event.offset, instance_id, client, given=given, given_at=event.offset)
+        life.note_classic(found, event.offset)
+        if was_unreadable:
+            # Who joined and left since the last record that can be read is told by no record.
+            life.forget_batch()
+
+
+def _seen(member: Member | None) -> _Seen | None:
+    if member is None or not member.is_known:
+        return None
+    epoch, epoch_at = 0, -1
+    if member.current is not None:
+        epoch, epoch_at = member.current.value.member_epoch, member.current.offset
+    instance_id, client = None, (None, None)
+    if member.metadata is not None:
+        value = member.metadata.value
+        # Members of share groups have no instance ids.
+        instance_id, client = getattr(value, "instance_id", None), (value.client_id, value.client_host)
+    target = member.target
+    told = (None, -1) if target is None else (None if target.value is None else given(target), target.offset)
+    return _Seen(member.made_at, instance_id, client, epoch, epoch_at, *told)
+
+
+class _Telling:
+    """What one batch says of one group, for moments of it."""
+
+    def __init__(self, group_id: str, unit: list[Transition]) -> None:
+        self.group_id = group_id
+        self.unit = unit
+        self.found: list[Moment] = []
+        self.before: GroupState | None = unit[0].before
+        self.after: GroupState | None = unit[-1].after
+        self.last = unit[-1].event.offset
+        self.at_ms = unit[-1].event.timestamp_ms
+        known = self.after
+        if known is None:
+            known = next((each.before for each in reversed(unit) if each.before is not None), None)
+        self._kind = None if known is None else known.kind
+
+    def tell(
+        self,
+        word: str,
+        offset: int,
+        member_id: str | None = None,
+        *,
+        duration_ms: int | None = None,
+        detail: Mapping[str, Any] | None = None,
+    ) -> None:
+        """Add a moment at a record of the batch. Members of `detail` that are None are left out."""
+        state = self.after
+        text = None
+        if detail:
+            said = {name: value for name, value in detail.items() if value is not None}
+            text = _in_json(said) if said else None
+        epoch, count = (None, None) if state is None else (state.epoch, state.member_count)
+        self.found.append(
+            Moment(self.group_id, self._kind, word, member_id, epoch, count, duration_ms, text, self.at_ms, offset)
+        )
+
+
+def _of_epochs(life: _GroupBetweenBatches, told: _Telling) -> None:
+    """Epochs and rebalances. `told.after` is there."""
+    before, after = told.before, told.after
+    assert after is not None
+    epoch_before = None if before is None else before.epoch
+    own = [each.event for each in told.unit if ROLES.get(each.event.record) == GROUP and each.event.value is not None]
+    offset = own[-1].offset if own else told.last
+    is_new = after.epoch is not None and after.epoch != epoch_before
+    if is_new:
+        told.tell(words.EPOCH, offset, detail={"from": epoch_before, "to": after.epoch})
+    if after.kind == CLASSIC:
+        if is_new and after.member_count and (before is None or before.kind in (CLASSIC, SIMPLE)):
+            told.tell(words.REBALANCE_COMPLETED, offset, duration_ms=_since_joined(own[-1]))
+        return
+    if not life.is_rebalancing and after.member_count and (is_new or _has_to_follow(told, after)):
+        life.is_rebalancing, life.rebalance_since = True, told.at_ms
+        told.tell(words.REBALANCE_STARTED, offset)
+    if after.is_empty:
+        life.is_rebalancing = False
+    elif life.is_rebalancing and after.is_settled:
+        life.is_rebalancing = False
+        duration = None
+        if told.at_ms is not None and life.rebalance_since is not None:
+            duration = told.at_ms - life.rebalance_since
+        told.tell(words.REBALANCE_COMPLETED, told.last, duration_ms=duration)
+
+
+def _has_to_follow(told: _Telling, state: GroupState) -> bool:
+    """Whether members have to follow though the epoch has the same number: it changed while nobody was there, a member
+    that no longer subscribes to a topic gives it up, or a converted group has as its epoch the generation it had."""
+    if state.state in ("Assigning", "NotReady"):
+        return True
+    is_converted = told.before is not None and told.before.kind != state.kind
+    current = (each.event.value for each in told.unit if ROLES.get(each.event.record) == CURRENT)
+    is_behind = is_converted or any(value.state != STABLE.get(state.kind) for value in current if value)
+    return state.state == "Reconciling" and is_behind
+
+
+def _is_first_generation(before: GroupState, after: GroupState) -> bool:
+    """Whether this is no conversion: the first join of a classic group writes a record without a protocol type."""
+    return before.kind == SIMPLE and before.epoch is not None and after.kind == CLASSIC
+
+
+def _since_joined(event: Event) -> int | None:
+    """How long the members waited for their assignments: the record tells since when (`ClassicGroup`, since Kafka
+    2.1)."""
+    since = event.value.current_state_timestamp if event.value is not None else None
+    if since in (None, _NO_TIMESTAMP) or event.timestamp_ms is None:
+        return None
+    return int(event.timestamp_ms - since)
+
+
+def _is_end(event: Event) -> bool:
+    return ROLES.get(event.record) == GROUP and event.is_tombstone
+
+
+def _lives_apart(events: list[Transition]) -> Iterator[list[Transition]]:
+    """The events of one batch, cut where a group ends and one of the same kind is made again, which two writes in one
+    batch may do. One of another kind is the same group, converted."""
+    unit: list[Transition] = []
+    ended: GroupState | None = None
+    for each in events:
+        if each.before is None and each.after is not None and ended is not None and ended.kind == each.after.kind:
+            yield unit
+            unit = []
+        if each.before is not None and each.after is None:
+            ended = each.before
+        unit.append(each)
+    yield unit

@@ -1,0 +1,143 @@
+"""The rows of `regressions`, out of the records of a log partition as they come."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from kafka_records_engine.numpy_types import FLAGS, INT64
+from kafka_records_tables.coordinator.groups.group_log import GroupLog
+from kafka_records_tables.coordinator.groups.group_states import GroupStates, StatesAt
+from kafka_records_tables.coordinator.offsets.commit_steps import CommitSteps
+from kafka_records_tables.coordinator.offsets.falls import HeldSteps, follow
+from kafka_records_tables.coordinator.records.decoded_records import schemas
+from kafka_records_tables.coordinator.records.lot_size import LOT_ROWS
+from kafka_records_tables.tables.column_types import instants, record_batch
+from kafka_records_tables.tables.reader import TableReader
+from kafka_records_tables.tables.words.causes import HIGH, LOW
+
+if TYPE_CHECKING:
+    from kafka_records_engine.sources import Context
+
+TOPIC_RECREATED: Final = "topic_recreated"
+AFTER_DELETION: Final = "after_deletion"
+SAWTOOTH: Final = "sawtooth"
+RESET_WHILE_EMPTY: Final = "reset_while_empty"
+REWIND_BY_MEMBER: Final = "rewind_by_member"
+
+_NOWHERE: Final = np.iinfo(np.int64).max
+
+_EVIDENCE: Final = {
+    "tombstone": "tombstone_log_offset",
+    "marker": "marker_log_offset",
+    "high": "high_log_offset",
+    "low": "low_log_offset",
+    "group": "group_log_offset",
+}
+
+
+def kinds(falls: pa.RecordBatch, is_empty: FLAGS) -> pa.Array:
+    """The kind of each of some falls (`falls.FALLS`), by the state of its group before it: whether it had no member."""
+    cases = {
+        TOPIC_RECREATED: pc.not_equal(falls.column("from_topic_id"), falls.column("topic_id")),
+        AFTER_DELETION: pc.is_valid(falls.column("tombstone_log_offset")),
+        SAWTOOTH: falls.column("is_sawtooth"),
+        RESET_WHILE_EMPTY: pa.array(is_empty),
+    }
+    applies = pc.make_struct(*(pc.fill_null(case, False) for case in cases.values()))
+    return pc.case_when(applies, *map(pa.scalar, cases), pa.scalar(REWIND_BY_MEMBER))
+
+
+class Regressions(TableReader):
+    """Follows the commits and the groups of one log partition. Memory follows the partitions that groups have committed
+    for, the groups, and their changes since the first commit whose transaction is open."""
+
+    def __init__(self, context: Context, schema: pa.Schema) -> None:
+        self._context = context
+        self._schema = schema
+        records = schemas(context, "consumer_offsets")
+        self._steps = CommitSteps(records, context)
+        self._groups = GroupLog(records, context, consequence="the state of its group is not known")
+        self._states = GroupStates()
+        self._held: HeldSteps | None = None
+        self._end = 0
+
+    @property
+    def remembered(self) -> int:
+        """Changes of groups that are held."""
+        return self._states.remembered
+
+    def take(self, batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
+        """Add raw rows behind those before; the rows of the table as far as they were made."""
+        for event in self._groups.take(batch):
+            self._states.add(event)
+        self._steps.take(batch)
+        if batch.num_rows:
+            self._end = batch.column("offset")[-1].as_py() + 1
+        if max(self._steps.count, self._states.count) > max(
+            LOT_ROWS, 0 if self._held is None else 2 * self._held.count
+        ):
+            yield from self._compared()
+
+    def finish(self) -> Iterator[pa.RecordBatch]:
+        """The rows that were not yet made, at the end of the log."""
+        self._steps.end()
+        yield from self._compared()
+
+    def named_later(self) -> set[int]:
+        """Where the records stand that rows about later ones may name; once there are no more rows."""
+        return set() if self._held is None else self._held.places()
+
+    def _compared(self) -> Iterator[pa.RecordBatch]:
+        for event in self._groups.rest():
+            self._states.add(event)
+        falls, self._held = follow(self._held, self._steps.steps())
+        if falls.num_rows:
+            # Whether a commit is taken, the coordinator decides when it writes it, in a transaction too.
+            places = falls.column("log_offset").to_numpy()
+            yield self._rows(falls, places, self._states.before(falls.column("group_id"), places))
+        waits_from = self._steps.waits_from
+        self._states.forget(self._end if waits_from is None else waits_from)
+
+    def _rows(self, falls: pa.RecordBatch, places: INT64, groups: StatesAt) -> pa.RecordBatch:
+        told: dict[str, Any] = {name: falls.column(name) for name in falls.schema.names}
+        marker = falls.column("counted_at")
+        told["marker_log_offset"] = pa.array(marker.to_numpy(), mask=marker.to_numpy() == places)
+        kind = kinds(falls, ~groups.exists | groups.is_empty)
+        hangs_on_members = pc.is_in(kind, pa.array([RESET_WHILE_EMPTY, REWIND_BY_MEMBER])).to_numpy(
+            zero_copy_only=False
+        )
+        # The commit before may have been for a topic of another id, which an earlier one told.
+        tells_id_first = pc.and_(pc.is_null(falls.column("from_topic_id")), pc.is_valid(falls.column("topic_id")))
+        is_known = pa.array(~hangs_on_members | self._is_known(places, groups))
+        told["group_log_offset"] = pc.if_else(pa.array(hangs_on_members), groups.told_at, None)
+        told |= {
+            "kind": kind,
+            "confidence": pc.if_else(pc.and_not(is_known, tells_id_first), HIGH, LOW),
+            "group_kind": groups.kind,
+            "group_state": groups.state,
+            "commit_timestamp": instants(told["commit_timestamp_ms"]),
+            "from_commit_timestamp": instants(told["from_commit_timestamp_ms"]),
+            "log_partition": self._context.partition,
+        }
+        told["evidence"] = self._evidence(told, falls.num_rows)
+        return record_batch(self._schema, told, falls.num_rows)
+
+    def _is_known(self, places: INT64, groups: StatesAt) -> FLAGS:
+        """Whether the members of groups are known: neither a record of theirs was unreadable nor bytes before a place,
+        which may have held one."""
+        unreadable = min(self._context.log.holes, default=_NOWHERE)
+        known: FLAGS = ~groups.exists | groups.state.is_valid().to_numpy(zero_copy_only=False)
+        return known & (places <= unreadable)
+
+    def _evidence(self, told: dict[str, Any], count: int) -> pa.Array:
+        places = {what: told[name].to_pylist() for what, name in _EVIDENCE.items()}
+        lists = [
+            [{"shows": what, "log_offset": of[row]} for what, of in places.items() if of[row] is not None]
+            for row in range(count)
+        ]
+        return pa.array(lists, self._schema.field("evidence").type)

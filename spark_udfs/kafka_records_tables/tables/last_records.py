@@ -1,0 +1,65 @@
+"""The last record of each key, for topics and records that no transaction writes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from kafka_records_engine.numpy_types import FLAGS
+from kafka_records_tables.coordinator.records.decoded_records import DecodedRecords
+from kafka_records_tables.coordinator.records.latest import Latest, last_of_same
+from kafka_records_tables.tables.record_reader import RecordReader
+
+if TYPE_CHECKING:
+    from kafka_records_engine.sources import Context
+
+
+class LastRecords(NamedTuple):
+    """Decoded records, the last of each key among them."""
+
+    found: DecodedRecords
+    types: tuple[int, ...]
+    usable: FLAGS
+    """Which of `found` are the last of their key and have a value that could be read."""
+
+
+class LastOfKeyReader(RecordReader):
+    """A reader of the last records with each value of the field `key` of their keys.
+
+    `names` are those of the records, `folder` that of their specs. Reports those that cannot be used: what keys that
+    cannot be read are `about`, and what is `left_out` where the value that decides cannot be.
+    """
+
+    last_of_key = True
+
+    def __init__(
+        self, context: Context, folder: str, names: Sequence[str], key: str, *, about: str, left_out: str
+    ) -> None:
+        self._not_used = f"not used: nobody can tell which {about} it is about"
+        super().__init__(context, folder, names, self._not_used)
+        self._key = key
+        self._left_out = left_out
+        self._latest = Latest(("offset", "key", "value", "file", "position", "base_offset"))
+
+    def add(self, rows: pa.RecordBatch) -> Iterable[pa.RecordBatch]:
+        self._latest.add(rows.filter(pc.is_null(rows.column("control"))))
+        return ()
+
+    def finish(self) -> Iterable[pa.RecordBatch]:
+        kept = self._latest.rows()
+        if kept is None:
+            return ()
+        found = DecodedRecords(kept, self.schemas)
+        name = found.member(self.types, "key", self._key)
+        decides = ~found.has_key | last_of_same(np.where(found.has_key, found.offsets, -1), name)
+        found.report(self.context, lambda row: self._left_out if found.has_key[row] else self._not_used, decides)
+        usable = decides & found.has_key & ~found.has_error & ~found.is_tombstone
+        return self.rows_of(LastRecords(found, self.types, usable))
+
+    def rows_of(self, last: LastRecords) -> Iterable[pa.RecordBatch]:
+        """The rows of the table out of the last records."""
+        raise NotImplementedError

@@ -1,1 +1,0 @@
-"""Groups, replayed as a coordinator does it: members, assignments, subscriptions, states, changes."""

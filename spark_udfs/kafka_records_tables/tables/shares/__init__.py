@@ -1,1 +1,0 @@
-"""State of share partitions, folded as the share coordinator folds it."""

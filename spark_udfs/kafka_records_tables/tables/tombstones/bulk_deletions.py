@@ -1,0 +1,443 @@
+"""What clean-ups, administrators and deleted topics take: offsets, and whole groups. Which of them it was.
+
+The rules of a clean-up are those of `expirations`. A coordinator looks at all offsets of a group at once, so one that
+is at least as due and stays tells that no clean-up took the others, whatever the retention is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass
+from functools import cache
+from itertools import chain, islice
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+import numpy as np
+
+from kafka_records_engine.numpy_types import FLAGS
+from kafka_records_tables.coordinator.groups.group_model import CLASSIC, CONSUMER, SHARE, SIMPLE, STREAMS
+from kafka_records_tables.coordinator.offsets.commits import COMMITS
+from kafka_records_tables.coordinator.offsets.live_offsets import (
+    COMMIT_MS,
+    EXPIRE_MS,
+    FARTHEST_MS,
+    IS_KNOWN,
+    IS_LEGACY,
+    NO_TIME,
+)
+from kafka_records_tables.tables.declaration import RETENTION
+from kafka_records_tables.tables.tombstones.member_causes import Verdict, said
+from kafka_records_tables.tables.words import causes
+from kafka_records_tables.tables.words.causes import Evidence
+
+if TYPE_CHECKING:
+    from kafka_records_tables.coordinator.groups.group_log import GroupLog
+    from kafka_records_tables.coordinator.groups.group_model import Group
+    from kafka_records_tables.coordinator.groups.group_states import GroupState
+    from kafka_records_tables.coordinator.offsets.live_offsets import LiveOffsets
+    from kafka_records_tables.coordinator.records.named_records import Event
+    from kafka_records_tables.tables.tombstones.tombstone_writes import Write
+
+_WAYS = _CLEAN_UP, _GROUPS, _OFFSETS, _TOPICS = "clean-up", "groups", "offsets", "topics"
+
+_WORDS_OF_OFFSETS: Final = {
+    _CLEAN_UP: causes.EXPIRED,
+    _GROUPS: causes.GROUP_DELETED,
+    _OFFSETS: causes.OFFSET_DELETED,
+    _TOPICS: causes.TOPIC_DELETED,
+}
+_WORDS_OF_GROUPS: Final = {**_WORDS_OF_OFFSETS, _CLEAN_UP: causes.GROUP_EXPIRED}
+"""What is said of a record that went in one of these ways."""
+
+_CHECKS_MS: Final = 600_000
+"""`offsets.retention.check.interval.ms`, which hardly anybody changes."""
+
+_LATE_CLEAN_UP_MS: Final = 1_000
+"""How much later than that a clean-up may write: it looks at the groups of a partition one after another. A timer of a
+member is less late (`member_causes`)."""
+
+_MOST_STAYING: Final = 5
+"""Offsets that are watched for whether they stay: one that does is enough."""
+
+
+Staying = tuple[tuple[int, ...], tuple[int, ...]]
+"""Offsets that are there after a write: their numbers, and where their commits are in the log."""
+
+_NONE: Final[Staying] = ((), ())
+
+
+@dataclass(slots=True)
+class SweptGroup:
+    """What a sweep takes of one group, and what is known about that."""
+
+    group_id: str
+    offsets: Sequence[Event]
+    ends: Sequence[Event]
+    """The tombstones of a whole group."""
+    never: Evidence | None = None
+    """Why no clean-up took this."""
+    not_yet: Evidence | None = None
+    """Why none did if the retention is what it is said to be."""
+    longest_ms: int | None = None
+    """The longest retention with which a clean-up takes this, where records tell it."""
+    is_late: bool = False
+    """Whether a clean-up would have taken it long before."""
+    is_due: bool = False
+    """Whether a clean-up would take this, as far as anything is known of it."""
+    due: Evidence | None = None
+    """An offset that was due."""
+    refused: Evidence | None = None
+    """Why a coordinator does not delete these offsets for an administrator."""
+    may_be_refused: bool = False
+    may_end_unseen: bool = False
+    """Whether the group may have gone with these offsets without a tombstone of its own."""
+    staying: Staying = _NONE
+    """Offsets of the group that are at least as due as one of these."""
+    staying_due: Staying = _NONE
+    """Offsets of the group that are due if the retention is what it is said to be."""
+    staying_in_topics: Sequence[Staying] = ()
+    """For each topic of the offsets, those of any group."""
+
+
+class _Weight(NamedTuple):
+    """What flags of proofs and signs come to."""
+
+    cause: tuple[str, ...]
+    possible: tuple[str, ...]
+    confidence: str
+    is_by_due: bool
+    """Whether an offset that was due is evidence, too."""
+
+
+class BulkDeletion:
+    """Some tombstones of a write, and what is known about them."""
+
+    def __init__(self, write: Write, tombstones: Iterable[Event], ended: frozenset[str] | set[str]) -> None:
+        """`ended` are the groups of which the write has the last tombstone."""
+        self._write = write
+        self._ended = ended
+        self.groups: dict[str, SweptGroup] = {}
+        self._verdict_before: Verdict | None = None
+        self._verdict_after: Verdict | None = None
+        self._deleted_by: list[int] = []
+        self._deletions = 0
+        of_groups: dict[str, tuple[list[Event], list[Event]]] = {}
+        for event in tombstones:
+            group_id = event.group_id
+            if group_id not in of_groups:
+                of_groups[group_id] = [], []
+            of_groups[group_id][event.record not in COMMITS].append(event)
+        for group_id, (offsets, ends) in of_groups.items():
+            self.groups[group_id] = SweptGroup(group_id, offsets or (), ends or ())
+
+    def look(
+        self, groups: GroupLog, live: LiveOffsets, retention_ms: int, *, is_log_whole: bool, is_new_broker: bool
+    ) -> None:
+        """Note what is known before the write. `is_log_whole`: nothing is missing of the log, so that what was not told
+        is not there. `is_new_broker`: every group that goes has a tombstone. Before Kafka 4.0 groups without a
+        generation had none (`GroupMetadataManager.cleanupGroupMetadata`)."""
+        self._deleted_by, self._deletions = live.deleted_by, live.deletions
+        taken = [_numbers(swept, live) for swept in self.groups.values()]
+        gone = set(chain.from_iterable(taken))
+        topics: dict[str, Staying] = {}
+        every_pending = live.pending(list(self.groups), is_log_whole=is_log_whole)
+        for swept, numbers in zip(self.groups.values(), taken, strict=True):
+            group_id = swept.group_id
+            known = _known(groups, group_id, is_log_whole=is_log_whole)
+            looked = _SweepEvidence(swept, known, live, numbers, self._write.timestamp_ms, retention_ms, is_log_whole)
+            pending: dict[tuple[object, ...], int] = {}
+            if every_pending:
+                pending = {key[1:]: at for key, at in every_pending.items() if key[0] == group_id}
+            looked.note(pending)
+            if group_id in self._ended:
+                continue
+            if not is_new_broker and (known is None or known.state.kind == SIMPLE):
+                swept.may_end_unseen = live.of_group(group_id) <= gone
+            if is_log_whole and swept.never is None:
+                looked.note_staying(gone, pending)
+            of_offsets = dict.fromkeys([event.key[1] for event in swept.offsets])
+            for topic in of_offsets:
+                if topic not in topics:
+                    there = live.of_topic(topic, gone, _MOST_STAYING, is_log_whole=is_log_whole)
+                    topics[topic] = there, live.log_offsets(there)
+            swept.staying_in_topics = tuple([topics[topic] for topic in of_offsets])
+
+    # -- the verdict ---------------------------------------------------------------------------------------------------
+
+    def said(self, event: Event, *, is_over: bool) -> Verdict:
+        """What is said of one of the tombstones: when it `is_over`, known what stays, or before."""
+        whole = self._verdict(is_over)
+        if not whole.possible:
+            whole = self._of_groups([self.groups[event.group_id]], is_over=is_over)
+        is_offset, is_whole = event.record in COMMITS, self._write.is_whole
+        cause, possible, confidence, is_shown = _words(
+            whole.cause, whole.possible, whole.confidence, is_offset=is_offset, is_whole=is_whole
+        )
+        return Verdict(cause, possible, confidence, whole.evidence if is_shown else ())
+
+    def longest_ms(self, *, is_over: bool) -> int | None:
+        """The longest retention with which these go as they went; None where they may go with any."""
+        if not self._write.is_whole or self._verdict(is_over).possible != (_CLEAN_UP,):
+            return None
+        told = [group.longest_ms for group in self.groups.values() if group.longest_ms is not None]
+        return min(told, default=None)
+
+    def _verdict(self, is_over: bool) -> Verdict:
+        """What is said of all of them together, the same for each."""
+        found = self._verdict_after if is_over else self._verdict_before
+        if found is None:
+            found = self._of_groups(self.groups.values(), is_over=is_over)
+            if is_over:
+                self._verdict_after = found
+            else:
+                self._verdict_before = found
+        return found
+
+    def _of_groups(self, groups: Collection[SweptGroup], *, is_over: bool) -> Verdict:
+        """Which ways are likely and possible; none is possible where what is known of the groups contradicts itself."""
+        never = not_yet = refused = due = stays = stays_due = in_topic = end = None
+        may_be_refused = False
+        goes_on, is_due, ended = False, True, 0
+        for group in groups:
+            never = never or group.never
+            not_yet = not_yet or group.not_yet
+            refused = refused or group.refused
+            due = due or group.due
+            may_be_refused |= group.may_be_refused
+            is_due &= group.is_due and not group.is_late
+            if group.group_id in self._ended:
+                ended += 1
+                if end is None and group.ends:
+                    end = group.ends[-1].offset
+            elif not group.may_end_unseen:
+                goes_on = True
+            stays = stays or self._shown("stays", group.staying)
+            stays_due = stays_due or self._shown("stays", group.staying_due)
+            for staying in group.staying_in_topics:
+                in_topic = in_topic or self._shown("stays_in_topic", staying)
+        group_ends = Evidence("group_ends", end) if ended else None
+        several = Evidence("several_groups", None) if len(groups) - ended > 1 else None
+        # What rules each way out, whatever the retention is, and what makes it unlikely. What stays as yet may still go
+        # with these.
+        proofs = [never or (stays if is_over else None), None, group_ends or refused, group_ends]
+        proofs[3] = proofs[3] or (in_topic if is_over else None)
+        signs = [not_yet or stays_due or (None if is_over else stays), None, several, None if is_over else in_topic]
+        is_ruled_out = (proofs[0] is not None, goes_on, proofs[2] is not None, proofs[3] is not None)
+        is_unlikely = (signs[0] is not None, False, several is not None or may_be_refused, signs[3] is not None)
+        weight = _weighed(is_ruled_out, is_unlikely, is_due)
+        shown = [proof or (None if out else sign) for proof, out, sign in zip(proofs, is_ruled_out, signs, strict=True)]
+        shown = [*dict.fromkeys(shown), due if weight.is_by_due else None]
+        return Verdict(weight.cause, weight.possible, weight.confidence, tuple(filter(None, shown)))
+
+    def _shown(self, word: str, staying: Staying) -> Evidence | None:
+        """The first of these offsets that did not go with others, a little later."""
+        for number, log_offset in zip(*staying, strict=True):
+            if self._deleted_by[number] <= self._deletions:
+                return Evidence(word, log_offset)
+        return None
+
+
+_Flags = tuple[bool, bool, bool, bool]
+"""One for each of _WAYS."""
+
+
+@cache
+def _weighed(is_ruled_out: _Flags, is_unlikely: _Flags, is_due: bool) -> _Weight:
+    """Which ways are likely and possible. `is_due`: a clean-up would take all groups, and not long before."""
+    possible = tuple(way for way, out in zip(_WAYS, is_ruled_out, strict=True) if not out)
+    unlikely = {way for way, sign in zip(_WAYS, is_unlikely, strict=True) if sign}
+    likely = tuple(way for way in possible if way not in unlikely) or possible
+    if len(possible) == 1:
+        return _Weight(possible, possible, causes.HIGH, False)
+    if _CLEAN_UP not in likely or _CLEAN_UP in unlikely:
+        return _Weight(likely, possible, causes.MEDIUM, False)
+    if is_due:
+        return _Weight((_CLEAN_UP,), possible, causes.MEDIUM, True)
+    return _Weight(likely, possible, causes.LOW, True)
+
+
+@cache
+def _words(
+    cause: tuple[str, ...], possible: tuple[str, ...], confidence: str, *, is_offset: bool, is_whole: bool
+) -> tuple[tuple[str, ...], tuple[str, ...], str, bool]:
+    """What is said where these ways are likely and possible, and whether the evidence is shown."""
+    word = _WORDS_OF_OFFSETS if is_offset else _WORDS_OF_GROUPS
+    all_possible = tuple(word[way] for way in possible)
+    if not is_whole:
+        more: tuple[str, ...] = (causes.GROUP_DELETED,)
+        more += (
+            (causes.OFFSET_DELETED, causes.TOPIC_DELETED)
+            if is_offset
+            else (causes.CONVERSION, causes.REPLACED_EMPTY_GROUP)
+        )
+        found = said((*all_possible, *more), causes.LOW)
+    elif not all_possible:
+        every = (causes.EXPIRED, causes.GROUP_DELETED, causes.OFFSET_DELETED, causes.TOPIC_DELETED)
+        found = said(every if is_offset else (causes.GROUP_EXPIRED, causes.GROUP_DELETED), causes.LOW)
+    else:
+        found = said(tuple(word[way] for way in cause), confidence, (), all_possible)
+    return found.cause, found.possible, found.confidence, bool(all_possible) or not is_whole
+
+
+class _Known(NamedTuple):
+    """A group as far as it is certain."""
+
+    group: Group
+    state: GroupState
+
+
+def _known(groups: GroupLog, group_id: str, *, is_log_whole: bool) -> _Known | None:
+    """The group; None where there is none, and where records of it may be missing or cannot be decoded: a group that
+    commits alone show may be one of which a cleaner has taken the records."""
+    group, state = groups.group(group_id), groups.state(group_id)
+    if group is None or state is None or state.state is None:
+        return None
+    is_by_commit = group.kind == CLASSIC and not group.has_record
+    return None if is_by_commit and not is_log_whole else _Known(group, state)
+
+
+def _numbers(swept: SweptGroup, live: LiveOffsets) -> list[int]:
+    """The offsets that are taken of a group, as far as they are known to be there."""
+    found = [live.number(event.key) for event in swept.offsets]
+    return [number for number in found if number is not None]
+
+
+class _SweepEvidence:
+    """Looks at what a sweep takes of one group."""
+
+    def __init__(
+        self,
+        swept: SweptGroup,
+        known: _Known | None,
+        live: LiveOffsets,
+        taken: list[int],
+        now_ms: int | None,
+        retention_ms: int,
+        is_log_whole: bool,
+    ) -> None:
+        """`taken` are the offsets that are taken and there; in a log that is not whole a cleaner may have left them
+        behind."""
+        self._swept = swept
+        self._known = known
+        self._live = live
+        self._now = None if now_ms is None else min(now_ms, FARTHEST_MS)
+        self._retention = min(retention_ms, FARTHEST_MS)
+        commits = [live.values[number].tolist() for number in taken]
+        self._taken = [each for each in commits if each[IS_KNOWN] and (is_log_whole or not each[IS_LEGACY])]
+        self._since, self._has_base = _base(known)
+
+    def note(self, pending: dict[tuple[object, ...], int]) -> None:
+        """Note what the group and the commits tell. `pending` is what open transactions commit, by topic and
+        partition: where that stands."""
+        swept, known = self._swept, self._known
+        if pending:
+            waiting = [pending[event.key[1:]] for event in swept.offsets if event.key[1:] in pending]
+            waiting += list(pending.values()) if swept.ends else []
+            if waiting:
+                swept.never = Evidence("open_transaction", waiting[0])
+        if known is not None:
+            self._note_members(known)
+        # What no clean-up took needs no second reason.
+        if self._now is not None and swept.never is None:
+            self._note_times(known, self._now)
+
+    def _note_members(self, known: _Known) -> None:
+        swept, state = self._swept, known.state
+        is_of_others = state.kind == CLASSIC and state.member_count and known.group.protocol_type != "consumer"
+        if state.kind == SHARE or is_of_others:
+            swept.never = swept.refused = Evidence("members", known.group.told_at)
+        elif state.topics is None or any(event.key[1] in state.topics for event in swept.offsets):
+            shown = Evidence("subscribed", known.group.told_at)
+            if state.kind in (CONSUMER, STREAMS):
+                swept.never = swept.never or shown
+                swept.refused = shown
+            else:
+                # A static member that comes back with other topics is in a record at once, and these count only when
+                # the next generation begins (`ClassicGroup.computeSubscribedTopics`).
+                swept.not_yet, swept.may_be_refused = shown, True
+
+    def _note_times(self, known: _Known | None, now: int) -> None:
+        swept, least, retention, since = self._swept, RETENTION.least_ms or 0, self._retention, self._since
+        late = young = not_due = longest = last = due_at = None
+        for log_offset, commit_ms, expire_ms, *_ in self._taken:
+            if expire_ms != NO_TIME:
+                end = expire_ms
+                if end > now and late is None:
+                    late = log_offset
+            else:
+                base = commit_ms if since is None else since
+                age, end = now - base, base + retention
+                if age < least and young is None:
+                    young = log_offset
+                if age < retention and not_due is None:
+                    not_due = log_offset
+                longest = age if longest is None else min(longest, age)
+            if last is None or end > last:
+                last, due_at = end, log_offset
+        if self._has_base:
+            swept.longest_ms = longest
+        else:
+            young = None
+        certain = young if late is None else late
+        if certain is not None:
+            swept.never = Evidence("not_due", certain)
+        if not_due is not None and swept.not_yet is None:
+            swept.not_yet = Evidence("not_due", not_due)
+        if known is None:
+            return
+        told_ms = known.group.told_ms or 0
+        if last is not None:
+            swept.is_late = now - max(last, told_ms) > _CHECKS_MS + _LATE_CLEAN_UP_MS
+            swept.is_due = last <= now
+            if swept.is_due:
+                swept.due = Evidence("due", due_at)
+        elif swept.ends:
+            swept.is_late = now - told_ms > _CHECKS_MS + _LATE_CLEAN_UP_MS
+            swept.is_due = known.state.is_empty and not swept.offsets and not self._live.of_group(swept.group_id)
+
+    def note_staying(self, gone: set[int], pending: Collection[tuple[object, ...]]) -> None:
+        """Note the offsets of the group that would have gone with these in a clean-up."""
+        known, live, now = self._known, self._live, self._now
+        if known is None or now is None:
+            return
+        topics = known.state.topics
+        others = np.fromiter(live.of_group(self._swept.group_id), np.int64)
+        values = live.values[others]
+        is_known = values[:, IS_KNOWN] != 0
+        if not is_known.all():
+            others, values = others[is_known], values[is_known]
+        if topics is None or not len(others):
+            return
+        expire = values[:, EXPIRE_MS]
+        is_explicit = expire != NO_TIME
+        base = values[:, COMMIT_MS] if self._since is None else np.full(len(others), self._since, np.int64)
+        is_due = np.zeros(len(others), np.bool_)
+        if self._has_base and (known.state.kind != CLASSIC or known.state.is_empty):
+            is_due = is_explicit & (expire <= now)
+            by_time = [
+                each[COMMIT_MS] if self._since is None else self._since
+                for each in self._taken
+                if each[EXPIRE_MS] == NO_TIME
+            ]
+            if by_time:
+                is_due |= ~is_explicit & (base <= max(by_time))
+        is_due_if = np.where(is_explicit, expire, base + self._retention) <= now
+
+        def staying(which: FLAGS) -> Staying:
+            there = ((number, live.keys[number]) for number in others[which].tolist() if number not in gone)
+            could = (number for number, key in there if key[1] not in topics and key[1:] not in pending)
+            first = tuple(islice(could, _MOST_STAYING))
+            return first, live.log_offsets(first)
+
+        self._swept.staying, self._swept.staying_due = staying(is_due), staying(is_due_if)
+
+
+def _base(known: _Known | None) -> tuple[int | None, bool]:
+    """From when the retention of the offsets of a group counts, None for when each was committed, and whether that is
+    certain. A group of which nothing is known may have been empty for longer than its offsets are old."""
+    if known is None or known.state.kind != CLASSIC or not known.state.is_empty:
+        return None, known is not None
+    since_ms = known.group.state_since_ms
+    since = known.group.told_ms if since_ms is None else since_ms
+    # A record of an older version does not tell, and the coordinator that wrote it knew.
+    return min(max(since or 0, -FARTHEST_MS), FARTHEST_MS), since_ms is not None

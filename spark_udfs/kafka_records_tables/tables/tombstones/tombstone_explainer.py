@@ -1,0 +1,388 @@
+"""Explains the tombstones of `__consumer_offsets`: which cause each has, and what in the log shows it."""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections import deque
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from kafka_records_engine.columns.framing_in_columns import prefix_column
+from kafka_records_engine.findings import OTHER_RETENTION, Finding
+from kafka_records_engine.numpy_types import INT64
+from kafka_records_tables.coordinator.groups.group_log import READS as READS_OF_GROUPS
+from kafka_records_tables.coordinator.groups.group_log import GroupLog
+from kafka_records_tables.coordinator.groups.group_model import GROUP, MEMBER, ROLES
+from kafka_records_tables.coordinator.offsets.commit_lots import CommitLot
+from kafka_records_tables.coordinator.offsets.commits import COMMITS
+from kafka_records_tables.coordinator.offsets.live_offsets import FARTHEST_MS, IS_KNOWN, LiveOffsets
+from kafka_records_tables.coordinator.records.decoded_records import DecodedRecords, filter_record_types, numbers_of
+from kafka_records_tables.coordinator.records.named_records import Event
+from kafka_records_tables.coordinator.transactions import COMMITTED, OPEN, PENDING, outside_transactions
+from kafka_records_tables.tables.tombstones.bulk_deletions import BulkDeletion
+from kafka_records_tables.tables.tombstones.member_causes import MORE, Verdict, of_member, said
+from kafka_records_tables.tables.tombstones.tombstone_writes import Boundaries, Write, writes
+from kafka_records_tables.tables.words import causes
+from kafka_records_tables.tables.words.causes import Evidence, Explained
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from kafka_records_engine.sources import Context
+    from kafka_records_runtime.schema import RecordSchema
+    from kafka_records_tables.coordinator.groups.group_states import Transition
+
+READS: Final = tuple(dict.fromkeys((*READS_OF_GROUPS, "leader_epoch", "producer_id", "transaction")))
+"""The columns of raw rows that are needed; without `timestamp_ms` and `base_offset` less can be said."""
+
+_ROWS: Final = 524_288
+"""Rows that are looked at together."""
+
+_NAMELESS: Final = "left out: nobody can tell what it is about"
+_UNREAD: Final = "its group counts as nothing known"
+
+_ALONE: Final = said(causes.OF_GROUP_ENDS, causes.LOW, possible=(causes.RECORD_UNUSED,))
+"""What is said of a record of a group that went without the group, and is about no member."""
+
+_LAST_OLD_TYPE: Final = 2
+_LAST_OLD_COMMIT: Final = 3
+"""The last type of record, and the last version of commits, that brokers before Kafka 4.0 wrote."""
+
+_SWEEP_MS: Final = 60_000
+"""A coordinator before Kafka 4.0 writes a batch for each group, one behind the other: an offset that goes within this
+time of another one may have gone with it."""
+
+_MINUTE_MS: Final = 60_000
+"""Brokers count their retention in minutes."""
+
+_STEP_MS: Final = 20_000
+"""As much of that time as one record may tell to be over: a clock that jumps tells nothing of what a coordinator does
+meanwhile."""
+
+
+_ENDS: Final = frozenset(name for name, role in ROLES.items() if role == GROUP)
+"""The records whose tombstones end a group."""
+
+_NO_GROUPS: Final[frozenset[str]] = frozenset()
+
+
+@dataclass(slots=True)
+class _Case:
+    """A write that waits until it is known what stayed."""
+
+    write: Write
+    passed_ms: int
+    """How much time had gone by in the log."""
+    is_last: bool
+    """Whether the log ends with it: of what rows show of a batch, more may follow."""
+    told: dict[int, Verdict] = field(default_factory=dict)
+    """What is said of tombstones, by their offsets."""
+    sweep: BulkDeletion | None = None
+    """What is known about the other tombstones."""
+
+    def explained(self, *, is_over: bool) -> list[Explained]:
+        """What is said when the time `is_over` for others to go with these, or before."""
+        sweep, begin, told = self.sweep, self.write.offset, self.told
+        every = []
+        for event in self.write.tombstones:
+            at, written, record, key = event.offset, event.timestamp_ms, event.record, event.key
+            found = told.get(at) if told else None
+            if found is None:
+                assert sweep is not None
+                found = sweep.said(event, is_over=is_over)
+            if self.is_last:
+                found = _if_more_follows(found, event)
+            cause, possible, confidence, evidence = found
+            every.append(Explained(at, written, record, key, begin, cause, possible, confidence, evidence))
+        return every
+
+
+class TombstoneExplainer:
+    """Explains the tombstones of one log partition as its rows come. Memory follows the offsets, groups and members
+    that there are."""
+
+    def __init__(
+        self,
+        schemas: Mapping[int, RecordSchema],
+        context: Context,
+        *,
+        retention_ms: int,
+        session_ms: int,
+        transitions: list[Transition] | None = None,
+    ) -> None:
+        """`retention_ms` is `offsets.retention.minutes`, `session_ms` the session timeout of members that do not tell
+        their own. Neither decides where the confidence is high. What happened to groups is added to `transitions`.
+        Reports the records that cannot be decoded."""
+        self._schemas = schemas
+        self._context = context
+        self._retention_ms = retention_ms
+        self._session_ms = session_ms
+        self._types = numbers_of(schemas, COMMITS)
+        self._live = LiveOffsets()
+        self._groups = GroupLog(schemas, context, more=[MORE], consequence=_UNREAD)
+        self._transitions = transitions
+        self._boundaries = Boundaries()
+        self._came: list[pa.RecordBatch] = []
+        self._count = 0
+        self._whole_up_to = 0
+        self._is_whole = True
+        self._new_from: int | None = None
+        """Where the first record stands that only Kafka 4.0 and later write; None where none was seen."""
+        self._clock_ms: int | None = None
+        """The latest time that any record has told."""
+        self._passed_ms = 0
+        self._longest_ms = retention_ms
+        """The longest retention with which all that expired for sure was due."""
+        self._cases: deque[_Case] = deque()
+
+    def take(self, batch: pa.RecordBatch) -> Iterator[Explained]:
+        """Add raw rows behind those before, with READS. Gives what is explained by now: a tombstone waits for what
+        follows within a minute."""
+        rows = filter_record_types(batch, list(self._schemas), self._context, _NAMELESS)
+        if rows.num_rows:
+            self._came.append(rows.select([name for name in (*READS, "file", "position") if name in rows.schema.names]))
+            self._count += rows.num_rows
+        if self._count > _ROWS:
+            yield from self.taken()
+
+    def taken(self) -> Iterator[Explained]:
+        """Look at the rows that were taken so far. Gives what is explained by now."""
+        yield from self._go_on(is_end=False)
+
+    def rest(self) -> Iterator[Explained]:
+        """What is left at the end of the log. The log may go on: what is there may still go with what went, and more
+        of the last write may follow."""
+        yield from self._go_on(is_end=True)
+        while self._cases:
+            yield from self._explained(self._cases.popleft(), is_over=False)
+        self._compare_retention()
+
+    def _go_on(self, *, is_end: bool) -> Iterator[Explained]:
+        complete = self._boundaries.complete(self._came, is_end=is_end)
+        self._came, self._count = [], 0
+        if complete is None:
+            return
+        rows, starts, is_whole = complete
+        self._note_gaps(rows)
+        self._note_broker(rows)
+        commits = CommitLot(_commits(rows, self._types), self._schemas)
+        self._groups.add(rows, commits)
+        doings = _OffsetReplay(rows, commits, self._live, self._schemas, self._context)
+        offsets, passed = rows.column("offset").to_numpy(), self._passed(rows)
+        found = writes(rows, starts, is_whole, self._schemas, self._context, _NAMELESS)
+        begins = [write.offset for write in found]
+        passed_ms = passed[np.searchsorted(offsets, np.array(begins, np.int64))].tolist()
+        last = int(offsets[starts[-1]])
+        cases = self._cases
+        for write, begin, by_then in zip(found, begins, passed_ms, strict=True):
+            if cases and by_then - cases[0].passed_ms > _SWEEP_MS:
+                yield from self._finished(by_then)
+            self._follow_groups(begin)
+            doings.up_to(begin)
+            self._open(write, by_then, is_last=is_end and begin >= last)
+        behind = int(offsets[-1]) + 1
+        self._follow_groups(behind)
+        doings.up_to(behind)
+        yield from self._finished(self._passed_ms)
+        self._live.forget()
+
+    def _follow_groups(self, offset: int) -> None:
+        """Replay the records of groups below an offset."""
+        found = self._groups.up_to(offset)
+        if self._transitions is not None:
+            self._transitions += found
+
+    def _note_gaps(self, rows: pa.RecordBatch) -> None:
+        """Note up to where nothing is missing."""
+        if not self._is_whole:
+            return
+        offsets = rows.column("offset").to_numpy()
+        gaps = np.flatnonzero(np.diff(offsets, prepend=self._whole_up_to - 1) != 1)
+        self._is_whole = not len(gaps)
+        whole = len(offsets) if self._is_whole else int(gaps[0])
+        self._whole_up_to = int(offsets[whole - 1]) + 1 if whole else self._whole_up_to
+
+    def _note_broker(self, rows: pa.RecordBatch) -> None:
+        if self._new_from is not None:
+            return
+        is_record = rows.column("control").is_null().to_numpy(zero_copy_only=False)
+        numbers, _ = prefix_column(rows.column("key"))
+        versions, has_version = prefix_column(rows.column("value"))
+        is_commit = np.isin(numbers, self._types) & has_version
+        new = np.flatnonzero(is_record & ((numbers > _LAST_OLD_TYPE) | (is_commit & (versions > _LAST_OLD_COMMIT))))
+        self._new_from = rows.column("offset")[int(new[0])].as_py() if len(new) else None
+
+    def _passed(self, rows: pa.RecordBatch) -> INT64:
+        """How much time has gone by in the log up to each row, of which no row tells more than _STEP_MS."""
+        if "timestamp_ms" not in rows.schema.names:
+            return np.zeros(rows.num_rows, np.int64)
+        told = rows.column("timestamp_ms").fill_null(0).to_numpy()
+        clock = np.maximum.accumulate(np.clip(told, 0, FARTHEST_MS))
+        if self._clock_ms is not None:
+            clock = np.maximum(clock, self._clock_ms)
+        steps = np.diff(clock, prepend=clock[0] if self._clock_ms is None else self._clock_ms)
+        passed: INT64 = self._passed_ms + np.cumsum(np.minimum(steps, _STEP_MS))
+        self._clock_ms, self._passed_ms = int(clock[-1]), int(passed[-1])
+        return passed
+
+    def _finished(self, passed_ms: int) -> Iterator[Explained]:
+        """The cases whose time has gone by."""
+        while self._cases and passed_ms - self._cases[0].passed_ms > _SWEEP_MS:
+            yield from self._explained(self._cases.popleft(), is_over=True)
+
+    def _explained(self, case: _Case, *, is_over: bool) -> list[Explained]:
+        if case.sweep is not None and not case.is_last:
+            longest = case.sweep.longest_ms(is_over=is_over)
+            self._longest_ms = self._longest_ms if longest is None else min(self._longest_ms, longest)
+        return case.explained(is_over=is_over)
+
+    def _compare_retention(self) -> None:
+        """Report where the log shows a shorter retention than the one that was given."""
+        if self._longest_ms < self._retention_ms:
+            context, minutes = self._context, self._longest_ms / _MINUTE_MS
+            assumed = self._retention_ms / _MINUTE_MS
+            what = f"an offset expired {minutes:.1f} minutes after its retention began, and not after {assumed:g}"
+            mend = f"what hangs on the retention is wrong: give that of the brokers, {int(minutes)}m at most"
+            context.report(Finding("note", OTHER_RETENTION, what, mend, context.topic, context.partition))
+
+    def _open(self, write: Write, passed_ms: int, *, is_last: bool) -> None:
+        case = _Case(write, passed_ms, is_last)
+        ended = _ended(write)
+        replaced = {group_id: _how_replaced(write, last) for group_id, last in ended.items()}
+        swept, deleted = [], []
+        for event in write.tombstones:
+            if event.record in COMMITS:
+                deleted.append(event.key)
+                swept.append(event)
+                continue
+            group_id = event.group_id
+            found = replaced.get(group_id)
+            if found is None and group_id not in ended:
+                found = of_member(event, write, self._groups, self._session_ms) or _ALONE
+            if found is None:
+                swept.append(event)
+            else:
+                case.told[event.offset] = found
+        if swept:
+            goes = {group_id for group_id, found in replaced.items() if found is None} if replaced else _NO_GROUPS
+            begin = write.offset
+            is_log_whole = begin < self._whole_up_to
+            is_new = self._new_from is not None and self._new_from <= begin
+            case.sweep = BulkDeletion(write, swept, goes)
+            case.sweep.look(
+                self._groups, self._live, self._retention_ms, is_log_whole=is_log_whole, is_new_broker=is_new
+            )
+        if deleted:
+            self._live.delete(deleted)
+        self._cases.append(case)
+
+
+def _if_more_follows(found: Verdict, event: Event) -> Verdict:
+    """What is said of a tombstone when the write may have more records than those that are there."""
+    role = ROLES.get(event.record)
+    if event.record in COMMITS:
+        more: tuple[str, ...] = (causes.GROUP_DELETED, causes.OFFSET_DELETED, causes.TOPIC_DELETED)
+    elif role == GROUP:
+        more = (causes.GROUP_DELETED, causes.CONVERSION, causes.REPLACED_EMPTY_GROUP)
+    else:
+        more = (causes.MEMBER_REPLACED, *causes.OF_GROUP_ENDS)
+    confidence = causes.MEDIUM if found.confidence == causes.HIGH else found.confidence
+    return said(found.cause, confidence, found.evidence, (*found.possible, *more))
+
+
+def _ended(write: Write) -> dict[str, Event]:
+    """By group the last tombstone that ends it."""
+    return {event.group_id: event for event in write.tombstones if event.record in _ENDS}
+
+
+def _how_replaced(write: Write, last: Event) -> Verdict | None:
+    """How a group gave way to one of another kind in the write that ends it; None where it did not."""
+    group_id = last.group_id
+    made = [event for event in write.records if event.value is not None and event.group_id == group_id]
+    if not any(event.offset > last.offset for event in made):
+        return None
+    members = {event.member_id for event in made if event.record == "ConsumerGroupMemberMetadata"}
+    left = [event for event in write.tombstones if event.group_id == group_id and ROLES.get(event.record) == MEMBER]
+    shown = (Evidence("other_kind", next(event.offset for event in made if event.offset > last.offset)),)
+    if not write.is_whole:
+        return said((causes.CONVERSION, causes.REPLACED_EMPTY_GROUP), causes.LOW, shown)
+    has_members = len(members) > 1 or bool(left)
+    return said((causes.CONVERSION if has_members else causes.REPLACED_EMPTY_GROUP,), causes.HIGH, shown)
+
+
+def _commits(rows: pa.RecordBatch, types: tuple[int, ...]) -> pa.RecordBatch:
+    """The commits among raw rows, without tombstones."""
+    numbers, _ = prefix_column(rows.column("key"))
+    is_commit = rows.column("value").is_valid().to_numpy(zero_copy_only=False) & np.isin(numbers, types)
+    is_commit &= rows.column("control").is_null().to_numpy(zero_copy_only=False)
+    names = ("offset", "timestamp_ms", "base_offset", "key", "value", "control", "file", "position")
+    return rows.select([name for name in names if name in rows.schema.names]).filter(pa.array(is_commit))
+
+
+class _OffsetReplay:
+    """What commits and markers among some rows do to offsets, in the order of the log."""
+
+    def __init__(
+        self,
+        rows: pa.RecordBatch,
+        commits: CommitLot,
+        live: LiveOffsets,
+        schemas: Mapping[int, RecordSchema],
+        context: Context,
+    ) -> None:
+        """`commits` are the commits among `rows`, without tombstones."""
+        self._live = live
+        offsets = rows.column("offset").to_numpy()
+        is_record = rows.column("control").is_null().to_numpy(zero_copy_only=False)
+        plain = outside_transactions(rows, context, tombstones_at_once=True)
+        found = DecodedRecords(commits.rows, schemas)
+        found.report(context, lambda row: "nothing is known of the offset that it commits")
+        self._commits = live.rows(found, commits.types, commits)
+        at = np.searchsorted(offsets, self._commits.log_offset)
+        words = rows.column("transaction").take(pa.array(at))
+        is_open = pc.is_in(words, pa.array([PENDING, OPEN])).to_numpy(zero_copy_only=False) & ~plain[at]
+        is_lost = ~plain[at] & ~is_open & ~pc.is_in(words, pa.array([COMMITTED])).to_numpy(zero_copy_only=False)
+        self._kind = np.where(is_open, 1, np.where(is_lost, 2, 0))
+        self._others: list[int] = np.append(np.flatnonzero(self._kind), len(at)).tolist()
+        """Which commits do not take effect where they are."""
+        self._commits.values[~(plain[at] | is_open), IS_KNOWN] = 0
+        self._producers = rows.column("producer_id").fill_null(-1).to_numpy()[at]
+        ends = np.flatnonzero(~is_record)
+        self._markers = deque(
+            zip(
+                offsets[ends].tolist(),
+                rows.column("producer_id").fill_null(-1).to_numpy()[ends].tolist(),
+                rows.column("control").take(pa.array(ends)).to_pylist(),
+                strict=True,
+            )
+        )
+        self._offsets: list[int] = self._commits.log_offset.tolist()
+        self._next = 0
+
+    def up_to(self, offset: int) -> None:
+        """Take what stands below an offset."""
+        while self._markers and self._markers[0][0] < offset:
+            at, producer, control = self._markers.popleft()
+            self._commit_up_to(at)
+            self._live.end(producer, control == "commit")
+        self._commit_up_to(offset)
+
+    def _commit_up_to(self, offset: int) -> None:
+        end = bisect_left(self._offsets, offset, self._next)
+        if end == self._next:
+            return
+        which = slice(self._next, end)
+        self._next = end
+        rows = self._commits.chosen(which)
+        if self._others[bisect_left(self._others, which.start)] >= end:
+            self._live.commit(rows)
+            return
+        kind, producers = self._kind[which], self._producers[which]
+        self._live.commit(rows.chosen(kind == 0))
+        for producer in np.unique(producers[kind == 1]).tolist():
+            self._live.wait(producer, rows.chosen((kind == 1) & (producers == producer)))
