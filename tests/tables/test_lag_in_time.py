@@ -5,22 +5,24 @@ from __future__ import annotations
 import json
 import shutil
 import time
-from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from kafka_records.cluster_metadata import encode_record as encode_metadata
+from kafka_records.cluster_metadata.config_record import ConfigRecord
+from kafka_records.cluster_metadata.topic_record import TopicRecord
 from kafka_records.consumer_offsets import encode_record
 from kafka_records.consumer_offsets.group_metadata import GroupMetadataKey, GroupMetadataValue, MemberMetadata
 from kafka_records.consumer_protocol.consumer_protocol_subscription import ConsumerProtocolSubscription
 from kafka_records_engine.findings import DAMAGED_LOG
 from kafka_records_engine.log.discovery import find_logs
 from kafka_records_engine.log.reading import read_log
-from kafka_records_engine.sources.segment_files import Segments
+from kafka_records_runtime.uuids import Uuid
 from kafka_records_tables import read_table
 from kafka_records_tables.tables import assigned_partitions
-from tests.log.logs import DATA
+from tests.log.logs import DATA, batch, record
 from tests.tables.consumed import START_MS, Brokers, Commit, told
 from tests.tables.topic import Topic
 
@@ -113,14 +115,23 @@ def test_groups_that_have_left(rows: dict[Key, Row]) -> None:
     assert alone == {"half", "copied", "orphan", "late", "tx-workers"}
 
 
-def test_margin(rows: dict[Key, Row]) -> None:
-    """Of topics whose retention the source knows."""
-
-    class Known(Segments):
-        def retentions(self) -> Mapping[str, int]:
-            return {"timed.plain": 3_600_000, "elsewhere": 1}
-
-    found = by_key(read_table("lag", Known(TIMED)).table.to_pylist())
+def test_margin(tmp_path: Path) -> None:
+    """Of topics that delete by time alone, and have a retention of their own in the metadata log beside the others."""
+    configs = {
+        "timed.plain": {"retention.ms": "3600000"},
+        "timed.txn": {"retention.ms": "3600000", "cleanup.policy": "compact,delete"},
+        "timed.batches": {"retention.ms": "3600000", "retention.bytes": "1000"},
+    }
+    values = []
+    for number, (topic, own) in enumerate(configs.items(), 1):
+        values.append(encode_metadata(None, TopicRecord(topic, Uuid(bytes([*[0] * 15, number]))))[1])
+        values += [encode_metadata(None, ConfigRecord(2, topic, name, value))[1] for name, value in own.items()]
+    folder = tmp_path / "__cluster_metadata-0"
+    folder.mkdir()
+    (folder / f"{0:020}.log").write_bytes(
+        batch(b"".join(record(at, None, value) for at, value in enumerate(values)), len(values))
+    )
+    found = by_key(read_table("lag", [str(TIMED), str(tmp_path)]).table.to_pylist())
     assert {key[1] for key, row in found.items() if row["margin_ms"] is not None} == {"timed.plain"}
     for row in found.values():
         if row["margin_ms"] is not None:

@@ -6,7 +6,7 @@ Each ability is a protocol, and `has` says who has it.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Protocol, TypeGuard, TypeVar
 
 if TYPE_CHECKING:
@@ -46,14 +46,6 @@ class TellsUnread(Protocol):
 
     def unread(self, asked: Sequence[UnreadAsked], context: Context) -> Iterator[tuple[UnreadAsked, Unread]]:
         """What is left from some offsets on, for the logs it can tell it of; findings go to the context."""
-
-
-class TellsRetention(Protocol):
-    """A source that knows how long its topics keep records."""
-
-    def retentions(self) -> Mapping[str, int]:
-        """The milliseconds after which each topic may delete a record (`retention.ms`), for topics that delete by time
-        alone: neither compacted nor limited in size, nor kept for ever."""
 
 
 # -- log partitions ----------------------------------------------------------------------------------------------------

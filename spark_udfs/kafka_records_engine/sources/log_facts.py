@@ -55,8 +55,9 @@ class LogFacts:
     when the inputs are read."""
     unread: Callable[[Sequence[Any]], Iterator[Any]] = _nothing_unread
     """Of a view: what is left to read in some logs (`unread.UnreadAsked`), as far as the source can tell."""
-    retentions: Mapping[str, int] = field(default_factory=dict)
-    """Of a view: the `retention.ms` of topics that delete by time alone, as far as the source knows them."""
+    retentions: Callable[[], Mapping[str, int]] = dict
+    """Of a view: the `retention.ms` of topics that delete by time alone, by their names, as far as the source knows
+    them."""
 
     def add_hole(self, after: int) -> None:
         """Say that something unreadable comes after the record at offset `after`, before the rows after it come."""

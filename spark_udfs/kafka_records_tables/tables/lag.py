@@ -207,7 +207,7 @@ def _in_time(rows: Any, context: Context) -> Any:
     from kafka_records_tables.tables.lagging.unread_columns import time_columns, unread_columns
 
     made = unread_columns(rows, context)
-    made |= time_columns(rows, made["unread_timestamp_ms"], context.log.retentions, int(time.time() * 1000))
+    made |= time_columns(rows, made["unread_timestamp_ms"], context.log.retentions(), int(time.time() * 1000))
     columns = {name: made[name] if name in made else rows[name] for name in TABLE.names}
     return pa.table(columns).cast(TABLE.schema)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from kafka_records_engine.log.discovery import LogSourceError
 from kafka_records_engine.sources import Context
@@ -16,6 +16,9 @@ from kafka_records_tables.topics import METADATA
 if TYPE_CHECKING:
     from kafka_records_engine.sources import Source
 
+_TOPIC: Final = "topic"
+_UNLIMITED: Final = "-1"
+
 
 def topics_in_metadata(source: Source) -> KnownTopics:
     """Names by ids, those of deleted topics among them, and numbers of partitions; empty without a metadata log.
@@ -23,15 +26,8 @@ def topics_in_metadata(source: Source) -> KnownTopics:
     A damaged metadata log tells nothing: what it lacks might be what is asked for. Whoever reads its own tables is told
     what is wrong with it. Raises LogSourceError for a source that cannot be read.
     """
-    if not hasattr(source, "topics") or METADATA not in source.topics():
-        return KnownTopics()
-    context = Context(topic=METADATA)
-    replay = TopicReplay(context)
-    for log in source.partitions(METADATA):
-        for batch in log.batches(context, READS):
-            replay.take(batch)
-    replay.finish()
-    if any(finding.severity == "damage" for finding in context.findings):
+    replay = _replayed(source)
+    if replay is None:
         return KnownTopics()
     counts = replay.partition_counts()
     return KnownTopics(
@@ -40,11 +36,45 @@ def topics_in_metadata(source: Source) -> KnownTopics:
     )
 
 
+def retentions_in_metadata(source: Source) -> dict[str, int]:
+    """The `retention.ms` of topics that have one of their own and delete by time alone: neither compacted nor limited
+    in size, nor kept for ever. What a broker sets for all topics is in its own file, which is not read. Empty where
+    the source has no metadata log, or cannot be read."""
+    try:
+        replay = _replayed(source)
+    except LogSourceError:
+        return {}
+    if replay is None:
+        return {}
+    found = {}
+    for topic in replay.live_topics():
+        configs = replay.configs.get((_TOPIC, topic.name), {})
+        retention, size = configs.get("retention.ms", ""), configs.get("retention.bytes", _UNLIMITED)
+        is_by_time = "compact" not in configs.get("cleanup.policy", "") and size == _UNLIMITED
+        if is_by_time and retention.isdigit():
+            found[topic.name] = int(retention)
+    return found
+
+
+def _replayed(source: Source) -> TopicReplay | None:
+    """The metadata log of the source; None where it has none, is damaged, or is that of running brokers, which tell
+    all of it themselves."""
+    knows_topics = has(source, TellsTopics)
+    if not knows_topics or METADATA not in source.topics():
+        return None
+    context = Context(topic=METADATA)
+    replay = TopicReplay(context)
+    for log in source.partitions(METADATA):
+        for batch in log.batches(context, READS):
+            replay.take(batch)
+    replay.finish()
+    return None if any(finding.severity == "damage" for finding in context.findings) else replay
+
+
 def with_metadata(known: KnownTopics, source: Source) -> KnownTopics:
     """What is known of topics, and what the metadata log of the source adds to it. Brokers have told all of it, and
     are not asked for their topics once more."""
-    knows_topics = has(source, TellsTopics)
-    if known.asked_ms is not None or not knows_topics:
+    if known.asked_ms is not None:
         return known
     try:
         more = topics_in_metadata(source)
