@@ -12,11 +12,15 @@ import pyarrow as pa
 import pytest
 
 from kafka_records.schemas import (
+    cluster_metadata,
     consumer_offsets,
     consumer_protocol,
     control,
+    log_files,
+    remote_log_metadata,
     rpc,
     share_group_state,
+    streams_protocol,
     transaction_state,
 )
 from kafka_records.schemas.consumer_offsets import GROUP_METADATA_VALUE, OFFSET_COMMIT_KEY, OFFSET_COMMIT_VALUE, RECORDS
@@ -64,7 +68,18 @@ if TYPE_CHECKING:
 
 SCHEMAS: dict[str, MessageSchema] = {
     getattr(folder, name).name: getattr(folder, name)
-    for folder in (consumer_offsets, consumer_protocol, control, rpc, share_group_state, transaction_state)
+    for folder in (
+        cluster_metadata,
+        consumer_offsets,
+        consumer_protocol,
+        control,
+        log_files,
+        remote_log_metadata,
+        rpc,
+        share_group_state,
+        streams_protocol,
+        transaction_state,
+    )
     for name in folder.__all__
     if name not in ("RECORDS", "RETIRED_TYPES")
 }

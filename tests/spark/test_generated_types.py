@@ -52,7 +52,8 @@ def test_topics_have_decode_records_and_other_folders_do_not() -> None:
     with_records = [
         f for f in FOLDERS if hasattr(importlib.import_module(f"kafka_records.spark.{f}"), "decode_records")
     ]
-    assert with_records == ["consumer_offsets", "share_group_state", "transaction_state"]
+    topics = ["cluster_metadata", "consumer_offsets", "remote_log_metadata", "share_group_state", "transaction_state"]
+    assert with_records == topics
 
 
 @pytest.mark.spark
