@@ -9,45 +9,31 @@ current_offsets(spark.read.parquet("saved")).where("group_id = 'billing'").show(
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from datetime import datetime, timedelta
-from functools import reduce
 from typing import TYPE_CHECKING, Any, Literal
 
 from kafka_records_engine import arguments
-from kafka_records_engine.sources.abilities import tell_transactions
-from kafka_records_engine.sources.given import source_of
-from kafka_records_engine.sources.missing_rights import AbsentTopic
 from kafka_records_engine.spark.jvm import checked_engine
 from kafka_records_engine.spark.mapping import map_batches
 from kafka_records_engine.spark.modes import FAILFAST, PERMISSIVE, checked_mode
-from kafka_records_engine.spark.spark_types import spark_schema
 from kafka_records_tables.engines.checked_request import chosen_columns, of_records, request_of, table_called
-from kafka_records_tables.engines.joined_tables import input_requests, logs_there
-from kafka_records_tables.engines.logs_to_read import AllLogs, asked_of_logs, logs_to_read, starts_before
-from kafka_records_tables.engines.spark_engine import over_logs
-from kafka_records_tables.engines.spark_rows import in_log_order, refuse_untold
+from kafka_records_tables.engines.joined_tables import input_requests
+from kafka_records_tables.engines.spark_frames import FINDINGS_SCHEMA, findings_of, frame_of, together
+from kafka_records_tables.engines.spark_rows import in_log_order
 from kafka_records_tables.engines.spark_schema import schema_of
 from kafka_records_tables.engines.spark_tasks import (
-    FINDINGS,
-    FailFast,
-    GivenFindings,
-    LogFindings,
-    LogRows,
     SortedFindings,
     SortedRows,
 )
 from kafka_records_tables.engines.spark_views import joined_findings, joined_frames
-from kafka_records_tables.engines.spread_tasks import spread
 from kafka_records_tables.table_options import value_of
-from kafka_records_tables.tables import TABLES, inputs_of
+from kafka_records_tables.tables import TABLES
 from kafka_records_tables.tables.declaration import DELETE_RETENTION, USUAL_DELETE_RETENTION, can_go_on
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-    from kafka_records_engine.findings import Finding
-    from kafka_records_engine.sources import LogPartition, Source
     from kafka_records_tables.engines.request import TableRequest
     from kafka_records_tables.tables.declaration import Table
 
@@ -65,9 +51,6 @@ __all__ = [
     "table",
     "transactions",
 ]
-
-FINDINGS_SCHEMA = spark_schema(FINDINGS)
-"""A finding per row: the members of `kafka_records_engine.findings.Finding`, and `message`, the one line to print."""
 
 _ALLOWED = (FAILFAST, PERMISSIVE)
 
@@ -220,7 +203,7 @@ def _findings_of(raw: DataFrame, request: TableRequest) -> DataFrame:
         found = [_findings_of(raw, asked) for asked in input_requests(request).values()]
         if not request.table.join_keys:
             found.append(joined_findings(_inputs_of_rows(raw, request, is_failfast=False), request))
-        return _together(found)
+        return together(found)
     rows, given = in_log_order(raw, request)
     return map_batches(rows, given, SortedFindings(request), FINDINGS_SCHEMA)
 
@@ -390,55 +373,7 @@ def read_table(
     names = chosen_columns(request.table, columns)
     is_failfast = checked_mode(mode, _ALLOWED) == FAILFAST
     arguments.session("spark", spark)
-    return _read(spark, request, source, names, is_failfast=is_failfast)
-
-
-def _read(
-    spark: SparkSession, request: TableRequest, source: Any, names: Sequence[str], *, is_failfast: bool
-) -> DataFrame:
-    if request.table.inputs:
-        of = source_of(source)
-        frames, lacking = _frames_of_inputs(spark, request, of, is_failfast=is_failfast)
-        for finding in lacking if is_failfast else ():
-            FailFast().report(finding)
-        return joined_frames(frames, request, names, of, is_failfast=is_failfast)
-    request, logs = _asked_of_logs(request, source)
-    return _rows_of_logs(spark, request, logs, names, is_failfast=is_failfast)
-
-
-def _frames_of_inputs(
-    spark: SparkSession, request: TableRequest, source: Source, *, is_failfast: bool
-) -> tuple[dict[str, DataFrame], Sequence[Finding]]:
-    """The rows of the inputs of a view, and why some have none. Log starts are asked for before all else."""
-    view = request.table
-    starts = starts_before((each for each in inputs_of(view) if not each.inputs), source)
-    inputs, lacking = _there(view, source, input_requests(request))
-    frames = {}
-    for name, asked in inputs.items():
-        names = asked.table.names
-        if asked.table.helper == "ends":
-            logs = [AllLogs(source, None, starts, is_input=True)]
-            frames[name] = _rows_of_logs(spark, asked, logs, names, is_failfast=is_failfast)
-        else:
-            frames[name] = _read(spark, asked, source, names, is_failfast=is_failfast)
-    return frames, lacking
-
-
-def _rows_of_logs(
-    spark: SparkSession, request: TableRequest, logs: Sequence[LogPartition], names: Sequence[str], *, is_failfast: bool
-) -> DataFrame:
-    ordered = tuple(spread(logs))
-    refuse_untold(request.table, request.question.assume, tells_transactions=tell_transactions(ordered))
-    function = LogRows(request, ordered, tuple(names), is_failfast)
-    return over_logs(spark, len(ordered), function, schema_of(request.table, names))
-
-
-def _asked_of_logs(request: TableRequest, source: Any) -> tuple[TableRequest, Sequence[LogPartition]]:
-    """The same as `asked_of_logs`; nothing to read of a topic that no coordinator has made yet."""
-    try:
-        return asked_of_logs(request, source)
-    except AbsentTopic:
-        return request, ()
+    return frame_of(spark, request, source, names, is_failfast=is_failfast)
 
 
 def read_findings(
@@ -456,42 +391,7 @@ def read_findings(
     """What is found while `read_table` makes its rows; reads the files again. Rows of `FINDINGS_SCHEMA`."""
     request = request_of(name, group=group, as_of=as_of, assume=assume, topic=topic, package=package, options=options)
     arguments.session("spark", spark)
-    return _found_in(spark, request, source)
-
-
-def _found_in(spark: SparkSession, request: TableRequest, source: Any) -> DataFrame:
-    declaration = request.table
-    if declaration.inputs:
-        of = source_of(source)
-        inputs, lacking = _there(declaration, of, input_requests(request))
-        found = [_found_in(spark, asked, of) for asked in inputs.values()]
-        if lacking:
-            found.append(over_logs(spark, 1, GivenFindings(tuple(lacking)), FINDINGS_SCHEMA))
-        if not declaration.join_keys or hasattr(of, "missing_rights"):
-            frames, _ = _frames_of_inputs(spark, request, of, is_failfast=False)
-            found.append(joined_findings(frames, request, of))
-        return _together(found)
-    try:
-        logs = spread(logs_to_read(declaration, source, request.question.topic))
-    except AbsentTopic as error:
-        return over_logs(spark, 1, GivenFindings((error.finding(),)), FINDINGS_SCHEMA)
-    return over_logs(spark, len(logs), LogFindings(request, tuple(logs)), FINDINGS_SCHEMA)
-
-
-def _there(
-    view: Table, source: Source, inputs: Mapping[str, TableRequest]
-) -> tuple[Mapping[str, TableRequest], Sequence[Finding]]:
-    """Without the inputs that the view may lack and the source does lack, and why it lacks them."""
-    if not view.optional_inputs:
-        return inputs, ()
-    there = logs_there(view, lambda each: logs_to_read(each, source))
-    left = {name: asked for name, asked in inputs.items() if asked.table.inputs or name in there.logs}
-    return left, [finding for finding in there.lacking if finding.severity == "damage"]
-
-
-def _together(frames: Sequence[DataFrame]) -> DataFrame:
-    """Inputs of a view that read the same log find the same in it, which counts once."""
-    return reduce(lambda one, other: one.unionAll(other), frames).distinct()
+    return findings_of(spark, request, source)
 
 
 # -- SQL --------------------------------------------------------------------------------------------------------------
