@@ -249,7 +249,9 @@ def _explain_metadata(
         version, read = end_frame(value, at)
         yield Line(at, _hex(value[at:read]), "value version", "uvarint", str(version))
     except FramingError as error:
-        yield from _unread(value or b"", read, "not read")
+        # Nobody knows what these bytes are, so they may be a secret.
+        rest = _unread(value or b"", read, "not read")
+        yield from rest if show_secrets else (line._replace(bytes="") for line in rest)
         yield Line(None, "", "", "error", str(error))
         return
     lines = _explain_message(record.value, version, value[read:], lenient=True, allows_rest=False)

@@ -29,6 +29,8 @@ def secret_fields(message: str, value: Mapping[str, Any]) -> frozenset[str]:
     JSON too."""
     if message != _CONFIG:
         return _FIELDS.get(message, _NONE)
+    if not value.keys() >= {"resourceType", "name", "value"}:
+        return _NONE  # a message of that name in a package of somebody's own
     kind = RESOURCE_TYPES.get(value["resourceType"], "")
     return _VALUE if value["value"] is not None and is_sensitive(kind, value["name"]) else _NONE
 

@@ -75,18 +75,19 @@ def test_spark_reads_brokers_too(quiet: Broker, capsys: pytest.CaptureFixture[st
 
 def test_dump_and_counts(quiet: Broker, capsys: pytest.CaptureFixture[str]) -> None:
     live = run(capsys, "dump", "--bootstrap", quiet.bootstrap, "--bytes")
-    files = run(capsys, "dump", quiet.data, "--bytes")
+    of_groups = ("--topic", "__consumer_offsets")
+    files = run(capsys, "dump", quiet.data, "--bytes", *of_groups)
     assert live[0] == 0
     assert live[1] == files[1]
     assert live[2][-1] == "41 records and 0 transaction markers in 3 partitions"
     assert {tuple(json.loads(line)["topic_names"].values()) for line in live[1].splitlines()} == {("orders",)}
     counts = run(capsys, "counts", "--bootstrap", quiet.bootstrap, "--format", "csv")
-    assert (counts[0], counts[1]) == run(capsys, "counts", quiet.data, "--format", "csv")[:2]
+    assert (counts[0], counts[1]) == run(capsys, "counts", quiet.data, "--format", "csv", *of_groups)[:2]
 
 
 def test_only_some_offsets_are_fetched(quiet: Broker, capsys: pytest.CaptureFixture[str]) -> None:
     live = run(capsys, "dump", "--bootstrap", quiet.bootstrap, "--offset", "3..4")
-    files = run(capsys, "dump", quiet.data, "--offset", "3..4")
+    files = run(capsys, "dump", quiet.data, "--offset", "3..4", "--topic", "__consumer_offsets")
     assert live[1] == files[1]
     assert {json.loads(line)["offset"] for line in live[1].splitlines()} == {3, 4}
 

@@ -200,7 +200,7 @@ def test_two_products_write_no_file_twice() -> None:
     again = Product("codecs again", TOY.generate, TOY.writes, TOY.made_from)
     with pytest.raises(AssertionError) as caught:
         generate(MODEL, PACKAGE, products=[TOY, again])
-    first = "toy/consumer_offsets/legacy_offset_commit.py"
+    first = "toy/cluster_metadata/register_broker_record.py"
     assert str(caught.value) == f"the products toy codecs and codecs again both write {first}"
 
 

@@ -150,7 +150,7 @@ def add_parser(commands: Any) -> None:
 
 
 def _add_questions(parser: argparse.ArgumentParser) -> None:
-    add_topic(parser, "; default: the topic of the table, and every topic for log_ends")
+    add_topic(parser, "; default: the topic of the table, and every topic for log_ends, log_files, lag and progress")
     add_groups(parser, "only what is about this group (for transactions: this transactional id)")
     parser.add_argument("--columns", type=_names, metavar="A,B", help="these columns, in this order")
     parser.add_argument(

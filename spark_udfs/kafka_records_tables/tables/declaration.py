@@ -139,7 +139,7 @@ class Table:
     """Of a view, the inputs of which only rows of the groups that are asked for matter, whatever others there are. All
     rows of the other inputs come, and groups are chosen when all is joined."""
     options: tuple[Option, ...] = ()
-    """What can be asked of this table beside what can be asked of every table; `Context.options` has the values."""
+    """What can be asked of this table beside what can be asked of every table; `Context.question` has the values."""
 
     @property
     def is_history(self) -> bool:
@@ -174,7 +174,7 @@ class Table:
     def joined(self, parts: Mapping[str, Any], context: Context) -> Iterator[Any]:
         """The rows of a view as `pyarrow.RecordBatch`es of `schema`, in no particular order.
 
-        `parts` has a `pyarrow.Table` for each of `inputs`: all of its rows, or those with some values of `joined_by`
+        `parts` has a `pyarrow.Table` for each of `inputs`: all of its rows, or those with some values of `join_keys`
         and all that other inputs have with these values. So the rule of a view looks at rows that are equal there, and
         at no others. Of the context it may ask for the moment and for options. What it reports is found where an engine
         hands over all rows at once.

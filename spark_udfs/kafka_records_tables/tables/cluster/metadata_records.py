@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from kafka_records_engine.columns.framing_in_columns import api_key_column
-from kafka_records_engine.findings import UNREAD_LOG, Finding
+from kafka_records_engine.findings import INCOMPLETE_HISTORY, UNREAD_LOG, Finding
 from kafka_records_runtime.framing import MOST_IN_FRAME
 from kafka_records_tables.coordinator.records.decoded_records import DecodedRecords, numbers_of, schemas
 
@@ -54,11 +54,14 @@ class MetadataRecords:
         self._pending: list[DecodedRecords] | None = None
         self._first: int | None = None
         """The offset of the first record that is not in the checkpoint; None before the first rows."""
+        self._end = 0
+        """The offset after the last row."""
 
     def take(self, batch: pa.RecordBatch) -> Iterator[tuple[DecodedRecords, bool]]:
         """What is in force after some more rows; and whether it is of the checkpoint, without times of its own."""
-        yield from self.start()
+        yield from self._start()
         assert self._first is not None
+        self._end = int(batch.column("offset")[-1].as_py()) + 1 if batch.num_rows else self._end
         if self._first:
             offsets = batch.column("offset").to_numpy()
             if offsets[0] < self._first:
@@ -66,7 +69,27 @@ class MetadataRecords:
         for found in self._in_force(batch):
             yield found, False
 
-    def start(self) -> Iterator[tuple[DecodedRecords, bool]]:
+    def finish(self) -> Iterator[tuple[DecodedRecords, bool]]:
+        """What is left at the end of the log, which may have had no rows. Reports where the checkpoint holds what was
+        written after the moment that is asked about."""
+        yield from self._start()
+        context = self._context
+        if context.question.as_of_ms is not None and self._first and self._end < self._first:
+            what = f"what was there at that moment is in no file: the oldest checkpoint is at offset {self._first}"
+            consequence = "the answer is that of the checkpoint, later than the moment that was asked about"
+            context.report(
+                Finding(
+                    "note",
+                    INCOMPLETE_HISTORY,
+                    what,
+                    consequence,
+                    context.topic,
+                    context.partition,
+                    complete_from=self._first,
+                )
+            )
+
+    def _start(self) -> Iterator[tuple[DecodedRecords, bool]]:
         """The checkpoint, once; reports where it is missing."""
         if self._first is not None:
             return

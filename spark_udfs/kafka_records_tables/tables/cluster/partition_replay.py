@@ -45,7 +45,7 @@ class PartitionReplay:
 
     def finish(self) -> Iterator[tuple[str, str, int, PartitionState]]:
         """Topic, topic id, partition and state of each partition, at the end of the log."""
-        for decoded, _ in self._records.start():
+        for decoded, _ in self._records.finish():
             self._add(decoded)
         for topic_id, partitions in self._topics.items():
             for number, state in partitions.items():

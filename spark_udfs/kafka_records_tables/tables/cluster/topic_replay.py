@@ -68,7 +68,7 @@ class TopicReplay:
 
     def finish(self) -> None:
         """The log is at its end; it may have had no rows behind a checkpoint."""
-        for decoded, is_checkpoint in self._records.start():
+        for decoded, is_checkpoint in self._records.finish():
             self._add(decoded, is_checkpoint)
 
     def _add(self, decoded: DecodedRecords, is_checkpoint: bool) -> None:

@@ -136,6 +136,7 @@ def _codes(table: pa.Table) -> INT64:
 
 def _left(commits: pa.Table, assigned: pa.Table) -> FLAGS:
     """Whether members of the group have partitions, and none of the topic."""
+    assigned = assigned.filter(pc.invert(pc.fill_null(assigned["has_left"], False)))
     group = ["group_id", "log_partition"]
     unnamed = assigned.filter(pc.or_(pc.is_null(assigned["partition"]), pc.is_null(assigned["topic"])))
 

@@ -17,7 +17,7 @@ import pyarrow as pa
 
 from kafka_records_tables.coordinator.records.named_records import value_of
 
-_PACKAGE: Final = "kafka_records_tables."
+_PACKAGES: Final = ("kafka_records_tables.coordinator.", "kafka_records_tables.tables.")
 
 
 class UnexpectedContent(ValueError):
@@ -64,7 +64,7 @@ class _Unpickler(pickle.Unpickler):
         if (maker := _MAKERS.get((module, name))) is not None:
             return maker
         # A module of tables also has the names that it imports.
-        found = super().find_class(module, name) if module.startswith(_PACKAGE) else None
+        found = super().find_class(module, name) if module.startswith(_PACKAGES) else None
         if isinstance(found, type) and found.__module__ == module:
             return found
         raise UnexpectedContent(f"what is kept of a table names {module}.{name}: give the query a new checkpoint")
