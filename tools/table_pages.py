@@ -82,7 +82,8 @@ def _table(table: Table) -> Iterator[str]:
         if table.join_keys:
             how += f" It joins {' and '.join(table.inputs)} by {', '.join(table.join_keys)}."
         else:
-            how += f" It is made from {', '.join(each.topic for each in inputs_of(table))}."
+            topics = dict.fromkeys(each.topic or "the ends of all logs" for each in inputs_of(table))
+            how += f" It is made from {', '.join(topics)}."
     if table.records and not table.needs_transactions:
         how += " It does not depend on how transactions ended."
     if table.records:

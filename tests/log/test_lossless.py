@@ -72,7 +72,8 @@ def test_every_vector_without_its_unknown_tags(through: Through, load_vectors: V
         if line["message"] in registry.MESSAGES:
             schema = registry.message_class(line["message"]).CODEC.schema
             column = decoded(schema, [bytes.fromhex(line["hex"]), None], [line["version"]] * 2, unknown_tags=False)
-            assert through(column, registry.avro_schema(line["message"])).equals(column), line
+            if column.type.num_fields:  # Parquet has no struct without fields, as a NoOpRecord is
+                assert through(column, registry.avro_schema(line["message"])).equals(column), line
 
 
 @FORMATS

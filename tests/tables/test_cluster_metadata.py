@@ -10,6 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
 from kafka_records.cluster_metadata import encode_record
@@ -20,10 +21,12 @@ from kafka_records.cluster_metadata.end_transaction_record import EndTransaction
 from kafka_records.cluster_metadata.topic_record import TopicRecord
 from kafka_records.cluster_metadata.user_scram_credential_record import UserScramCredentialRecord
 from kafka_records.schemas.cluster_metadata import RECORDS
+from kafka_records_engine.findings import INCOMPLETE_HISTORY
 from kafka_records_engine.log._local_files import LOCAL
 from kafka_records_engine.log.metadata_checkpoints import checkpoint_from, checkpoint_names
 from kafka_records_engine.log.places import Place
 from kafka_records_engine.sources import Context
+from kafka_records_engine.sources.arrow_rows import ArrowRows
 from kafka_records_engine.sources.segment_files import Segments
 from kafka_records_runtime.jsonform import to_json
 from kafka_records_runtime.record_reading import read_record, schema_record_types
@@ -280,6 +283,31 @@ def test_records_count_when_their_metadata_transaction_has_ended(tmp_path: Path)
         *(begin, TopicRecord("open", C)),
     )
     assert [row["topic"] for row in rows("topics", log)] == ["kept"]
+
+
+def test_a_moment_before_the_checkpoint_is_told(cut: Callable[[int], Path]) -> None:
+    folder = cut(643)
+    early = read_table("topics", folder, as_of="2001-01-01T00:00")
+    (finding,) = [each for each in early.findings if each.reason == INCOMPLETE_HISTORY]
+    assert finding.complete_from == 1404  # where the oldest checkpoint ends that is not below the log
+    assert [each for each in read_table("topics", folder).findings if each.reason == INCOMPLETE_HISTORY] == []
+
+
+def test_saved_rows_of_a_log_that_begins_in_the_middle_are_not_taken_for_all(
+    disk: Path, cut: Callable[[int], Path]
+) -> None:
+    def saved(folder: Path) -> ArrowRows:
+        (log,) = Segments(folder).partitions("__cluster_metadata")
+        columns = ("offset", "timestamp_ms", "key", "value", "control")
+        told = pa.Table.from_batches(log.batches(Context(topic="__cluster_metadata"), columns))
+        return ArrowRows(told.append_column("partition", pa.array([0] * len(told), pa.int32())), "__cluster_metadata")
+
+    assert read_table("topics", saved(disk)).findings == read_table("topics", disk).findings
+    (finding,) = [each for each in read_table("topics", saved(cut(643))).findings if each.severity == "damage"]
+    assert "begins at offset 643, and no sound checkpoint" in str(finding)
+    one_file = disk / FOLDER / f"{643:020}.log"
+    (alone,) = [each for each in read_table("topics", one_file).findings if each.severity == "damage"]
+    assert "no sound checkpoint" in str(alone)
 
 
 def planted(folder: Path) -> Path:

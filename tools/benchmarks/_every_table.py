@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from kafka_records_tables.tables import TABLES, Table, inputs_of
+from kafka_records_tables.topics import METADATA
 from tools.segments.plan import OFFSETS_TOPIC, SHARE_STATE_TOPIC, TRANSACTIONS_TOPIC, Plan
 
 MIX: Final = {
@@ -64,8 +65,8 @@ class Asked:
 
 
 def every_table() -> list[Asked]:
-    """All that are made of records, and views of these."""
-    found = [Asked(table, {}) for table in TABLES.values() if topics_of(table)]
+    """All that are made of records of coordinators, and views of these. `metadata_log` measures those of the cluster."""
+    found = [Asked(table, {}) for table in TABLES.values() if topics_of(table) and METADATA not in topics_of(table)]
     return [*found, *(Asked(TABLES[name], options) for name, options in _MORE.items())]
 
 

@@ -38,7 +38,10 @@ def _misfits(table: Table, package: str) -> Iterator[str]:
     ours = _records(KAFKA, table.folder)
     for name in ours if table.reader.every_type else table.records:
         if name in there:
-            for mine, theirs in ((ours[name].key, there[name].key), (ours[name].value, there[name].value)):
+            pairs = (ours[name].key_or_none, there[name].key_or_none), (ours[name].value, there[name].value)
+            for mine, theirs in pairs:
+                if mine is None or theirs is None:
+                    continue
                 for what in _of_struct((mine, mine.root), (theirs, theirs.root), ""):
                     yield f"{table.name} reads {mine.name} as {KAFKA} has it, and there {what}"
 

@@ -25,6 +25,10 @@ _BEGIN, _END, _ABORT = "BeginTransactionRecord", "EndTransactionRecord", "AbortT
 _STOPS: Final = "what it changed is unknown: a controller does not load this log"
 
 
+_CONTROL_RECORDS: Final = 16
+"""So many control records of the quorum, which are no rows, may come first: the first leader's, the voters'."""
+
+
 class MetadataRecords:
     """Gives the records of some types, decoded, as far as they are in force.
 
@@ -54,14 +58,15 @@ class MetadataRecords:
         self._pending: list[DecodedRecords] | None = None
         self._first: int | None = None
         """The offset of the first record that is not in the checkpoint; None before the first rows."""
-        self._end = 0
+        self._end_offset = 0
         """The offset after the last row."""
 
     def take(self, batch: pa.RecordBatch) -> Iterator[tuple[DecodedRecords, bool]]:
         """What is in force after some more rows; and whether it is of the checkpoint, without times of its own."""
+        self._note_start(batch)
         yield from self._start()
         assert self._first is not None
-        self._end = int(batch.column("offset")[-1].as_py()) + 1 if batch.num_rows else self._end
+        self._end_offset = int(batch.column("offset")[-1].as_py()) + 1 if batch.num_rows else self._end_offset
         if self._first:
             offsets = batch.column("offset").to_numpy()
             if offsets[0] < self._first:
@@ -69,12 +74,20 @@ class MetadataRecords:
         for found in self._in_force(batch):
             yield found, False
 
+    def _note_start(self, batch: pa.RecordBatch) -> None:
+        """Where a source does not tell where the log starts, its first row does: a log begins at 0, and nothing is ever
+        taken out of it but from the start on."""
+        log = self._context.log
+        if self._first is None and log.start is None and batch.num_rows:
+            first = int(batch.column("offset")[0].as_py())
+            log.start = first if first > _CONTROL_RECORDS else 0
+
     def finish(self) -> Iterator[tuple[DecodedRecords, bool]]:
         """What is left at the end of the log, which may have had no rows. Reports where the checkpoint holds what was
         written after the moment that is asked about."""
         yield from self._start()
         context = self._context
-        if context.question.as_of_ms is not None and self._first and self._end < self._first:
+        if context.question.as_of_ms is not None and self._first and self._end_offset < self._first:
             what = f"what was there at that moment is in no file: the oldest checkpoint is at offset {self._first}"
             consequence = "the answer is that of the checkpoint, later than the moment that was asked about"
             context.report(

@@ -20,6 +20,8 @@ _PROTOCOLS: Final = {0: "PLAINTEXT", 1: "SSL", 2: "SASL_PLAINTEXT", 3: "SASL_SSL
 
 
 class Reader(TableReader):
+    every_type = True
+
     def __init__(self, context: Context) -> None:
         self._replay = ClusterReplay(context, TABLE.records)
 

@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
 
 class Reader(TableReader):
+    every_type = True
+
     def __init__(self, context: Context) -> None:
         self._replay = TopicReplay(context, with_partitions=False)
         self._show_secrets = bool(context.question.options.get(SHOW_SECRETS.name))

@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 
 
 class Reader(TableReader):
+    every_type = True
+
     def __init__(self, context: Context) -> None:
         self._replay = ClusterReplay(context, TABLE.records)
 

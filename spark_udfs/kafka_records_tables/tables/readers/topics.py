@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
 
 class Reader(TableReader):
+    every_type = True
+
     def __init__(self, context: Context) -> None:
         self._replay = TopicReplay(context)
         self._show_secrets = bool(context.question.options.get(SHOW_SECRETS.name))
