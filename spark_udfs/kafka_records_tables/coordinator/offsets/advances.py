@@ -54,6 +54,9 @@ offset that stands; `peak` the highest offset since it was first committed, or l
 are of the last commit below the one before it, since then; `topic_id` is a number in `Advances.ids`, of the topic that
 the last commit names, -1 for none; `known_id` that of the last commit that names one, since the last deletion."""
 
+_NOTHING: Final = {"log_offset": -1, "topic_id": -1, "known_id": -1, "commits": 0, "is_value": 0}
+"""What is remembered of a key that is new; NONE of all else."""
+
 _ADVANCE: Final = ("key", "ms", "offset", "before_ms", "before_offset")
 """What is remembered of a commit that changed the offset; the last two are NONE where there was none before."""
 
@@ -126,7 +129,7 @@ class Advances:
         self.keys = both.take(pa.array(first))
         if count > known:
             for name, vector in self.state.items():
-                nothing = {"log_offset": -1, "topic_id": -1, "known_id": -1, "commits": 0, "is_value": 0}.get(name, NONE)
+                nothing = _NOTHING.get(name, NONE)
                 self.state[name] = np.concatenate([vector, np.full(count - known, nothing, np.int64)])
         found: INT64 = codes[known:][steps.key]
         return found
