@@ -194,6 +194,27 @@ def test_the_end_is_that_of_the_answer(tmp_path: Path) -> None:
     assert answers(log, [4, 6], 7)[0] == [(3, 0, 1000, RECORD), (1, 0, 1000, RECORD)]
 
 
+@pytest.mark.parametrize("look_back", [0, 300, 1000, unread.LOOK_BACK])
+def test_the_answer_of_an_offset_is_its_own(tmp_path: Path, look_back: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever other offsets are asked about, of which one may be before the first record of an open transaction."""
+    monkeypatch.setattr(unread, "LOOK_BACK", look_back)
+    for seed in range(6):
+        made = made_up(tmp_path / str(seed), seed, large=False)
+        offsets = list(range(min(made.records), made.end + 1))
+        together, _ = answers(made.log, offsets, made.end)
+        for number in range(0, len(offsets), 5):
+            assert answers(made.log, [offsets[number]], made.end)[0] == [together[number]]
+
+
+def test_a_transaction_that_is_open_since_before_the_offset(tmp_path: Path) -> None:
+    entries = [batch(record(0, b"", b""), 1, offset=each) for each in range(21)]
+    entries[10] = batch(record(0, b"", b""), 1, offset=10, attributes=0x10, producer_id=5)
+    log = write_log(tmp_path, {0: b"".join(entries)})
+    held = (0, 9, UNKNOWN, UNKNOWN)
+    assert answers(log, [12], 21)[0] == [held]
+    assert answers(log, [5, 12], 21)[0] == [(5, 11, 1000, RECORD), held]
+
+
 def test_append_time_and_a_delete_horizon(tmp_path: Path) -> None:
     """All records have the time of an append; a batch with a delete horizon has no time of its first record."""
     body = record(0, b"", b"") + record(1, b"", b"")

@@ -40,11 +40,12 @@ def random_steps(chance: Random, count: int) -> list[Step]:
 
 
 def random_step(chance: Random, log_offset: int, counted_at: int, ms: int) -> Step:
+    is_value = chance.random() < 0.9
     return {
         "key": chance.randrange(len(KEYS)),
         "offset": chance.choice([chance.randrange(6), ms // 100]),
-        "is_value": chance.random() < 0.9,
-        "id": chance.choice([-1, -1, -1, 0, 0, 1]) if chance.random() < 0.3 else -1,
+        "is_value": is_value,
+        "id": chance.choice([0, 0, 1]) if is_value and chance.random() < 0.15 else -1,
         "log_offset": log_offset,
         "counted_at": counted_at,
         "ms": ms,
@@ -85,8 +86,7 @@ def plain(found: list[Step]) -> dict[tuple[Any, ...], Step]:
             continue
         known["log_offset"] = each["log_offset"]
         if not each["is_value"]:
-            known["is_value"] = False
-            known["id"] = each["id"] if each["id"] >= 0 else known.get("id", -1)
+            known |= {"is_value": False, "id": -1}
             continue
         identity = each["id"] if each["id"] >= 0 else known.get("id", -1)
         is_other = known.get("id", -1) >= 0 and identity != known["id"]
@@ -100,7 +100,7 @@ def plain(found: list[Step]) -> dict[tuple[Any, ...], Step]:
         if is_fresh or each["offset"] != known["offset"]:
             known["changed"] = each["ms"]
             known["advances"].append((each["ms"], each["offset"], *(before or (NONE, NONE))))
-        known |= {"is_value": True, "offset": each["offset"], "ms": each["ms"], "id": identity}
+        known |= {"is_value": True, "offset": each["offset"], "ms": each["ms"], "id": identity, "named": each["id"]}
         known["peak"] = max(known["peak"], each["offset"])
     return {KEYS[key]: known for key, known in state.items()}
 
@@ -130,8 +130,8 @@ def test_lots_of_any_size(seed: int) -> None:
         assert (state["is_value"], state["commits"]) == (known["is_value"], known["commits"])
         assert state["log_offset"] == known["log_offset"]
         if known["is_value"]:
-            told = [state[name] for name in ("offset", "commit_ms", "changed_ms", "peak")]
-            assert told == [known["offset"], known["ms"], known["changed"], known["peak"]]
+            told = [state[name] for name in ("offset", "commit_ms", "changed_ms", "peak", "topic_id")]
+            assert told == [known[name] for name in ("offset", "ms", "changed", "peak", "named")]
             assert (state["fell_ms"], state["fell_from"]) == (known["fell"] or (NONE, NONE))
         rows = advances.advances["key"] == number
         kept = list(zip(*(advances.advances[name][rows].tolist() for name in list(advances.advances)[1:]), strict=True))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 from kafka_records_engine.log.raw_rows import RAW_SCHEMA
-from kafka_records_engine.log.reading import find_logs, read_log
+from kafka_records_engine.log.reading import LogRecord, find_logs, read_log
 from kafka_records_engine.sources import Context
 from kafka_records_engine.sources.segment_files import Segments
 from kafka_records_engine.sources.snapshot_runs import take_snapshot
@@ -32,6 +32,19 @@ def rows_of(source: Any, **options: Any) -> list[Row]:
     return rows
 
 
+def left_by_a_cleaner(records: list[LogRecord]) -> Iterator[tuple[tuple[Any, ...], LogRecord]]:
+    """Each record that is not of an aborted transaction, and what later ones with the same replace; by offset."""
+    in_order = sorted(records, key=lambda each: each.record.offset)
+    for place, each in enumerate(in_order):
+        if each.control is None:
+            producer = each.batch.producer_id if each.batch.is_transactional else None
+            of_producer = [later for later in in_order[place:] if later.batch.producer_id == producer]
+            ends = [later.control for later in of_producer if later.control is not None]
+            outcome = "commit" if producer is None else next(iter(ends), None)
+            if outcome != "abort":
+                yield (each.record.key, None if outcome else producer), each
+
+
 @pytest.mark.parametrize("capture", CAPTURES)
 def test_captured_topics(capture: str) -> None:
     """Against all records, one by one."""
@@ -42,14 +55,13 @@ def test_captured_topics(capture: str) -> None:
     for log in logs:
         row = found[log.topic, log.partition]
         records = [each for each in read_log(log) if is_row(each) and each.record.offset >= row["log_start_offset"]]
-        written = [each.record for each in records if each.control is None]
-        keys = Counter(each.key for each in written)
-        last = {each.key: each.value for each in sorted(written, key=lambda each: each.offset)}
+        written = [each for each in records if each.control is None]
+        last = {kept: each.record.value for kept, each in left_by_a_cleaner(records)}
         files = sorted(Path(log.folder).glob("*.log"))
         assert (row["segments"], row["bytes"]) == (len(files), sum(file.stat().st_size for file in files))
         assert row["records_to_load"] == len(records)
-        assert row["superseded"] == len(written) - len(keys)
-        percent = 100 * (len(written) - len(keys)) // len(written) if written else None
+        assert row["superseded"] == len(written) - len(last)
+        percent = 100 * (len(written) - len(last)) // len(written) if written else None
         assert row["superseded_percent"] == percent
         assert row["tombstones"] == sum(value is None for value in last.values())
 
@@ -76,7 +88,9 @@ SIZE = len(commits(0, 1))
     [
         ({0: 10}, None, ("active_segment", 0, 0, None)),
         ({0: 10, 10: 10, 20: 5}, None, ("cleaner", 20, 20, 100)),
-        ({0: 10, 10: 10, 20: 5}, 10, ("cleaner", 20, 10, 50)),
+        # The share of dirty bytes has to be above the half.
+        ({0: 10, 10: 10, 20: 5}, 10, ("dirty_ratio", 20, 10, 50)),
+        ({0: 10, 10: 11, 21: 5}, 10, ("cleaner", 21, 11, 52)),
         ({0: 30, 30: 10, 40: 5}, 30, ("dirty_ratio", 40, 10, 25)),
         ({0: 30, 30: 10, 40: 5}, 40, ("active_segment", 40, 0, 0)),
         # The log begins after the place that was cleaned once.
@@ -102,7 +116,42 @@ def test_an_open_transaction_holds_a_cleaner_back(tmp_path: Path) -> None:
     assert row["dirty_bytes"] == 2 * SIZE + len(pending)
     row = cluster(tmp_path / "ended", files | {22: marker(22, 7, 0)}, 10)
     assert (row["held_by"], row["cleanable_offset"], row["open_transaction_offset"]) == ("cleaner", 22, None)
-    assert (row["records_to_load"], row["superseded"]) == (23, 20)
+    assert (row["records_to_load"], row["superseded"]) == (23, 21)
+
+
+def in_transaction(offset: int, group: str, producer: int = 7) -> bytes:
+    content = record(0, *Commit(group, "t", 0, 5).record)
+    return batch(content, 1, offset=offset, attributes=0x10, producer_id=producer)
+
+
+@pytest.mark.parametrize(
+    ("kind", "superseded"),
+    [
+        # Of g the transaction's last record is left, and the record of h.
+        (1, 2),
+        # All three of the transaction are dropped, and the commit before them stays.
+        (0, 3),
+        # The commit stays, and the last record of each key of the transaction.
+        (None, 1),
+    ],
+)
+def test_what_a_cleaner_drops_of_transactions(tmp_path: Path, kind: int | None, superseded: int) -> None:
+    content = commits(0, 1) + in_transaction(1, "g") + in_transaction(2, "h") + in_transaction(3, "g")
+    content += b"" if kind is None else marker(4, 7, kind)
+    row = cluster(tmp_path, {0: content})
+    assert row["superseded"] == superseded
+
+
+def test_an_aborted_record_replaces_none(tmp_path: Path) -> None:
+    """The record that was committed stays, and only that of the aborted transaction is dropped."""
+    key, _ = Commit("g", "t", 0, 5).record
+    ends = batch(record(0, key, None), 1, offset=1, attributes=0x10, producer_id=7)
+    row = cluster(tmp_path / "aborted", {0: commits(0, 1) + ends + marker(2, 7, 0)})
+    assert (row["records_to_load"], row["superseded"], row["tombstones"]) == (3, 1, 0)
+    row = cluster(tmp_path / "committed", {0: commits(0, 1) + ends + marker(2, 7, 1)})
+    assert (row["records_to_load"], row["superseded"], row["tombstones"]) == (3, 1, 1)
+    row = cluster(tmp_path / "alone", {0: ends + marker(2, 7, 0)})
+    assert (row["records_to_load"], row["superseded"], row["tombstones"]) == (2, 1, 0)
 
 
 def test_an_open_transaction_in_the_newest_file_holds_nothing_back(tmp_path: Path) -> None:

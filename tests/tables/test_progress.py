@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from kafka_records_engine.sources.protocol import LogEnds
+from kafka_records_engine.sources.arrow_rows import ArrowRows
+from kafka_records_engine.sources.protocol import LogEnds, LogPartition
 from kafka_records_engine.sources.segment_files import Segments
 from kafka_records_engine.sources.snapshot_runs import take_snapshot
 from kafka_records_tables import read_table
@@ -27,6 +29,7 @@ from tests.tables.moving_groups import (
     every,
     write_cluster,
 )
+from tests.tables.topic import Topic
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -34,6 +37,18 @@ if TYPE_CHECKING:
 Row = dict[str, Any]
 ID, OTHER_ID = "GbK1GQHFS4ymFPkmnUrzCQ", "t45nZMKZRXuARwA1OeCzdg"
 NOW = START_MS + 6 * HOUR
+TOMBSTONE = "a tombstone"
+
+
+@dataclass(frozen=True)
+class Stored(Brokers):
+    """Brokers with given records in the topic of groups."""
+
+    written: Topic = field(default_factory=Topic)
+
+    def partitions(self, topic: str) -> Sequence[LogPartition]:
+        """The partitions that hold the records."""
+        return ArrowRows(self.written.table()).partitions(topic)
 
 
 def steady(name: str, end_ms: int = 6 * HOUR, step_ms: int = 10 * SECOND) -> UserTopic:
@@ -467,6 +482,30 @@ def test_brokers_tell_the_end_of_now() -> None:
     }
     assert {row["known_by"] for row in found.values()} == {"end"}
     assert {row["moment_timestamp_ms"] for row in found.values()} == {NOW}
+
+
+@pytest.mark.parametrize(
+    ("names", "reason"),
+    [
+        ([ID], "topic_recreated"),
+        ([ID, None], None),
+        ([ID, TOMBSTONE, None], None),
+        ([ID, TOMBSTONE, OTHER_ID], None),
+        ([OTHER_ID, None, ID], "topic_recreated"),
+    ],
+)
+def test_the_last_commit_says_of_which_topic_it_is(names: list[str | None], reason: str | None) -> None:
+    """An older broker writes commits without an id, into a log with those of a newer one. `lag` says the same."""
+    written = Topic()
+    for number, name in enumerate(names):
+        known = None if name == TOMBSTONE else name
+        key, value = Commit("g", "orders", 0, 7 + number, known, at_ms=NOW + number).record
+        written.add_bytes(key, None if name == TOMBSTONE else value)
+    source = Stored([], {("orders", 0): LogEnds("", 0, OTHER_ID, 0, 10, 10, NOW, 10)}, written=written)
+    (row,) = rows_of(source)
+    assert (row["state"], row["reason"]) == (None if reason else "ok", reason)
+    (of_lag,) = read_table("lag", source).table.to_pylist()
+    assert of_lag["problem"] == reason
 
 
 def test_a_few_groups_of_all(tmp_path: Path) -> None:

@@ -20,6 +20,10 @@ from kafka_records_engine.numpy_types import FLAGS, INT64
 MOST_BYTES: Final = 64 * 1024 * 1024
 """The bytes at the end of a log in which all heads are looked at. Of an offset before them only the first batch is."""
 
+LOOK_BACK: Final = 1024 * 1024
+"""The bytes at the end of a log in which open transactions are found that begin before the offset that is asked
+about."""
+
 UNKNOWN: Final = -1
 
 RECORD: Final = 0
@@ -92,15 +96,20 @@ def _counted(opened: OpenLog, folder: Place | None, offsets: INT64, end: int) ->
     if not len(offsets):
         none = np.zeros(0, np.int64)
         return Unread(none, none, none, none)
-    heads = walk(opened, folder, int(offsets[0]), end)
+    # Where nothing is left, nothing is looked for.
+    tail = _first_counted(opened, folder, LOOK_BACK) if offsets[0] < end else end
+    known_from = np.minimum(offsets, tail)
+    heads = walk(opened, folder, int(known_from[0]), end)
     is_open, is_aborted = _transactions(heads)
-    open_from = int(heads.base[is_open].min(initial=end))
     is_data = ~heads.is_control & ~is_aborted
-    is_held = heads.base >= open_from
     at = np.searchsorted(heads.last, offsets)
-    unread = _sums(heads, is_data & ~is_held, offsets, at)
-    held = _sums(heads, is_data & is_held, offsets, at) if is_held.any() else np.zeros_like(unread)
-    stamps, precision = _times(heads, is_data & ~is_held, offsets, at)
+    # Of each offset what would be known if no other one were asked about.
+    opens = np.append(np.flatnonzero(is_open), len(heads))
+    held_at = opens[np.searchsorted(opens[:-1], np.searchsorted(heads.last, known_from))]
+    left = _sums(heads, is_data, offsets, at)
+    held = np.where(held_at <= at, left, _sums(heads, is_data, offsets, np.maximum(held_at, at)))
+    unread = left - held
+    stamps, precision = _times(heads, is_data, offsets, at, held_at)
     if heads.trouble is not None:
         unread, held = np.full_like(unread, UNKNOWN), np.full_like(held, UNKNOWN)
         if heads.is_transactional.any():  # a marker may be in what cannot be read
@@ -153,8 +162,11 @@ def _sums(heads: WalkedHeads, counts: FLAGS, offsets: INT64, at: INT64) -> INT64
     return left[at] - np.where(is_inside, passed, 0)
 
 
-def _times(heads: WalkedHeads, counts: FLAGS, offsets: INT64, at: INT64) -> tuple[INT64, INT64]:
-    """The time of the first record that counts from each offset on, and how precise it is."""
+def _times(
+    heads: WalkedHeads, counts: FLAGS, offsets: INT64, at: INT64, until: INT64 | None = None
+) -> tuple[INT64, INT64]:
+    """The time of the first record that counts from each offset on, and how precise it is; of those in batches before
+    `until`, if it is given."""
     unknown = np.full(len(offsets), UNKNOWN, np.int64)
     numbers = np.flatnonzero(counts)
     following = np.searchsorted(numbers, at)
@@ -162,6 +174,8 @@ def _times(heads: WalkedHeads, counts: FLAGS, offsets: INT64, at: INT64) -> tupl
     if not has.any():
         return unknown, unknown.copy()
     batch = numbers[np.minimum(following, len(numbers) - 1)]
+    if until is not None:
+        has &= batch < until
     is_first = (offsets <= heads.base[batch]) | (heads.count[batch] == 1)
     first, most = heads.first_timestamp[batch], heads.max_timestamp[batch]
     stamps = np.where(heads.is_append_time[batch] | (first < 0), most, first)

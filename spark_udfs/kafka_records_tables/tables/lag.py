@@ -137,11 +137,12 @@ a consumer with `read_committed` has before it; an open transaction in the topic
 (`message.timestamp.type`), and `lag_ms` is how long ago that was. In a directory this follows from the offset index
 and the heads of the batches from the committed offset on; records are not read. Heads say when the first record of a
 batch was made, so of an offset within a batch `known_by` is `batch`, and the record may be as new as the last one of
-that batch. Records from the first open transaction on, which `read_committed` does not get, are in `held_back`. Where a
-transaction is open since before the committed offsets of all groups, its records after them show that as long as there
-are any. Of batches that a cleaner has been at, `unread` may be higher by the records it took from the first one. Where
-more than 64 MiB of the log are left, records are not counted, and the time is that of the next batch with records, of
-an aborted transaction too. Brokers, saved rows and snapshots tell none of this.
+that batch. Records from the first open transaction on, which `read_committed` does not get, are in `held_back`. Open
+transactions are looked for from the committed offset on, and in the last 1 MiB of the log in any case. Of one that has
+no record there nothing is known, and what it holds back counts as `unread`. Which other groups are asked about makes no
+difference. Of batches that a cleaner has been at, `unread` may be higher by the records it took from the first one.
+Where more than 64 MiB of the log are left, records are not counted, and the time is that of the next batch with
+records, of an aborted transaction too. Brokers, saved rows and snapshots tell none of this.
 
 `member_id` is the member that has the partition by its last assignment. `has_left` is true where no member subscribes
 to the topic, as of groups without members, false where a member has the partition, and null otherwise: where it is

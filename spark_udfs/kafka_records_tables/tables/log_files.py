@@ -43,9 +43,13 @@ TABLE: Final = Table(
             "int64",
             "records and markers of transactions that a coordinator reads before it answers; null for other topics",
         ),
-        Column("superseded", "int64", "those of them that a later record with the same key replaces"),
+        Column(
+            "superseded",
+            "int64",
+            "those of them that a later record with the same key replaces, and those of aborted transactions",
+        ),
         Column("superseded_percent", "int32", "the same of a hundred, rounded down; null where there is no record"),
-        Column("tombstones", "int64", "tombstones that no later record replaces"),
+        Column("tombstones", "int64", "tombstones that are not among these"),
         Column(
             "cleaner_offset",
             "int64",
@@ -86,8 +90,10 @@ only names and sizes of files, and the ends of the logs.
 
 A coordinator that gets a partition reads its whole log before it answers (`CoordinatorLoaderImpl`,
 `TransactionStateManager`), superseded records and markers too: `records_to_load`, out of `bytes`. What a cleaner would
-save of that is `superseded`. Keys are compared as bytes. Records of aborted transactions are not counted, which it
-takes as well.
+save of that is `superseded`: records with a later one of the same key, compared as bytes, and records of aborted
+transactions, which replace none (`Cleaner.buildOffsetMapForSegment`). A record of a transaction that is open, or whose
+marker is unknown, is replaced only by a later one of the same producer, and replaces no other. Records are counted up
+to the end of the log: the newest file and what an open transaction holds back too, though a cleaner has to wait there.
 
 A cleaner compacts `{OFFSETS}`, `{TRANSACTIONS}`, and topics with an entry in `cleaner-offset-checkpoint`
 (`LogCleanerManager.cleanableOffsets`): from the offset in that file, or the log start, up to `cleanable_offset`, the
@@ -97,10 +103,10 @@ coordinator deletes the beginning. `held_by` is the first that applies:
 - `open_transaction`: a transaction that is open begins in an older file, and nothing from there on is cleaned. If it
   does not end, the log grows without limit. `open_transactions` says whose it is.
 - `active_segment`: all that is older than the newest file is cleaned, which is never. This is how it should be.
-- `dirty_ratio`: less than half of the bytes up to `cleanable_offset` are dirty (`min.cleanable.dirty.ratio`, 0.5 by
-  default), so a cleaner leaves the log alone for now.
-- `cleaner`: half of them or more are, and a cleaner would clean. It may be about to (it looks every 15 seconds), slow,
-  or dead: a cleaner that has failed at one partition never tries it again before a restart
+- `dirty_ratio`: half of the bytes up to `cleanable_offset` or less are dirty (`min.cleanable.dirty.ratio`, 0.5 by
+  default), so a cleaner leaves the log alone for now (`LogCleanerManager.grabFilthiestCompactedLog`).
+- `cleaner`: more than half of them are, and a cleaner would clean. It may be about to (it looks every 15 seconds),
+  slow, or dead: a cleaner that has failed at one partition never tries it again before a restart
   (`uncleanable-partitions-count`), and an offset in the checkpoint that does not move for days means just that.
 
 Topics have their own settings (`min.cleanable.dirty.ratio`, `min.compaction.lag.ms`, `max.compaction.lag.ms`), which
@@ -160,6 +166,6 @@ def _cleaning(log: Mapping[str, Any], open_from: int | None) -> dict[str, Any]:
     elif not dirty:
         held_by = ACTIVE_SEGMENT
     else:
-        held_by = CLEANER if dirty >= clean else DIRTY_RATIO
+        held_by = CLEANER if dirty > clean else DIRTY_RATIO
     percent = 100 * dirty // (clean + dirty) if clean + dirty else None
     return {"cleanable_offset": end, "dirty_bytes": dirty, "dirty_percent": percent, "held_by": held_by}

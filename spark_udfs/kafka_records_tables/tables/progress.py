@@ -115,7 +115,8 @@ The state is null if nothing can be said, and `reason` says why:
 - `moved`: the group has committed in another partition of `__consumer_offsets` since, as after a change of their
   number. Its coordinator does not know this offset.
 - `no_log`: the source has no log of the partition.
-- `topic_recreated`: the commit is of another topic that had this name.
+- `topic_recreated`: the last commit names another topic that had this name. One that names no id is of the topic that
+  there is, as in `lag`.
 - `end_unknown`: the end of the log is unknown.
 - `beyond_end`: the offset is negative, or above the end.
 - `time_unknown`: records are left, but it is unknown since when.

@@ -1,21 +1,31 @@
-"""Counts the records of a log partition, those that later ones replace, and where its first open transaction begins."""
+"""Counts the records of a log partition, those that a cleaner drops, and where its first open transaction begins.
+
+A cleaner drops a record if a later one has the same key, or if its transaction was aborted. Records of aborted
+transactions replace nothing (`Cleaner.buildOffsetMapForSegment`, `CleanedTransactionMetadata.onBatchRead`).
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import TYPE_CHECKING
+from dataclasses import replace
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from kafka_records_tables.coordinator.records.latest import Latest
+from kafka_records_tables.coordinator.transactions import ABORTED, COMMITTED, NONE, Resolved, TransactionResolver
+from kafka_records_tables.coordinator.transactions import COLUMNS as RESOLVED
 from kafka_records_tables.tables.column_types import arrow_schema, record_batch
 from kafka_records_tables.tables.reader import TableReader
 from kafka_records_tables.tables.words.loaded_records import COLUMNS
 
 if TYPE_CHECKING:
     from kafka_records_engine.sources import Context
+
+
+_KEPT: Final = ("offset", "key", "value")
 
 
 class RecordCounter(TableReader):
@@ -25,39 +35,51 @@ class RecordCounter(TableReader):
 
     def __init__(self, context: Context) -> None:
         self._context = context
-        self._latest = Latest(("offset", "key", "value"))
+        self._latest = Latest(_KEPT)
+        self._undecided = Latest(_KEPT)
+        """Of each producer apart: records of open transactions, and those whose marker is unknown."""
+        # A record of which the source says nothing is one like all others: no other answer depends on it.
+        assumed = replace(context, question=replace(context.question, assume="committed"))
+        self._resolver = TransactionResolver(assumed, tombstones_at_once=False, last_of_key=True)
         self._records = self._markers = 0
         self._open: dict[int, int] = {}
         """By producer the first record of its transaction, as long as no marker has come."""
 
     def take(self, batch: pa.RecordBatch) -> Iterable[pa.RecordBatch]:
         self._note_transactions(batch)
-        is_record = batch.column("control").is_null()
+        markers = batch.num_rows - batch.column("control").null_count
+        self._markers += markers
+        self._records += batch.num_rows - markers
         # Only whether there is a value matters.
         has_value = pa.array(batch.column("value").is_valid().to_numpy(zero_copy_only=False))
         has_value = pc.if_else(has_value, True, pa.scalar(None, pa.bool_()))
-        columns = {"offset": batch.column("offset"), "key": batch.column("key"), "value": has_value}
-        rows = pa.RecordBatch.from_pydict(columns)
-        if batch.column("control").null_count < batch.num_rows:
-            rows = rows.filter(is_record)
-        self._records += rows.num_rows
-        self._markers += batch.num_rows - rows.num_rows
-        self._latest.add(rows)
+        rows = batch.select(list(RESOLVED))
+        rows = rows.set_column(rows.schema.get_field_index("value"), "value", has_value)
+        self._add(self._resolver.take(rows))
         return ()
 
     def finish(self) -> Iterator[pa.RecordBatch]:
-        left = self._latest.rows()
-        count = 0 if left is None else left.num_rows
+        self._add(self._resolver.rest())
+        left = [rows for rows in (self._latest.rows(), self._undecided.rows()) if rows is not None]
         columns = {
             "topic": self._context.topic,
             "partition": self._context.partition,
             "records": self._records,
             "markers": self._markers,
-            "superseded": self._records - count,
-            "tombstones": 0 if left is None else left.column("value").null_count,
+            "superseded": self._records - sum(rows.num_rows for rows in left),
+            "tombstones": sum(rows.column("value").null_count for rows in left),
             "open_from": min(self._open.values(), default=None),
         }
         yield record_batch(arrow_schema(COLUMNS), columns, 1)
+
+    def _add(self, resolved: Iterable[Resolved]) -> None:
+        for outcome, rows in resolved:
+            if outcome in (NONE, COMMITTED):
+                self._latest.add(rows)
+            elif outcome != ABORTED:
+                producer = rows.column("producer_id").fill_null(-1).cast(pa.string()).cast(pa.binary())
+                key = pc.binary_join_element_wise(producer, rows.column("key").cast(pa.binary()), b":")
+                self._undecided.add(rows.set_column(rows.schema.get_field_index("key"), "key", key))
 
     def _note_transactions(self, batch: pa.RecordBatch) -> None:
         is_marker = batch.column("control").is_valid().to_numpy(zero_copy_only=False)

@@ -47,10 +47,15 @@ _STATE: Final = (
     "fell_ms",
     "fell_from",
     "topic_id",
+    "known_id",
 )
 """What is remembered of a key. `is_value` is 0 after a tombstone; `changed_ms` is the time of the first commit of the
 offset that stands; `peak` the highest offset since it was first committed, or last deleted; `fell_ms` and `fell_from`
-are of the last commit below the one before it, since then; `topic_id` a number in `Advances.ids`, -1 for none."""
+are of the last commit below the one before it, since then; `topic_id` is a number in `Advances.ids`, of the topic that
+the last commit names, -1 for none; `known_id` that of the last commit that names one, since the last deletion."""
+
+_NOTHING: Final = {"log_offset": -1, "topic_id": -1, "known_id": -1, "commits": 0, "is_value": 0}
+"""What is remembered of a key that is new; NONE of all else."""
 
 _ADVANCE: Final = ("key", "ms", "offset", "before_ms", "before_offset")
 """What is remembered of a commit that changed the offset; the last two are NONE where there was none before."""
@@ -106,6 +111,7 @@ class Advances:
             "counted_at": counted_at,
             "ms": both("commit_ms", steps.commit_timestamp_ms),
             "topic_id": both("topic_id", topic_ids),
+            "known_id": both("known_id", topic_ids),
         }
         self._follow(chain, {name: vector[order] for name, vector in vectors.items()}, order < len(touched))
 
@@ -123,7 +129,7 @@ class Advances:
         self.keys = both.take(pa.array(first))
         if count > known:
             for name, vector in self.state.items():
-                nothing = {"log_offset": -1, "topic_id": -1, "commits": 0, "is_value": 0}.get(name, NONE)
+                nothing = _NOTHING.get(name, NONE)
                 self.state[name] = np.concatenate([vector, np.full(count - known, nothing, np.int64)])
         found: INT64 = codes[known:][steps.key]
         return found
@@ -147,7 +153,7 @@ class Advances:
         places = np.arange(count)
         is_first, is_value, offset, ms = begins(chain), rows["is_value"] > 0, rows["offset"], rows["ms"]
         before = np.maximum(places - 1, 0)
-        ids = _known_before(chain, rows["topic_id"])
+        ids = _known_before(chain, rows["known_id"], is_value)
         is_other_topic = (ids >= 0) & (ids[before] >= 0) & (ids != ids[before])
         is_fresh = is_value & (is_first | ~is_value[before] | is_other_topic)
         is_held_value = is_held & is_value
@@ -172,11 +178,11 @@ class Advances:
         from_ = peak[np.maximum(fell[last] - 1, 0)]
         state["fell_from"][key] = np.where(has_fallen, from_, np.where(stands, state["fell_from"][key], NONE))
         state["peak"][key] = peak[last]
-        for name in ("is_value", "offset", "log_offset", "counted_at"):
+        for name in ("is_value", "offset", "log_offset", "counted_at", "topic_id"):
             state[name][key] = rows[name][last]
         state["commit_ms"][key] = ms[last]
         state["changed_ms"][key] = changed_ms[last]
-        state["topic_id"][key] = ids[last]
+        state["known_id"][key] = ids[last]
         state["commits"] += np.bincount(chain[is_value & ~is_held], minlength=len(state["commits"]))
 
     def _note_advances(
@@ -228,10 +234,12 @@ class Advances:
         return np.flatnonzero(is_kept)
 
 
-def _known_before(chain: INT64, ids: INT64) -> INT64:
-    """The id of each row, or that of the last row of its key before it that has one; -1 where none has."""
+def _known_before(chain: INT64, ids: INT64, is_value: FLAGS) -> INT64:
+    """The id of each row, or that of the last row of its key before it that has one, unless the offset was deleted in
+    between; -1 where none has."""
     if (ids >= 0).all():
         return ids
-    last = np.maximum.accumulate(np.where(ids >= 0, np.arange(len(ids)), -1))
+    # A tombstone names no topic, and what comes after it may be of another.
+    last = np.maximum.accumulate(np.where((ids >= 0) | ~is_value, np.arange(len(ids)), -1))
     is_known = (last >= 0) & (chain[np.maximum(last, 0)] == chain)
     return np.where(is_known, ids[np.maximum(last, 0)], -1)

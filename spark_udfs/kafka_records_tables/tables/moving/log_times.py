@@ -60,8 +60,8 @@ class _Places:
 
     def __init__(self, log: INT64, values: INT64) -> None:
         self._distinct = None if _has_narrow(values) else np.unique(values)
-        self._lowest = int(values.min(initial=0))
-        self._highest = int(values.max(initial=0))
+        # No initial value: it would count as one of them, and make the width that of a time since 1970.
+        self._lowest, self._highest = (int(values.min()), int(values.max())) if len(values) else (0, 0)
         self._width = 2 + (self._highest - self._lowest if self._distinct is None else len(self._distinct))
         self._keys = log * self._width + self._ranks(values)
 

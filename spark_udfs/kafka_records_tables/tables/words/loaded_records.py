@@ -11,8 +11,8 @@ COLUMNS: Final = (
     Column("partition", "int32", "partition of the topic"),
     Column("records", "int64", "records, without markers of transactions"),
     Column("markers", "int64", "markers of transactions"),
-    Column("superseded", "int64", "records that a later one with the same key replaces"),
-    Column("tombstones", "int64", "tombstones that none replaces"),
+    Column("superseded", "int64", "records that a cleaner drops"),
+    Column("tombstones", "int64", "tombstones that are not among these"),
     Column("open_from", "int64", "first record of a transaction that is open; null for none"),
 )
 
@@ -22,7 +22,7 @@ def loaded(name: str, topic: str, module: str) -> Table:
     return Table(
         name=name,
         topic=topic,
-        about=f"how many records of {topic} there are, and how many later ones replace",
+        about=f"how many records of {topic} there are, and how many a cleaner drops",
         helper="latest",
         records=(),
         reads=("offset", "key", "value", "producer_id", "transaction", "control"),
