@@ -19,9 +19,11 @@ if TYPE_CHECKING:
 EXAMPLE = Path(__file__).parents[2] / "examples" / "pipeline" / "transformations" / "offsets.py"
 OFFSETS, SHARE = "__consumer_offsets", "__share_group_state"
 TRANSACTIONS = "__transaction_state"
+METADATA = "__cluster_metadata"
 
 OF_SHARE_STATE = {"share_disappearances", "share_partitions"}
 OF_TRANSACTIONS = {"transactions", "open_transactions"}
+OF_METADATA = {name for name, table in TABLES.items() if table.topic == METADATA}
 
 
 def _defined(monkeypatch: pytest.MonkeyPatch, folder: Path, *topics: str) -> tuple[set[str], list[str]]:
@@ -51,14 +53,14 @@ def _defined(monkeypatch: pytest.MonkeyPatch, folder: Path, *topics: str) -> tup
 
 
 def test_every_table_is_defined(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    everything = OFFSETS, SHARE, TRANSACTIONS
+    everything = OFFSETS, SHARE, TRANSACTIONS, METADATA
     assert _defined(monkeypatch, tmp_path, *everything, "orders") == (set(TABLES), sorted(everything))
 
 
 def test_of_a_topic_that_is_not_there_no_table_is_defined(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """`checks` needs none of the topics in particular."""
     found, topics = _defined(monkeypatch, tmp_path, OFFSETS)
-    assert TABLES.keys() - found == OF_SHARE_STATE | OF_TRANSACTIONS
+    assert TABLES.keys() - found == OF_SHARE_STATE | OF_TRANSACTIONS | OF_METADATA
     assert topics == [OFFSETS]
 
 

@@ -302,7 +302,7 @@ def test_saved_rows_of_a_log_that_begins_in_the_middle_are_not_taken_for_all(
         told = pa.Table.from_batches(log.batches(Context(topic="__cluster_metadata"), columns))
         return ArrowRows(told.append_column("partition", pa.array([0] * len(told), pa.int32())), "__cluster_metadata")
 
-    assert read_table("topics", saved(disk)).findings == read_table("topics", disk).findings
+    assert read_table("topics", saved(disk)).findings == ()
     (finding,) = [each for each in read_table("topics", saved(cut(643))).findings if each.severity == "damage"]
     assert "begins at offset 643, and no sound checkpoint" in str(finding)
     one_file = disk / FOLDER / f"{643:020}.log"

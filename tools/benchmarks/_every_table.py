@@ -65,7 +65,7 @@ class Asked:
 
 
 def every_table() -> list[Asked]:
-    """All that are made of records of coordinators, and views of these. `metadata_log` measures those of the cluster."""
+    """All that are made of records of coordinators, and views of these. Those of the cluster: `metadata_log`."""
     found = [Asked(table, {}) for table in TABLES.values() if topics_of(table) and METADATA not in topics_of(table)]
     return [*found, *(Asked(TABLES[name], options) for name, options in _MORE.items())]
 

@@ -25,7 +25,7 @@ _RECORDS: Final = ("loaded_offsets", "loaded_share_state", "loaded_transactions"
 TABLE: Final = Table(
     name="log_files",
     topic=EVERY_TOPIC,
-    about="files and bytes of each log, how far it is cleaned and why no further, and what a coordinator has to load",
+    about="files and bytes of each log, what holds its cleaner back, what a coordinator has to load",
     helper="view",
     inputs=(*_RECORDS, "log_sizes"),
     optional_inputs=_RECORDS,
@@ -97,8 +97,8 @@ to the end of the log: the newest file and what an open transaction holds back t
 
 A cleaner compacts `{OFFSETS}`, `{TRANSACTIONS}`, and topics with an entry in `cleaner-offset-checkpoint`
 (`LogCleanerManager.cleanableOffsets`): from the offset in that file, or the log start, up to `cleanable_offset`, the
-start of the first open transaction or of the newest file, whichever is first. `{SHARE_STATE}` is not compacted: its
-coordinator deletes the beginning. `held_by` is the first that applies:
+start of the first open transaction or of the newest file, whichever is first. `{SHARE_STATE}` is not compacted:
+its coordinator deletes the beginning. `held_by` is the first that applies:
 
 - `open_transaction`: a transaction that is open begins in an older file, and nothing from there on is cleaned. If it
   does not end, the log grows without limit. `open_transactions` says whose it is.
