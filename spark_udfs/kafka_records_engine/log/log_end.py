@@ -6,7 +6,6 @@ segment file says where to start, a few kilobytes before its end (`OffsetIndex`)
 
 from __future__ import annotations
 
-from contextlib import closing
 from struct import Struct
 from typing import Final, NamedTuple
 
@@ -14,6 +13,7 @@ from kafka_records_engine.log._resync import BatchSearch, length_of, zeros_end
 from kafka_records_engine.log._scanning import PAD, entries_of, next_offset, nonsense_at, right_crcs
 from kafka_records_engine.log._suspects import Suspects
 from kafka_records_engine.log.batches import ENTRY_HEAD, read_head
+from kafka_records_engine.log.offset_index import OffsetIndex
 from kafka_records_engine.log.opened import LogFile, SegmentFile
 from kafka_records_engine.log.places import Place
 
@@ -22,7 +22,6 @@ _WINDOW: Final = 16 * 1024
 _HEAD: Final = 61
 _TO_MAGIC: Final = 17
 _SIZE: Final = Struct(">i")
-_INDEX_ENTRY: Final = Struct(">iI")
 
 
 def end_of(segment: SegmentFile, folder: Place | None = None) -> int | None:
@@ -100,27 +99,13 @@ def _is_right(file: LogFile, entry: _Entry) -> bool:
 def indexed_position(segment: SegmentFile, folder: Place | None, most: int | None = None) -> int:
     """The position of the last batch that the offset index names, or of the last one at `most` or before it; 0 where
     there is no index, or one of another file."""
-    if folder is None or segment.file is None or segment.base_offset is None or not segment.path.endswith(".log"):
+    entry = OffsetIndex(segment, folder).last_entry(most)
+    if entry is None or segment.file is None:
         return 0
-    try:
-        with closing(folder.child(f"{segment.base_offset:020}.index").opened()) as index:
-            low, high = 0, index.size // _INDEX_ENTRY.size
-            found = (0, 0)
-            # A broker makes the index of the newest file as large as it may get: zeros stand behind the entries.
-            while low < high:
-                middle = (low + high) // 2
-                index.seek(middle * _INDEX_ENTRY.size)
-                entry = _INDEX_ENTRY.unpack(index.read(_INDEX_ENTRY.size))
-                if entry[1] and (most is None or entry[1] <= most):
-                    found, low = entry, middle + 1
-                else:
-                    high = middle
-    except (OSError, ValueError):
-        return 0
-    delta, position = found
+    position = entry.position
     segment.file.seek(position)
     data = segment.file.read(_HEAD)
     if len(data) < _HEAD or nonsense_at(data, 0, len(data)) is not None:
         return 0
     head = read_head(data, 0, position)
-    return position if head.offset <= segment.base_offset + delta <= head.last_offset else 0
+    return position if head.offset <= entry.last_offset <= head.last_offset else 0
