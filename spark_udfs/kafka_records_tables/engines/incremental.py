@@ -1,6 +1,6 @@
 """A table over a log that comes piece by piece: what each piece changes in its rows.
 
-The rule of a table stands in its function alone. It is asked twice, about what was carried and about that with what
+The rule of a table is in its function alone. It is asked twice, about what was carried and about that with what
 came, and the difference is what changed. Only groups that a piece is about are looked at. Where a row hangs on too much
 around its record, the module of the table keeps what it knows instead of raw rows (`TableReader.form_of_kept`).
 """

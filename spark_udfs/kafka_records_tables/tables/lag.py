@@ -79,8 +79,8 @@ TABLE: Final = Table(
         Column(
             "known_by",
             "string",
-            "how that time is known. record: it is that of the record. batch: it is that of the batch with the record. "
-            "Null where there is no time",
+            "how exact that time is: record is the time of the record, batch that of the batch with the record; null "
+            "where there is no time",
             ("record", "batch"),
         ),
         Column("lag_ms", "int64", "milliseconds from that time to the moment of the answer; null where it is"),
@@ -88,7 +88,8 @@ TABLE: Final = Table(
             "margin_ms",
             "int64",
             "milliseconds until the topic may delete the first unread record (`retention.ms`), negative once it may; "
-            "null where the source does not know the setting, or the topic is compacted or kept by size",
+            "null where the metadata log beside the others has no such setting of the topic, and where the topic is "
+            "compacted, limited in size or kept for ever",
         ),
         Column("member_id", "string", "member of the group that has the partition; null where none has"),
         Column("client_id", "string", "client.id of that member; null where there is none, or no record tells"),
@@ -96,8 +97,8 @@ TABLE: Final = Table(
         Column(
             "has_left",
             "bool",
-            "whether no member of the group subscribes to the topic any more; null where nobody has the partition and "
-            "the group still subscribes, or may",
+            "true where no member of the group subscribes to the topic any more, false where a member has the "
+            "partition; null where neither is known",
         ),
         Column("topic_id", "string", "id of the topic that the commit names; null where it names none"),
         *timestamps("commit", "when the offset was committed; null where there is none"),

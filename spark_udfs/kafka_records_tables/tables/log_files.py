@@ -48,20 +48,28 @@ TABLE: Final = Table(
             "int64",
             "those of them that a later record with the same key replaces, and those of aborted transactions",
         ),
-        Column("superseded_percent", "int32", "the same of a hundred, rounded down; null where there is no record"),
+        Column(
+            "superseded_percent",
+            "int32",
+            "superseded records in percent of all, rounded down; null where there is no record",
+        ),
         Column("tombstones", "int64", "tombstones that are not among these"),
         Column(
             "cleaner_offset",
             "int64",
-            "up to where a cleaner has been, by cleaner-offset-checkpoint; null if nowhere, and if there are no files",
+            "offset up to which the log is cleaned (cleaner-offset-checkpoint); null if it never was, and without files",
         ),
         Column(
             "cleanable_offset",
             "int64",
-            "up to where a cleaner may go now; null for logs that no cleaner compacts, and where there are no files",
+            "offset up to which a cleaner may clean now; null for logs that no cleaner compacts, and without files",
         ),
         Column("dirty_bytes", "int64", "bytes between the two, by whole files; null as above"),
-        Column("dirty_percent", "int32", "the same of a hundred of all bytes up to there, rounded down; null as above"),
+        Column(
+            "dirty_percent",
+            "int32",
+            "those bytes in percent of all up to cleanable_offset, rounded down; null as above",
+        ),
         Column(
             "held_by",
             "string",
