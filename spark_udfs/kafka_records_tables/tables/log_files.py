@@ -57,7 +57,7 @@ TABLE: Final = Table(
         Column(
             "cleaner_offset",
             "int64",
-            "offset up to which the log is cleaned (cleaner-offset-checkpoint); null if it never was, and without files",
+            "offset up to which the log is cleaned (cleaner-offset-checkpoint); null if it never was or has no files",
         ),
         Column(
             "cleanable_offset",
