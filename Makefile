@@ -182,6 +182,15 @@ judge: java-found $(INSTALLED) ## Compare the tables with Kafka's coordinator cl
 judge-reach: java-found $(INSTALLED) ## Measure what of Kafka's classes the judge's histories reach, SEEDS="1-300", into docs/judge-reach.md.
 	@$(BIN)/python -m tools.judge.reach $(or $(SEEDS),1-300)
 
+.PHONY: incidents
+incidents: java-found $(INSTALLED) ## Bring real brokers into trouble, or health like it, KIND="jobs …" or all, SEED=1, and score the report.
+	$(BIN)/python -m tools.incidents $(or $(KIND),all) --seed $(or $(SEED),1) --out build/incidents
+	$(BIN)/python -m tools.incidents.score build/incidents
+
+.PHONY: incident-scores
+incident-scores: $(INSTALLED) ## Score the report on the recorded incidents of tests/data, into docs/incidents.md.
+	$(BIN)/python -m tools.incidents.score tests/data/incidents --page docs/incidents.md
+
 .PHONY: page-scripts
 page-scripts: $(INSTALLED) ## Fetch the Vega builds that a report page holds from npm anew, and hold them against their digests.
 	$(BIN)/python -m tools.page_scripts

@@ -212,7 +212,7 @@ class Broker:
     kept. Without `folder` it is a temporary one, which stays only when something went wrong, for its log. `settings`
     are added to `SETTINGS`; `timeout` is how many seconds a start may take. `port` is where it listens; by default a
     free one of each start. Settings with listeners of their own name the port of one in plain text. Brokers of one
-    `cluster` (`cluster_id`) have settings that tell them of each other.
+    `cluster` (`cluster_id`) have settings that tell them of each other. `release` is a release of Kafka.
     """
 
     def __init__(
@@ -223,10 +223,12 @@ class Broker:
         timeout: float = 90,
         port: int = 0,
         cluster: str | None = None,
+        release: str = LATEST,
         tell: Tell = lambda line: None,
     ) -> None:
         self._fixed_port = port
         self._cluster = cluster or cluster_id()
+        self._release = release
         self._temporary = folder is None
         self.folder = Path(tempfile.mkdtemp(prefix="kafka-broker-")) if folder is None else folder.resolve()
         self.data = self.folder / "data"
@@ -255,7 +257,7 @@ class Broker:
     def start(self) -> None:
         """Start and wait until it answers. Raises MissingPrerequisite, FetchError or BrokerError."""
         try:
-            program = [java(), *_JVM, "-cp", str(broker_jars(self._tell) / "*")]
+            program = [java(), *_JVM, "-cp", str(broker_jars(self._tell, self._release) / "*")]
         except BaseException:
             self._forget_folder()
             raise
@@ -403,11 +405,12 @@ class Broker:
         if "UnsupportedClassVersionError" in self._said():
             self._forget_folder()
             raise MissingPrerequisite(
-                f"Kafka {LATEST} needs Java 17 or later, and {java()} is older: install a newer JDK or set JAVA_HOME."
+                f"Kafka {self._release} needs Java 17 or later, and {java()} is older: "
+                "install a newer JDK or set JAVA_HOME."
             )
         thrown = _THROWN.search(self._said())
         reason = f": {thrown[1]}" if thrown else ""
-        raise BrokerError(f"Kafka {LATEST} {what}{reason}; its log is {self.log}")
+        raise BrokerError(f"Kafka {self._release} {what}{reason}; its log is {self.log}")
 
 
 def cluster_id() -> str:

@@ -155,6 +155,8 @@ same: a transaction counts from `transaction_open.open_after` on, and a group is
 for `report.group_settles_within`. So the report of a stored copy never judges a group by what happened in the last 15 s
 before its last record. Where rows were missing in one of two reports, findings in them come and go for that.
 
+How often it is right about clusters that were brought into trouble on purpose, by kind: [incidents.md](incidents.md).
+
 ## Kinds of findings
 
 | kind | what it says | worst level |

@@ -75,7 +75,14 @@ _BY_HAND: Final = (
     Section("Generate", ("docs/generator.md", "docs/evolution.md")),
     Section(
         "Rely on it",
-        ("docs/limits.md", "docs/strictness.md", "docs/support.md", "docs/judge-reach.md", "docs/figures.md"),
+        (
+            "docs/limits.md",
+            "docs/strictness.md",
+            "docs/support.md",
+            "docs/judge-reach.md",
+            "docs/incidents.md",
+            "docs/figures.md",
+        ),
     ),
     Section(
         "Change it",

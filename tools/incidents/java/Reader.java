@@ -1,0 +1,129 @@
+import com.fasterxml.jackson.databind.JsonNode;
+import java.time.Duration;
+import java.util.Collection;
+import java.util.HashMap;
+import java.util.Map;
+import java.util.Properties;
+import org.apache.kafka.clients.consumer.CloseOptions;
+import org.apache.kafka.clients.consumer.ConsumerRebalanceListener;
+import org.apache.kafka.clients.consumer.ConsumerRecord;
+import org.apache.kafka.clients.consumer.KafkaConsumer;
+import org.apache.kafka.clients.consumer.OffsetAndMetadata;
+import org.apache.kafka.common.TopicPartition;
+import org.apache.kafka.common.errors.RebalanceInProgressException;
+import org.apache.kafka.clients.consumer.CommitFailedException;
+import org.apache.kafka.common.serialization.ByteArrayDeserializer;
+
+/** A consumer of a classic or a consumer group that commits what it has read, every `commit` ms. */
+final class Reader extends Member {
+    private final Ledger ledger;
+    private final Map<TopicPartition, OffsetAndMetadata> read = new HashMap<>();
+    private final String poison;
+    private final int commitEvery;
+    private final int endsAfter;
+
+    Reader(String bootstrap, JsonNode asked, Ledger ledger) {
+        super(bootstrap, asked);
+        this.ledger = ledger;
+        this.poison = asked.path("poison").asText("");
+        this.commitEvery = asked.path("commit").asInt(1000);
+        this.endsAfter = asked.path("life").asInt(0);
+    }
+
+    @Override
+    void live() throws Exception {
+        Properties properties = properties();
+        properties.putIfAbsent("group.id", asked.get("group").asText());
+        properties.putIfAbsent("auto.offset.reset", "earliest");
+        properties.putIfAbsent("max.poll.records", "50");
+        properties.put("enable.auto.commit", "false");
+        read.clear();
+        long born = System.currentTimeMillis();
+        ByteArrayDeserializer bytes = new ByteArrayDeserializer();
+        KafkaConsumer<byte[], byte[]> consumer = new KafkaConsumer<>(properties, bytes, bytes);
+        try {
+            consumer.subscribe(topics(), new Listener(consumer));
+            long committed = System.currentTimeMillis();
+            while (stopping == null) {
+                if (stalled) {
+                    rest(50);
+                    continue;
+                }
+                for (ConsumerRecord<byte[], byte[]> record : consumer.poll(Duration.ofMillis(200))) {
+                    String place = record.topic() + "-" + record.partition();
+                    if (poison.equals(place + "@" + record.offset())) {
+                        commit(consumer);
+                        throw new IllegalStateException("cannot read " + poison);
+                    }
+                    while (stalled && stopping == null) {
+                        rest(50);
+                    }
+                    ledger.read(asked.get("group").asText(), record.topic(), record.partition(), record.offset());
+                    count++;
+                    read.put(new TopicPartition(record.topic(), record.partition()),
+                        new OffsetAndMetadata(record.offset() + 1));
+                    if (pause > 0) {
+                        rest(pause);
+                    }
+                }
+                if (System.currentTimeMillis() - committed >= commitEvery) {
+                    commit(consumer);
+                    committed = System.currentTimeMillis();
+                }
+                if (endsAfter > 0 && System.currentTimeMillis() - born > endsAfter) {
+                    commit(consumer);
+                    throw new IllegalStateException("restarted after " + endsAfter + " ms");
+                }
+            }
+            if ("leave".equals(stopping)) {
+                commit(consumer);
+            }
+        } finally {
+            CloseOptions options = CloseOptions.timeout(Duration.ofSeconds(5));
+            if ("vanish".equals(stopping)) {
+                options = options.withGroupMembershipOperation(CloseOptions.GroupMembershipOperation.REMAIN_IN_GROUP);
+            }
+            consumer.close(options);
+        }
+    }
+
+    private void commit(KafkaConsumer<byte[], byte[]> consumer) {
+        if (read.isEmpty()) {
+            return;
+        }
+        try {
+            consumer.commitSync(new HashMap<>(read), Duration.ofSeconds(10));
+            read.clear();
+        } catch (RebalanceInProgressException | CommitFailedException later) {
+            Crew.event("refused", label(), later.getMessage());
+        } catch (org.apache.kafka.common.errors.TimeoutException slow) {
+            Crew.event("timeout", label(), slow.getMessage());
+        }
+    }
+
+    private final class Listener implements ConsumerRebalanceListener {
+        private final KafkaConsumer<byte[], byte[]> consumer;
+
+        Listener(KafkaConsumer<byte[], byte[]> consumer) {
+            this.consumer = consumer;
+        }
+
+        @Override
+        public void onPartitionsRevoked(Collection<TopicPartition> partitions) {
+            commit(consumer);
+            read.keySet().removeAll(partitions);
+            Crew.event("revoked", label(), partitions);
+        }
+
+        @Override
+        public void onPartitionsAssigned(Collection<TopicPartition> partitions) {
+            Crew.event("assigned", label(), partitions);
+        }
+
+        @Override
+        public void onPartitionsLost(Collection<TopicPartition> partitions) {
+            read.keySet().removeAll(partitions);
+            Crew.event("lost", label(), partitions);
+        }
+    }
+}

@@ -1,0 +1,280 @@
+"""Score what `kafka-records report` says of recorded incidents against the truth beside them.
+
+Of an incident: was it named, is its cause right, its time, its scale, its first step, was nothing false said. Of a
+healthy cluster: was nothing above a note said. One line per recording, then a table by kind, as Markdown; `--page
+docs/incidents.md` writes that table between the marks of a page.
+"""
+
+from __future__ import annotations
+
+import argparse
+import io
+import json
+import re
+import sys
+import tempfile
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from contextlib import redirect_stderr
+from dataclasses import dataclass, field
+from functools import partial
+from multiprocessing import get_context
+from pathlib import Path
+from typing import Any, Final
+
+from kafka_records_tables.commands.command import run_command
+from tools.incidents.every_kind import EVERY_KIND
+from tools.incidents.recording import unpack
+from tools.incidents.truth import NAME, Truth, load_truth
+
+MARKS: Final = (
+    "<!-- written by python -m tools.incidents.score -->",
+    "<!-- end of what python -m tools.incidents.score writes -->",
+)
+NOTES: Final = frozenset({"note", "info"})
+"""Levels that are no alarm."""
+
+ASPECTS: Final = ("named", "cause", "since", "scale", "first step", "nothing false")
+
+_STATED: Final = ("title", "problem", "impact", "causes", "next", "what", "consequence", "why_not_sure", "measured")
+"""Parts of a finding that state something; the rest is evidence, counts and places."""
+_NOT_STATED: Final = frozenset({"refuted_by", "refuted", "thresholds", "command", "evidence", "supported_by", "rows"})
+_CAUSES: Final = ("title", "problem", "what", "causes")
+_MOMENTS: Final = frozenset({"since_timestamp_ms", "began_timestamp_ms", "timestamp_ms", "until_timestamp_ms"})
+_NUMBER: Final = re.compile(r"(?<![\w.-])\d[\d ,]*(?:\.\d+)?(?![\w.-]*[a-z_])")
+
+Finding = Mapping[str, Any]
+
+
+@dataclass
+class Score:
+    """What a report got of one recording: aspect → whether it is right; aspects that do not apply are missing."""
+
+    case: str
+    seed: int
+    healthy: bool
+    aspects: dict[str, bool] = field(default_factory=dict)
+    faults: list[str] = field(default_factory=list)
+    """Sentences: what is missing or false."""
+
+    @property
+    def right(self) -> bool:
+        """Whether everything is right."""
+        return all(self.aspects.values())
+
+    @property
+    def solved(self) -> bool:
+        """Named with the right cause and nothing false, or healthy without an alarm."""
+        return all(self.aspects.get(each, True) for each in ("named", "cause", "nothing false"))
+
+
+def report_of(folder: Path, truth: Truth, *more: str) -> Mapping[str, Any]:
+    """What the command says of a recording. Raises RuntimeError when there is no report."""
+    with tempfile.TemporaryDirectory() as scratch:
+        data, output = unpack(folder, Path(scratch) / "data"), Path(scratch) / "report.json"
+        asked = ["report", str(data), "--format", "json", "--no-tables", "--output", str(output)]
+        said = io.StringIO()
+        with redirect_stderr(said):
+            status = run_command([*asked, *truth.report_arguments, *more])
+        if not output.is_file():
+            raise RuntimeError(f"No report on {folder} (status {status}): {said.getvalue().strip()}")
+        report: Mapping[str, Any] = json.loads(output.read_text(encoding="utf-8"))
+    return report
+
+
+def score(truth: Truth, findings: Sequence[Finding]) -> Score:
+    """Score the findings of a report against the truth."""
+    got = Score(truth.case, truth.seed, truth.kind == "healthy")
+    if got.healthy:
+        alarms = [each for each in findings if each["level"] not in NOTES]
+        got.aspects["nothing false"] = not alarms
+        got.faults += [f"false alarm: {each['level']} {each['kind']}: {_first(each)}" for each in alarms]
+        return got
+    alarms = [each for each in findings if each["level"] not in NOTES]
+    candidates = [each for each in alarms if _all_found(truth.named, _text(each, everything=True))]
+    best = max(candidates, key=lambda each: _worth(truth, each), default=None)
+    got.aspects["named"] = best is not None
+    if best is None:
+        got.faults.append("not named: no finding has " + " and ".join(truth.named))
+    _score_incident(truth, best or {}, got)
+    _look_for_falsehoods(truth, findings, got)
+    return got
+
+
+def _score_incident(truth: Truth, best: Finding, got: Score) -> None:
+    judged = {
+        "cause": _all_found(truth.cause, _text(best, parts=_CAUSES)),
+        "since": truth.since is None or _near(truth, best),
+        "scale": not truth.scale or _scaled(truth, best),
+        "first step": _one_found(truth.first_step, _text({"next": best.get("next", ())}, commands=True)),
+    }
+    got.aspects.update(judged if best else dict.fromkeys(judged, False))
+    if best:
+        wanted = {
+            "cause": " and ".join(truth.cause),
+            "since": f"{truth.since} (it says {best.get('since_timestamp_ms')})",
+            "scale": ", ".join(f"{name} {count}" for name, count in truth.scale.items()),
+            "first step": " or ".join(truth.first_step),
+        }
+        got.faults += [f"{aspect} wrong: wanted {wanted[aspect]}" for aspect, fine in judged.items() if not fine]
+
+
+def _look_for_falsehoods(truth: Truth, findings: Sequence[Finding], got: Score) -> None:
+    concerned = {*truth.groups, *truth.topics, *truth.members}
+    false = []
+    for each in findings:
+        text = _text(each, commands=True)
+        about = {*each.get("group_ids", ()), *each.get("topics", ()), *each.get("transactional_ids", ())}
+        if about and not any(name in other for name in concerned for other in about):
+            if each["level"] not in NOTES:
+                false.append(f"false alarm: {each['level']} {each['kind']}: {_first(each)}")
+            continue
+        for pattern, why in truth.never:
+            if said := re.search(pattern, text, re.IGNORECASE):
+                false.append(f"false: {each['kind']} says {said[0]!r}, but {why}")
+    got.aspects["nothing false"] = not false
+    got.faults += false
+
+
+def _worth(truth: Truth, finding: Finding) -> int:
+    return 2 * _all_found(truth.cause, _text(finding, parts=_CAUSES)) + _near(truth, finding)
+
+
+def _near(truth: Truth, finding: Finding) -> bool:
+    said = finding.get("since_timestamp_ms")
+    if truth.since is None or said is None:
+        return False
+    return any(abs(said - moment) <= truth.since_margin_ms for moment in (truth.since, *truth.since_also))
+
+
+def _scaled(truth: Truth, finding: Finding) -> bool:
+    """Whether each count is said somewhere, give or take the margin: reports and clients count at different moments."""
+    said = [
+        float(number.replace(" ", "").replace(",", "")) for number in _NUMBER.findall(_text(finding, parts=_STATED))
+    ]
+    said += [float(number) for number in _numbers(finding.get("measured", {}))]
+    return all(
+        any(abs(number - count) <= max(3, truth.scale_margin * count) for number in said)
+        for count in truth.scale.values()
+    )
+
+
+def _numbers(value: object) -> Iterator[float]:
+    if isinstance(value, (int, float)) and not isinstance(value, bool):
+        yield value
+    elif isinstance(value, Mapping):
+        for each in value.values():
+            yield from _numbers(each)
+
+
+def _first(finding: Finding) -> str:
+    return _text(finding, parts=("problem", "what"))[:160]
+
+
+def _text(finding: Finding, parts: Iterable[str] = _STATED, *, everything: bool = False, commands: bool = False) -> str:
+    left_out = frozenset() if everything else _NOT_STATED - ({"command"} if commands else set())
+    chosen = finding if everything else {part: finding[part] for part in parts if part in finding}
+    return " ".join(_strings(chosen, left_out))
+
+
+def _strings(value: object, left_out: frozenset[str]) -> Iterator[str]:
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, Mapping):
+        for key, each in value.items():
+            if key not in left_out:
+                yield from _strings(each, left_out)
+    elif isinstance(value, Sequence):
+        for each in value:
+            yield from _strings(each, left_out)
+
+
+def _all_found(patterns: Sequence[str], text: str) -> bool:
+    return all(re.search(pattern, text, re.IGNORECASE) for pattern in patterns)
+
+
+def _one_found(patterns: Sequence[str], text: str) -> bool:
+    return not patterns or any(re.search(pattern, text, re.IGNORECASE) for pattern in patterns)
+
+
+def table(scores: Sequence[Score]) -> str:
+    """The scores by kind, as a table in Markdown: how many of its recordings are right in each aspect."""
+    lines = [
+        "| kind | what happens | recordings | " + " | ".join(ASPECTS) + " |",
+        "|---|---|---|" + "---|" * len(ASPECTS),
+    ]
+    for case in sorted({each.case for each in scores}, key=lambda case: (_is_healthy(case, scores), case)):
+        of_case = [each for each in scores if each.case == case]
+        cells = []
+        for aspect in ASPECTS:
+            judged = [each.aspects[aspect] for each in of_case if aspect in each.aspects]
+            cells.append(f"{sum(judged)} of {len(judged)}" if judged else "")
+        name = f"{case} (healthy)" if of_case[0].healthy else case
+        lines.append(f"| {name} | {EVERY_KIND[case].about} | {len(of_case)} | " + " | ".join(cells) + " |")
+    return "\n".join(lines)
+
+
+def _is_healthy(case: str, scores: Sequence[Score]) -> bool:
+    return next(each.healthy for each in scores if each.case == case)
+
+
+def score_folder(folder: Path, *more: str) -> Score:
+    """Run the report on a recording and score it; `more` are arguments of the report."""
+    truth = load_truth(folder)
+    return score(truth, report_of(folder, truth, *more)["findings"])
+
+
+def _scored(folder: Path, engine: str) -> Score:
+    return score_folder(folder, "--engine", engine)
+
+
+def write_page(page: Path, text: str) -> None:
+    """Put the text between the marks of a page. Raises ValueError where it has none."""
+    before, mark, rest = page.read_text(encoding="utf-8").partition(MARKS[0])
+    _, end, after = rest.partition(MARKS[1])
+    if not mark or not end:
+        raise ValueError(f"{page} lacks the marks {MARKS[0]} and {MARKS[1]}: add them where the table belongs.")
+    page.write_text(f"{before}{mark}\n\n{text}\n\n{end}{after}", encoding="utf-8")
+
+
+def _recordings(folders: Sequence[Path]) -> list[Path]:
+    """The recordings among folders and folders of recordings."""
+    found = []
+    for folder in folders:
+        found += [folder] if (folder / NAME).is_file() else sorted(each.parent for each in folder.glob(f"*/{NAME}"))
+    return found
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command; returns its exit status: 1 unless every recording is solved."""
+    parser = argparse.ArgumentParser(
+        prog="python -m tools.incidents.score", description=(__doc__ or "").split("\n\n")[0]
+    )
+    parser.add_argument("folders", nargs="+", type=Path, metavar="DIR", help="a recording, or a folder of recordings")
+    parser.add_argument("--page", type=Path, help="write the table between the marks of this page")
+    parser.add_argument("--engine", choices=("local", "spark"), default="local", help="the engine of the report")
+    parser.add_argument("--processes", type=int, default=2, help="reports at a time (default 2)")
+    asked = parser.parse_args(arguments)
+    folders = _recordings(asked.folders)
+    if not folders:
+        print(f"No recording (a folder with {NAME}) in {', '.join(map(str, asked.folders))}.", file=sys.stderr)
+        return 2
+    with ProcessPoolExecutor(asked.processes, get_context("spawn")) as pool:
+        scores = list(pool.map(partial(_scored, engine=asked.engine), folders))
+    for folder, each in zip(folders, scores, strict=True):
+        print(f"{'right' if each.right else 'solved' if each.solved else 'WRONG'} {folder.name}")
+        for fault in each.faults:
+            print(f"    {fault}")
+    print()
+    print(table(scores))
+    print(
+        f"\n{sum(each.solved for each in scores)} of {len(scores)} solved, {sum(each.right for each in scores)} right"
+    )
+    if asked.page:
+        solved = sum(each.solved for each in scores)
+        write_page(asked.page, f"{solved} of {len(scores)} are solved.\n\n{table(scores)}")
+    return int(not all(each.solved for each in scores))
+
+
+if __name__ == "__main__":
+    sys.exit(main())
