@@ -36,7 +36,7 @@ def ends(*paths: Path, topic: str | None = None) -> tuple[list[LogEnds], list[st
 def end(tmp_path: Path, files: dict[int, bytes]) -> int | None:
     write_log(tmp_path, files, "t-0")
     (found,), findings = ends(tmp_path)
-    assert findings == []
+    assert len(findings) == bool(found.is_cut)
     return found.log_end_offset
 
 

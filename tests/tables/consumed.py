@@ -11,6 +11,7 @@ from kafka_records.consumer_offsets import encode_record
 from kafka_records.consumer_offsets.group_metadata import GroupMetadataKey, GroupMetadataValue, MemberMetadata
 from kafka_records.consumer_offsets.offset_commit import OffsetCommitKey, OffsetCommitValue
 from kafka_records.consumer_protocol.consumer_protocol_assignment import ConsumerProtocolAssignment, TopicPartition
+from kafka_records.consumer_protocol.consumer_protocol_subscription import ConsumerProtocolSubscription
 from kafka_records_engine.log.topic_ids import topic_id
 from kafka_records_engine.sources import Context
 from kafka_records_engine.sources.arrow_rows import ArrowRows
@@ -86,7 +87,8 @@ def assigned_group(group: str, places: Sequence[Place]) -> tuple[bytes, bytes]:
     topics = sorted({topic for topic, _ in places})
     parts = [TopicPartition(topic, tuple(number for name, number in places if name == topic)) for topic in topics]
     data = b"\x00\x00" + ConsumerProtocolAssignment(tuple(parts), b"").encode(0)
-    member = MemberMetadata("m-1", None, "client", "/127.0.0.1", 60_000, 30_000, b"", data)
+    subscribed = b"\x00\x00" + ConsumerProtocolSubscription(topics=tuple(topics)).encode(0)
+    member = MemberMetadata("m-1", None, "client", "/127.0.0.1", 60_000, 30_000, subscribed, data)
     value = GroupMetadataValue("consumer", 1, "range", "m-1", START_MS, (member,))
     key, told = encode_record(GroupMetadataKey(group), value, 3)
     assert told is not None

@@ -186,6 +186,30 @@ def test_damage_is_found_and_leaves_null(tmp_path: Path) -> None:
     assert row["unread_timestamp_ms"] == 1795440441338  # the batch is before the damage
 
 
+def test_a_log_that_is_cut_in_its_last_batch(tmp_path: Path) -> None:
+    """What a group has committed of that batch is not beyond the end: the log ended later."""
+    data = tmp_path / "data"
+    shutil.copytree(TIMED, data)
+    path = max((data / "timed.plain-0").glob("*.log"))
+    path.write_bytes(path.read_bytes()[:-20])
+    found = read_table("lag", data)
+    (finding,) = found.findings
+    assert (finding.severity, finding.topic, finding.partition) == ("note", "timed.plain", 0)
+    assert finding.what == "an append that was cut short"
+    problems = {
+        key[0]: row["problem"] for key, row in by_key(found.table.to_pylist()).items() if key[1:] == ("timed.plain", 0)
+    }
+    assert problems["cl-done"] == "end_unknown"
+    assert "beyond_end" not in problems.values()
+    states = by_key(read_table("progress", data).table.to_pylist())
+    assert states["cl-done", "timed.plain", 0]["reason"] == "end_unknown"
+
+
+def test_both_tables_say_since_when(rows: dict[Key, Row]) -> None:
+    for key, row in by_key(read_table("progress", TIMED).table.to_pylist()).items():
+        assert row["unread_timestamp_ms"] == rows[key]["unread_timestamp_ms"]
+
+
 def test_running_brokers_do_not_tell() -> None:
     source = Brokers(
         [Commit("g", "orders", 0, 4), Commit("g", "orders", 1, 9)],

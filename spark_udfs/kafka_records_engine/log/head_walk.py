@@ -14,7 +14,7 @@ from typing import Any, Final
 import numpy as np
 
 from kafka_records_engine.log._heads import Heads
-from kafka_records_engine.log._resync import TO_MAGIC, length_of, zeros_end
+from kafka_records_engine.log._resync import TO_MAGIC, length_of
 from kafka_records_engine.log._scanning import PAD, Chunk, entries_of, nonsense_at
 from kafka_records_engine.log.batches import (
     ENTRY_HEAD,
@@ -110,7 +110,7 @@ def walk(opened: OpenLog, folder: Place | None, start: int, end: int, *, most: i
 def _walked(
     segment: SegmentFile, folder: Place | None, start: int, stop: int, most: int | None
 ) -> Iterator[WalkedHeads]:
-    """The heads in one file, of batches with offsets from `start` up to `stop`."""
+    """The heads in one file, of batches with offsets from `start` up to `stop`, or up to the last byte of the file."""
     file = segment.file
     if file is None:
         raise _Trouble(segment.trouble, 0)
@@ -121,10 +121,9 @@ def _walked(
     while position < length and previous < stop - 1 and (most is None or found < most):
         chunk, behind = _single_heads(file, position, length) if is_large else _whole_entries(file, position)
         if not len(chunk.entries):
-            if _is_end(file, position, length):
-                return
-            if is_large:
-                raise _Trouble("no batch can start here", position)
+            # Before the end of the log, neither a batch that was cut short nor zeros belong here.
+            if is_large or position + _claimed(file, position) > length:
+                raise _Trouble(_why(file, position), position)
             is_large = True  # the batch does not fit into a chunk
             continue
         part = _heads_of(chunk, file, previous)
@@ -193,13 +192,20 @@ def _position_in(chunk: Chunk, number: int, position: int) -> int:
     return position + int(chunk.sizes[:number].sum())
 
 
-def _is_end(file: LogFile, position: int, length: int) -> bool:
-    """Whether nothing but an append that was cut short or zeros of a preallocated file is left."""
+def _claimed(file: LogFile, position: int) -> int:
+    """The bytes that a batch has by its head."""
+    file.seek(position + ENTRY_HEAD - _SIZE.size)
+    size = file.read(_SIZE.size)
+    return ENTRY_HEAD + int(_SIZE.unpack(size)[0]) if len(size) == _SIZE.size else ENTRY_HEAD
+
+
+def _why(file: LogFile, position: int) -> str:
+    """Why no batch can start at a position."""
     file.seek(position)
     head = file.read(TO_MAGIC)
-    if zeros_end(file, position) >= length or len(head) < ENTRY_HEAD:
-        return True
-    return nonsense_at(head, 0, len(head)) is None and position + ENTRY_HEAD + _SIZE.unpack_from(head, 8)[0] > length
+    if len(head) == TO_MAGIC and nonsense_at(head, 0, len(head)) is None:
+        return "the batch here is longer than the file, or its length is wrong"
+    return "no batch can start here"
 
 
 def _heads_of(chunk: Chunk, file: LogFile, previous: int) -> WalkedHeads:

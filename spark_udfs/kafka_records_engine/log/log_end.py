@@ -24,22 +24,33 @@ _TO_MAGIC: Final = 17
 _SIZE: Final = Struct(">i")
 
 
-def end_of(segment: SegmentFile, folder: Place | None = None) -> int | None:
-    """The offset behind the last entry of a file that is whole and has a right CRC; the offset in the name of the file
-    where there is none.
+class LogEnd(NamedTuple):
+    """Where a log ends."""
 
-    What stands behind that entry is left alone: an append that was cut short, zeros of a pre-allocated file. `folder`
-    is where the offset index may stand. None for a file that could not be opened. Raises OSError.
-    """
-    if segment.file is None:
+    offset: int
+    """The offset after the last entry that is whole and has a right CRC; that in the name of the file if there is
+    none."""
+    rest_at: int | None = None
+    """Where bytes start after that entry that are no whole entry, and more than zeros of a pre-allocated file."""
+    is_cut: bool = False
+    """Whether they are the beginning of an entry: an append that was cut short."""
+
+
+def end_of(segment: SegmentFile, folder: Place | None = None) -> LogEnd | None:
+    """The end of the last file of a log. `folder` is where the offset index may stand. None for a file that could not
+    be opened. Raises OSError."""
+    file = segment.file
+    if file is None:
         return None
-    last = _last_entry(segment, segment.file, indexed_position(segment, folder))
-    if last is None:
-        return segment.base_offset
-    if _is_right(segment.file, last):
-        return last.behind
-    # Whatever is wrong with it, the careful reader knows what can be used.
-    return max(next_offset(segment), segment.base_offset or 0)
+    last, at = _last_entry(segment, file, indexed_position(segment, folder))
+    end = segment.base_offset or 0
+    if last is not None:
+        # Whatever is wrong with an entry, the careful reader knows what can be used.
+        end = last.behind if _is_right(file, last) else max(next_offset(segment), end)
+    if at >= length_of(file) or zeros_end(file, at) >= length_of(file):
+        return LogEnd(end)
+    search = BatchSearch(file, segment.base_offset)
+    return LogEnd(end, at, Suspects(file, segment.base_offset, search, is_last=True).cut_at(at) is not None)
 
 
 class _Entry(NamedTuple):
@@ -49,8 +60,8 @@ class _Entry(NamedTuple):
     """The offset behind its last record."""
 
 
-def _last_entry(segment: SegmentFile, file: LogFile, position: int) -> _Entry | None:
-    """The last whole entry at `position` or behind it."""
+def _last_entry(segment: SegmentFile, file: LogFile, position: int) -> tuple[_Entry | None, int]:
+    """The last whole entry at `position` or behind it, and where what comes after the last of them starts."""
     length = length_of(file)
     last: tuple[int, int] | None = None
     while True:
@@ -74,9 +85,9 @@ def _last_entry(segment: SegmentFile, file: LogFile, position: int) -> _Entry | 
             break
         position = found
     if last is None:
-        return None
+        return None, position + at
     file.seek(last[0])
-    return _Entry(*last, read_head(file.read(min(last[1], _HEAD)), 0, last[0]).last_offset + 1)
+    return _Entry(*last, read_head(file.read(min(last[1], _HEAD)), 0, last[0]).last_offset + 1), position + at
 
 
 def _behind_trouble(segment: SegmentFile, file: LogFile, position: int) -> int | None:

@@ -12,9 +12,9 @@ from typing import Final
 import numpy as np
 
 from kafka_records_engine.log.head_walk import ABORT, NO_MARKER, WalkedHeads, walk
-from kafka_records_engine.log.offset_index import OffsetIndex
 from kafka_records_engine.log.opened import OpenLog
 from kafka_records_engine.log.places import Place
+from kafka_records_engine.log.tails import LogTail, batch_times, exact_tail, first_in_bytes, tail_of
 from kafka_records_engine.numpy_types import FLAGS, INT64
 
 MOST_BYTES: Final = 64 * 1024 * 1024
@@ -40,6 +40,8 @@ class UnreadAsked:
     partition: int
     offsets: INT64
     end: int
+    with_tail: bool = False
+    """Whether the batches at the end of the log are wanted too."""
 
 
 @dataclass(slots=True)
@@ -56,18 +58,26 @@ class Unread:
     """RECORD or BATCH; UNKNOWN where there is no time."""
     trouble: str | None = None
     place: tuple[str, int] | None = None
+    tail: LogTail | None = None
+    """If it was asked for, and nothing is broken."""
 
 
 def unread_from(
-    opened: OpenLog, folder: Place | None, offsets: INT64, end: int, most: int | None = MOST_BYTES
+    opened: OpenLog,
+    folder: Place | None,
+    offsets: INT64,
+    end: int,
+    most: int | None = MOST_BYTES,
+    *,
+    with_tail: bool = False,
 ) -> Unread:
     """What is left from each of `offsets` (ascending) up to `end`."""
-    first = _first_counted(opened, folder, most) if most is not None else 0
+    first = first_in_bytes(opened, folder, most) if most is not None else 0
     split = int(np.searchsorted(offsets, first))
-    near = _counted(opened, folder, offsets[split:], end)
+    near = _counted(opened, folder, offsets[split:], end, with_tail=with_tail)
     if not split:
         return near
-    far = [_looked_up(opened, folder, int(offset), end) for offset in offsets[:split]]
+    far = [_looked_up(opened, folder, int(offset), end, near) for offset in offsets[:split]]
     unknown = np.full(split, UNKNOWN, np.int64)
     return Unread(
         np.r_[unknown, near.unread],
@@ -76,30 +86,20 @@ def unread_from(
         np.r_[np.array([each[1] for each in far], np.int64), near.precision],
         near.trouble,
         near.place,
+        near.tail,
     )
 
 
-def _first_counted(opened: OpenLog, folder: Place | None, most: int) -> int:
-    """The offset from which on at most about `most` bytes are left."""
-    left = 0
-    for segment in reversed(opened.segments):
-        if left + segment.size > most:
-            offset = OffsetIndex(segment, folder).offset_from(segment.size - (most - left))
-            following = [each.base_offset for each in opened.segments if each.base_offset is not None]
-            later = [each for each in following if each > (segment.base_offset or 0)]
-            return offset if offset is not None else min(later, default=segment.base_offset or 0)
-        left += segment.size
-    return 0
-
-
-def _counted(opened: OpenLog, folder: Place | None, offsets: INT64, end: int) -> Unread:
-    if not len(offsets):
-        none = np.zeros(0, np.int64)
+def _counted(opened: OpenLog, folder: Place | None, offsets: INT64, end: int, *, with_tail: bool) -> Unread:
+    none = np.zeros(0, np.int64)
+    if not len(offsets) and not with_tail:
         return Unread(none, none, none, none)
     # Where nothing is left, nothing is looked for.
-    tail = _first_counted(opened, folder, LOOK_BACK) if offsets[0] < end else end
+    tail = first_in_bytes(opened, folder, LOOK_BACK) if len(offsets) and offsets[0] < end else end
     known_from = np.minimum(offsets, tail)
-    heads = walk(opened, folder, int(known_from[0]), end)
+    begin = int(known_from[0]) if len(offsets) else end
+    exact_from = exact_tail(opened, folder) if with_tail else end
+    heads = walk(opened, folder, min(begin, exact_from), end)
     is_open, is_aborted = _transactions(heads)
     is_data = ~heads.is_control & ~is_aborted
     at = np.searchsorted(heads.last, offsets)
@@ -114,14 +114,20 @@ def _counted(opened: OpenLog, folder: Place | None, offsets: INT64, end: int) ->
         unread, held = np.full_like(unread, UNKNOWN), np.full_like(held, UNKNOWN)
         if heads.is_transactional.any():  # a marker may be in what cannot be read
             stamps, precision = np.full_like(stamps, UNKNOWN), np.full_like(precision, UNKNOWN)
-    return Unread(unread, held, stamps, precision, heads.trouble, heads.place)
+    found = Unread(unread, held, stamps, precision, heads.trouble, heads.place)
+    if with_tail and heads.trouble is None:
+        is_before = np.arange(len(heads)) < opens[0]
+        found.tail = tail_of(opened, folder, heads, is_data & is_before & (heads.count != 0), exact_from)
+    return found
 
 
-def _looked_up(opened: OpenLog, folder: Place | None, offset: int, end: int) -> tuple[int, int]:
-    """The time of the first batch of records from an offset on, and its precision."""
+def _looked_up(opened: OpenLog, folder: Place | None, offset: int, end: int, found: Unread) -> tuple[int, int]:
+    """The time of the first batch of records from an offset on, and its precision; `found` gets the trouble."""
     at = offset
     while at < end:
         heads = walk(opened, folder, at, end, most=1)
+        if heads.trouble is not None and found.trouble is None:
+            found.trouble, found.place, found.tail = heads.trouble, heads.place, None
         if not len(heads):
             break
         stamps, precision = _times(heads, ~heads.is_control, np.array([offset]), np.zeros(1, np.int64))
@@ -177,8 +183,8 @@ def _times(
     if until is not None:
         has &= batch < until
     is_first = (offsets <= heads.base[batch]) | (heads.count[batch] == 1)
-    first, most = heads.first_timestamp[batch], heads.max_timestamp[batch]
-    stamps = np.where(heads.is_append_time[batch] | (first < 0), most, first)
+    first = heads.first_timestamp[batch]
+    stamps = batch_times(heads)[batch]
     is_exact = heads.is_append_time[batch] | (is_first & (first >= 0))
     stamps = np.where(has & (stamps >= 0), stamps, UNKNOWN)
     return stamps, np.where(stamps == UNKNOWN, UNKNOWN, np.where(is_exact, RECORD, BATCH))

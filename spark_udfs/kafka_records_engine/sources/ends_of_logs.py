@@ -23,6 +23,7 @@ LOG_ENDS_SCHEMA: Final = pa.schema(
         ("high_watermark_timestamp_ms", pa.int64()),
         ("last_stable_offset", pa.int64()),
         ("place", pa.string()),
+        ("is_cut", pa.bool_()),
     ]
 )
 """The members of `LogEnds`."""

@@ -89,7 +89,7 @@ class LiveBrokers:
         asked_ms = now_ms()
         topics = self._topics()
         names = {str(topic_id): name for name, (topic_id, _) in topics.items()}
-        return KnownTopics(names, {name: count for name, (_, count) in topics.items()}, asked_ms)
+        return KnownTopics(names, {name: count for name, (_, count) in topics.items()}, asked_ms=asked_ms)
 
     def missing_rights(self, topics: Collection[str]) -> list[MissingRight]:
         """A right for each of some topics that may not be described. A broker does not say which of these exist. Raises

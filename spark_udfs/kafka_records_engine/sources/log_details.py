@@ -12,15 +12,6 @@ from kafka_records_engine.sources.abilities import has
 if TYPE_CHECKING:
     from kafka_records_engine.sources.protocol import Context, Source
 
-TAIL: Final = pa.schema(
-    [
-        ("samples", pa.list_(pa.struct([("offset", pa.int64()), ("timestamp_ms", pa.int64())]))),
-        ("exact_from", pa.int64()),
-        ("open_from", pa.int64()),
-    ]
-)
-"""The members of `log.tails.LogTail`."""
-
 FILES: Final = pa.schema(
     [
         ("segments", pa.int64()),
@@ -40,12 +31,12 @@ class TellsLogDetails(Protocol):
     """A source that has the files of its logs."""
 
     def log_details(self, topics: Collection[str], columns: Collection[str], context: Context) -> Details:
-        """Columns of TAIL, of FILES, or of both, for the logs of some topics. Raises LogSourceError."""
+        """Columns of FILES for the logs of some topics. Raises LogSourceError."""
 
 
 def asked_details(columns: Collection[str]) -> list[str]:
-    """Those of some columns that are of TAIL or FILES: all of either if one of them is asked for."""
-    return [name for schema in (TAIL, FILES) if not set(schema.names).isdisjoint(columns) for name in schema.names]
+    """All columns of FILES if one of them is asked for."""
+    return [] if set(FILES.names).isdisjoint(columns) else FILES.names
 
 
 def log_details(source: Source, topics: Collection[str], columns: Collection[str], context: Context) -> Details:
@@ -55,9 +46,8 @@ def log_details(source: Source, topics: Collection[str], columns: Collection[str
 
 def with_details(rows: Any, places: Sequence[tuple[str, int]], columns: Collection[str], details: Details) -> Any:
     """A `pyarrow.RecordBatch` of logs with more columns; null where nothing is known of a log."""
-    for schema in (TAIL, FILES):
-        for field in schema:
-            if field.name in columns:
-                values = [details.get(place, {}).get(field.name) for place in places]
-                rows = rows.append_column(field, pa.array(values, field.type))
+    for field in FILES:
+        if field.name in columns:
+            values = [details.get(place, {}).get(field.name) for place in places]
+            rows = rows.append_column(field, pa.array(values, field.type))
     return rows

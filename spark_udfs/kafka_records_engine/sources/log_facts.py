@@ -18,6 +18,8 @@ class KnownTopics:
     """By the ids of the topics, as Kafka writes them (22 characters)."""
     partition_counts: Mapping[str, int] = field(default_factory=dict)
     """How many partitions the topics have in their cluster, by their names."""
+    retentions: Mapping[str, int] = field(default_factory=dict)
+    """The `retention.ms` of topics that delete by time alone, by their names, as far as it is known."""
     asked_ms: int | None = field(default=None, compare=False)
     """When brokers were asked, in milliseconds since 1970; None for what is stored."""
 
@@ -55,9 +57,6 @@ class LogFacts:
     when the inputs are read."""
     unread: Callable[[Sequence[Any]], Iterator[Any]] = _nothing_unread
     """Of a view: what is left to read in some logs (`unread.UnreadAsked`), as far as the source can tell."""
-    retentions: Callable[[], Mapping[str, int]] = dict
-    """Of a view: the `retention.ms` of topics that delete by time alone, by their names, as far as the source knows
-    them."""
 
     def add_hole(self, after: int) -> None:
         """Say that something unreadable comes after the record at offset `after`, before the rows after it come."""

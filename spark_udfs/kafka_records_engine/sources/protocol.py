@@ -61,6 +61,9 @@ class LogEnds:
     """Where the first transaction begins that is still open, or else the high watermark."""
     place: str | None = None
     """A folder, or the address of the broker that leads the partition."""
+    is_cut: bool | None = None
+    """Whether the last file goes on after the last record with bytes that are no whole batch: the log ends there, or
+    later."""
 
 
 @dataclass(frozen=True, slots=True)

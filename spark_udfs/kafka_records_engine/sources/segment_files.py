@@ -9,28 +9,30 @@ from typing import Any, Final
 
 import pyarrow as pa
 
-from kafka_records_engine.findings import UNREAD_LOG, Finding, in_file
+from kafka_records_engine.findings import UNREAD_LOG, Finding, Severity, in_file
 from kafka_records_engine.log import reading as reader
 from kafka_records_engine.log.batches import LARGEST_OFFSET
 from kafka_records_engine.log.checkpoints import CLEANED, HIGH_WATERMARKS, read_checkpoint
 from kafka_records_engine.log.cuts import cuts_of
-from kafka_records_engine.log.log_end import end_of
+from kafka_records_engine.log.log_end import LogEnd, end_of
 from kafka_records_engine.log.metadata_checkpoints import METADATA_TOPIC, checkpoint_from
 from kafka_records_engine.log.paths import without_secrets
 from kafka_records_engine.log.places import LogSourceError, Place
 from kafka_records_engine.log.ranges import OffsetRange
 from kafka_records_engine.log.raw_rows import gathered
-from kafka_records_engine.log.tails import tail_of
 from kafka_records_engine.log.topic_ids import topic_id, topic_names
 from kafka_records_engine.log.unread import Unread, UnreadAsked, unread_from
-from kafka_records_engine.sources.log_details import FILES, TAIL, Details
+from kafka_records_engine.sources.log_details import FILES, Details
 from kafka_records_engine.sources.log_facts import KnownTopics
 from kafka_records_engine.sources.protocol import Context, LogEnds, LogStarts
+from kafka_records_runtime.errors import plural
 from kafka_records_runtime.printable import printable
 
 Paths = str | PathLike[str] | Sequence[str | PathLike[str]]
 
 _BEHIND_ALL: Final = LARGEST_OFFSET + 1
+_CUT: Final[tuple[str, Severity]] = "an append that was cut short", "note"
+_DAMAGED: Final[tuple[str, Severity]] = "no batch can start here", "damage"
 
 
 class Segments:
@@ -100,15 +102,13 @@ class Segments:
             yield _ends_of(log, marks[directory], context)
 
     def log_details(self, topics: Collection[str], columns: Collection[str], context: Context) -> Details:
-        """See `log_details.TellsLogDetails`: by the heads of the last batches and the files beside them."""
+        """See `log_details.TellsLogDetails`: by the files of the logs."""
         logs = [log for log in self._found() if log.topic in topics]
         found: dict[tuple[str, int], dict[str, Any]] = {(log.topic, log.partition): {} for log in logs}
         cleaned: dict[Place, dict[tuple[str, int], int]] = {}
         for log in logs:
             told = found[log.topic, log.partition]
             with reader.open_log(log) as opened:
-                if not set(columns).isdisjoint(TAIL.names):
-                    told |= _tail_of(log, opened, context)
                 if not set(columns).isdisjoint(FILES.names):
                     directory = log.place.resolved().parent
                     if directory not in cleaned:
@@ -124,7 +124,7 @@ class Segments:
             log = logs.get((each.topic, each.partition))
             if log is not None:
                 with reader.open_log(log) as opened:
-                    found = unread_from(opened, log.place, each.offsets, each.end)
+                    found = unread_from(opened, log.place, each.offsets, each.end, with_tail=each.with_tail)
                 if found.trouble is not None and found.place is not None:
                     what = "the records that are left to read are not counted"
                     finding = in_file(found.place[0], found.place[1], None, found.trouble, what)
@@ -162,14 +162,14 @@ class _HighWatermarks:
 
 def _ends_of(log: reader.FoundLog, marks: _HighWatermarks, context: Context) -> LogEnds:
     context.counts.partitions += 1
-    end = None
+    end, is_cut = None, None
     with reader.open_log(log) as opened:
         start = _start_of(opened)
         for finding in opened.findings:
             if finding.severity == "damage":
                 context.report(replace(finding, topic=log.topic, partition=log.partition))
         if opened.segments and not opened.ends_early:
-            end = _end_of(log, opened.segments[-1], context)
+            end, is_cut = _end_of(log, opened.segments[-1], context)
     offset, when = marks.of(log.topic, log.partition)
     return LogEnds(
         log.topic,
@@ -180,22 +180,8 @@ def _ends_of(log: reader.FoundLog, marks: _HighWatermarks, context: Context) -> 
         high_watermark=offset,
         high_watermark_timestamp_ms=when,
         place=printable(str(log.place)),
+        is_cut=is_cut,
     )
-
-
-def _tail_of(log: reader.FoundLog, opened: reader.OpenLog, context: Context) -> dict[str, Any]:
-    """The columns TAIL of a log."""
-    try:
-        tail = tail_of(opened, log.place)
-    except OSError as error:
-        what = f"the end of the log cannot be read: {error.strerror or error}"
-        finding = in_file(printable(str(log.place)), None, None, what, "what is left to read in it is unknown")
-        context.report(replace(finding, topic=log.topic, partition=log.partition))
-        return {}
-    if tail is None:
-        return {}
-    samples = [{"offset": offset, "timestamp_ms": timestamp} for offset, timestamp in tail.samples]
-    return {"samples": samples, "exact_from": tail.exact_from, "open_from": tail.open_from}
 
 
 def _files_of(opened: reader.OpenLog) -> dict[str, Any]:
@@ -222,17 +208,32 @@ def _start_of(opened: reader.OpenLog) -> int | None:
     return max(opened.log_start, opened.segments[0].base_offset or 0)
 
 
-def _end_of(log: reader.FoundLog, last: reader.SegmentFile, context: Context) -> int | None:
+def _end_of(log: reader.FoundLog, last: reader.SegmentFile, context: Context) -> tuple[int | None, bool | None]:
+    """The offset at which a log ends, and whether its last file goes on after it."""
     context.counts.files += 1
-    trouble = last.trouble
+    end, trouble = None, last.trouble
     try:
-        if last.file is not None:
-            return end_of(last, log.place)
+        end = end_of(last, log.place)
     except OSError as error:
         trouble = f"cannot be read: {error.strerror or error}"
-    finding = in_file(last.path, None, None, trouble, "nobody can tell where the log ends")
-    context.report(replace(finding, topic=log.topic, partition=log.partition))
-    return None
+    if end is None:
+        finding = in_file(last.path, None, None, trouble, "nobody can tell where the log ends")
+    elif end.rest_at is None:
+        return end.offset, False
+    else:
+        finding = _rest(last, end)
+    # The logs of coordinators are read, and then it is found what is wrong with their batches.
+    if end is None or not log.topic.startswith("__"):
+        context.report(replace(finding, topic=log.topic, partition=log.partition))
+    return (None, None) if end is None else (end.offset, True)
+
+
+def _rest(last: reader.SegmentFile, end: LogEnd) -> Finding:
+    """About bytes after the last batch that are no batch."""
+    left = max(last.size - (end.rest_at or 0), 0)
+    consequence = f"{plural(left, 'byte')} not read: the log ends at offset {end.offset}, or later"
+    what, severity = _CUT if end.is_cut else _DAMAGED
+    return in_file(last.path, end.rest_at, None, what, consequence, severity, bytes=left)
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from kafka_records_engine.log.discovery import LogSourceError
-from kafka_records_engine.sources.abilities import TellsUnread, has
 from kafka_records_engine.sources.collected_findings import Findings
 from kafka_records_engine.sources.given import source_of
 from kafka_records_engine.sources.missing_rights import AbsentTopic, MissingRight, missing_rights
@@ -20,7 +19,6 @@ from kafka_records_engine.sources.unread_records import unread_records
 from kafka_records_tables.engines.logs_to_read import logs_to_read, starts_before, with_known_topics
 from kafka_records_tables.table_options import option_values
 from kafka_records_tables.tables import input_called, inputs_of, tables_read
-from kafka_records_tables.tables.cluster.known_from_metadata import retentions_in_metadata
 
 if TYPE_CHECKING:
     from kafka_records_engine.findings import Finding
@@ -165,9 +163,6 @@ def joined(
     if source is not None:
         context.log.missing_rights = partial(_rights_or_damage, source, context.findings)
         context.log.unread = partial(unread_records, source, context)
-        tells_unread = has(source, TellsUnread)
-        if tells_unread:  # the others cannot say since when a record is unread
-            context.log.retentions = partial(retentions_in_metadata, source)
     for rows in view.joined(tables, context):
         if request.question.groups is None or view.group is None:  # a view without groups has asked its inputs for them
             yield rows

@@ -29,7 +29,6 @@ from kafka_records_tables.tables import (
     log_ends,
     log_files,
     log_sizes,
-    log_tails,
     members,
     offset_commits,
     open_transactions,
@@ -96,7 +95,6 @@ _PARTS: Final[Mapping[str, Table]] = {
         loaded_share_state,
         loaded_transactions,
         log_sizes,
-        log_tails,
         share_checks,
         transaction_checks,
     )

@@ -29,7 +29,7 @@ _OF_THE_COMMIT: Final = (
     "commit_timestamp_ms",
     "log_partition",
 )
-_OF_THE_LOG: Final = ("log_start_offset", "log_end_offset", "high_watermark", "last_stable_offset")
+_OF_THE_LOG: Final = ("log_start_offset", "log_end_offset", "high_watermark", "last_stable_offset", "is_cut")
 
 _GROUP: Final = ["group_id", "log_partition", "topic"]
 _PARTITION: Final = ["topic", "partition"]
@@ -159,7 +159,9 @@ about to be assigned, and in groups whose consumers assign partitions to themsel
 - `topic_recreated`: the topic has another id than the commit names (Kafka 4.1 and later write it). The offset belongs
   to a topic that is gone, and the coordinator gives it to nobody who asks by the new id
   (`OffsetMetadataManager.fetchOffsets`).
-- `end_unknown`: the source knows the log and not its end, so that nobody can say whether the group has all of it.
+- `end_unknown`: the source knows the log and not its end, so that nobody can say whether the group has all of it. So it
+  is if the offset is above the end, and the last file goes on there with bytes that are no whole batch, as in a copy
+  of a running broker or a damaged one (`log_ends` has `is_cut`).
 - `no_commit`: a member of the group has the partition and has not committed an offset for it, or a negative one. Where
   it begins after a restart says `auto.offset.reset`.
 - `beyond_end`: the offset is above the end, of a log that was cut or made anew. The consumer goes where
@@ -209,7 +211,7 @@ def _in_time(rows: Any, context: Context) -> Any:
     from kafka_records_tables.tables.lagging.unread_columns import time_columns, unread_columns
 
     made = unread_columns(rows, context)
-    made |= time_columns(rows, made["unread_timestamp_ms"], context.log.retentions(), int(time.time() * 1000))
+    made |= time_columns(rows, made["unread_timestamp_ms"], context.log.topics.retentions, int(time.time() * 1000))
     columns = {name: made[name] if name in made else rows[name] for name in TABLE.names}
     return pa.table(columns).cast(TABLE.schema)
 
@@ -275,7 +277,7 @@ def _judged(rows: Any, hidden: Any) -> Any:
         NOT_AUTHORIZED: pc.and_(pc.is_null(rows["has_log"]), pc.is_in(rows["topic"], hidden)),
         NO_LOG: pc.is_null(rows["has_log"]),
         TOPIC_RECREATED: pc.not_equal(rows["topic_id"], rows["id_of_log"]),
-        END_UNKNOWN: pc.is_null(end),
+        END_UNKNOWN: pc.or_kleene(pc.is_null(end), pc.and_(rows["is_cut"], pc.greater(offset, end))),
         NO_COMMIT: pc.less(pc.fill_null(offset, -1), 0),
         BEYOND_END: pc.greater(offset, end),
         BELOW_LOG_START: pc.less(offset, start),

@@ -22,6 +22,7 @@ TABLE: Final = Table(
         "high_watermark_timestamp_ms",
         "last_stable_offset",
         "place",
+        "is_cut",
     ),
     columns=(
         Column("topic", "string", "topic"),
@@ -33,20 +34,27 @@ TABLE: Final = Table(
         *timestamps("high_watermark", "when the high watermark was so; null where there is none"),
         Column("last_stable_offset", "int64", "start of the first open transaction, or else the high watermark"),
         Column("place", "string", "folder of the log, or the broker that leads the partition and told all this"),
+        Column(
+            "is_cut",
+            "bool",
+            "whether bytes that are no whole batch come after the last record, so that the log ends there or later; "
+            "null where no file tells",
+        ),
     ),
     sort=("topic", "partition"),
     group=None,
     module=__name__,
     essential=("topic", "partition", "log_start_offset", "log_end_offset", "place"),
-    details=("topic_id", "place", "high_watermark_timestamp"),
+    details=("is_cut", "topic_id", "place", "high_watermark_timestamp"),
     rules="""\
 One row per log partition of every topic in the source, or of the one that is asked for. Records are not read.
 
 Running brokers tell it as of now: the leader of a partition answers ListOffsets, which needs the right DESCRIBE on the
 topic. In a directory the log start is that of `log-start-offset-checkpoint`, which lists raised ones only, or else the
-name of the first segment file. The log end follows from the heads of the last batches; an append that was cut short
-does not count. The high watermark is what the broker wrote last into `replication-offset-checkpoint`, which happens
-every few seconds and when it stops: its timestamp is that of the file. No file tells the last stable offset.
+name of the first segment file. The log end follows from the heads of the last batches. An append that was cut short
+does not count, and neither does damage at the end of the last file: both are found, and `is_cut` is true. The high
+watermark is what the broker wrote last into `replication-offset-checkpoint`, which happens every few seconds and when
+it stops: its timestamp is that of the file. No file tells the last stable offset.
 
 Single segment files without the others of their log tell no log start, nor a log end unless they are the last. A
 snapshot tells the log start and the topic id that its sources knew last, saved rows neither of them; the log end of

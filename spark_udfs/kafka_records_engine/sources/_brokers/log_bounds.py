@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Final
+from typing import Any, Final
 
 from kafka_records_engine.sources._brokers.cluster import (
     CONSUMER,
@@ -206,13 +206,14 @@ class AskingEnds:
             for partition, leader in sorted(topic.leaders.items()):
                 place = topic.name, partition
                 address = self._cluster.address_of(leader)
+                known: dict[str, Any] = {name: of_all.get(place) for name, of_all in self._known.items()}
                 ends = LogEnds(
                     topic.name,
                     partition,
                     _id_of(topic),
                     high_watermark_timestamp_ms=self._when.get(place),
                     place=None if address is None else named([address]),
-                    **{name: known.get(place) for name, known in self._known.items()},
+                    **known,
                 )
                 yield topic, partition, ends, self._trouble.get(place)
 

@@ -21,7 +21,8 @@ _UNLIMITED: Final = "-1"
 
 
 def topics_in_metadata(source: Source) -> KnownTopics:
-    """Names by ids, those of deleted topics among them, and numbers of partitions; empty without a metadata log.
+    """Names by ids, those of deleted topics among them, numbers of partitions, and retentions; empty without a metadata
+    log, which is replayed once for all of it.
 
     A damaged metadata log tells nothing: what it lacks might be what is asked for. Whoever reads its own tables is told
     what is wrong with it. Raises LogSourceError for a source that cannot be read.
@@ -33,19 +34,13 @@ def topics_in_metadata(source: Source) -> KnownTopics:
     return KnownTopics(
         {topic.topic_id: topic.name for topic in replay.topics.values()},
         {topic.name: counts[topic.topic_id][0] for topic in replay.live_topics() if topic.topic_id in counts},
+        _retentions(replay),
     )
 
 
-def retentions_in_metadata(source: Source) -> dict[str, int]:
+def _retentions(replay: TopicReplay) -> dict[str, int]:
     """The `retention.ms` of topics that have one of their own and delete by time alone: neither compacted nor limited
-    in size, nor kept for ever. What a broker sets for all topics is in its own file, which is not read. Empty where
-    the source has no metadata log, or cannot be read."""
-    try:
-        replay = _replayed(source)
-    except LogSourceError:
-        return {}
-    if replay is None:
-        return {}
+    in size, nor kept for ever. What a broker sets for all topics is in its own file, which is not read."""
     found = {}
     for topic in replay.live_topics():
         configs = replay.configs.get((_TOPIC, topic.name), {})
@@ -82,4 +77,6 @@ def with_metadata(known: KnownTopics, source: Source) -> KnownTopics:
         return known
     if not more.names:
         return known
-    return KnownTopics({**more.names, **known.names}, {**more.partition_counts, **known.partition_counts})
+    return KnownTopics(
+        {**more.names, **known.names}, {**more.partition_counts, **known.partition_counts}, more.retentions
+    )

@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from kafka_records_engine.log.unread import BATCH, RECORD, UNKNOWN, UnreadAsked
+from kafka_records_engine.log.unread import BATCH, RECORD, UNKNOWN, Unread, UnreadAsked
 from kafka_records_engine.numpy_types import FLAGS, INT64
 from kafka_records_tables.tables.column_types import instants
 
@@ -31,7 +31,11 @@ def unread_columns(rows: pa.Table, context: Context) -> dict[str, Any]:
     unread, held, stamps, precision = (np.full(rows.num_rows, UNKNOWN, np.int64) for _ in range(4))
     done = is_known & (lag == 0)
     unread[done] = held[done] = 0
-    for asked, which, places in _asked(rows, np.flatnonzero(is_known & (lag > 0)), context):
+    offsets, ends = np.maximum(_numbers(rows["offset"]), _numbers(rows["log_start_offset"])), _numbers(
+        rows["end_offset"]
+    )
+    wanted = np.flatnonzero(is_known & (lag > 0))
+    for asked, which, places in asked_of_logs(rows, offsets, ends, wanted, context):
         unread[which], held[which] = asked.unread[places], asked.held_back[places]
         stamps[which], precision[which] = asked.timestamp_ms[places], asked.precision[places]
     words = pa.array([*_WORDS.values(), None], pa.string())
@@ -57,16 +61,20 @@ def time_columns(rows: pa.Table, stamps: pa.Array, retentions: Mapping[str, int]
     }
 
 
-def _asked(rows: pa.Table, which: INT64, context: Context) -> Iterator[tuple[Any, INT64, INT64]]:
-    """The answers about logs, each with the rows that they are about and their places in the answer."""
+def asked_of_logs(
+    rows: pa.Table, offsets: INT64, ends: INT64, which: INT64, context: Context, *, with_tail: bool = False
+) -> Iterator[tuple[Unread, INT64, INT64]]:
+    """What is left from some offsets on up to the ends of their logs, for `which` of the rows: the answer about each
+    log, the rows that it is about and their places in the answer. Rows have `topic` and `partition`."""
     if not len(which):
         return
     topics = rows["topic"].combine_chunks().dictionary_encode()
+    topics = topics.combine_chunks() if isinstance(topics, pa.ChunkedArray) else topics
     codes = topics.indices.to_numpy(zero_copy_only=False)[which].astype(np.int64)
-    partitions, ends = _numbers(rows["partition"])[which], _numbers(rows["end_offset"])[which]
-    offsets = np.maximum(_numbers(rows["offset"]), _numbers(rows["log_start_offset"]))[which]
+    partitions = _numbers(rows["partition"])[which]
+    ends, offsets = ends[which], offsets[which]
     places = codes << _PARTITION_BITS | partitions
-    order = np.argsort(places)
+    order = np.argsort(places, kind="stable")
     starts = np.flatnonzero(np.diff(places[order], prepend=-1))
     names = topics.dictionary.to_pylist()
     asked: list[UnreadAsked] = []
@@ -74,7 +82,7 @@ def _asked(rows: pa.Table, which: INT64, context: Context) -> Iterator[tuple[Any
     for members in np.split(order, starts[1:]):
         first = members[0]
         distinct, inverse = np.unique(offsets[members], return_inverse=True)
-        each = UnreadAsked(names[codes[first]], int(partitions[first]), distinct, int(ends[first]))
+        each = UnreadAsked(names[codes[first]], int(partitions[first]), distinct, int(ends[first]), with_tail)
         asked.append(each)
         of_asked[id(each)] = which[members], inverse
     for each, answer in context.log.unread(asked):

@@ -13,6 +13,7 @@ import pyarrow.compute as pc
 from kafka_records_engine.numpy_types import FLAGS, INT64
 from kafka_records_tables.coordinator.offsets.advances import PARTS, part_ms
 from kafka_records_tables.tables.column_types import instants, record_batch
+from kafka_records_tables.tables.moving.left_in_logs import left_in_logs
 from kafka_records_tables.tables.moving.log_times import LATE, NONE, Samples, flattened, numbers
 from kafka_records_tables.tables.words.progress_words import (
     BEYOND_END,
@@ -55,13 +56,13 @@ def rows(table: Table, parts: Mapping[str, Any], context: Context) -> Iterator[p
     commits = told.filter(is_commit)
     if not commits.num_rows:
         return
-    logs = _Logs(commits, parts["log_tails"])
+    logs = _Logs(commits, parts["log_ends"], context)
     without_log = commits["topic"].combine_chunks().filter(pa.array(logs.row < 0)).unique().drop_null()
     for right in context.log.missing_rights(sorted(without_log.to_pylist())):
         context.report(right.finding("its lag is unknown"))  # in the words of `lag`, so that a report tells it once
     now = options["at"]
     if now is None:
-        now = _moment(pc.max(told["log_timestamp_ms"]).as_py(), logs)
+        now = logs.moment(pc.max(told["log_timestamp_ms"]).as_py())
     began = pc.min(told["first_log_timestamp_ms"]).as_py()
     history = now if began is None else max(now - began, 0)
     found = _States(commits, logs, now, options["window"], history)
@@ -70,22 +71,27 @@ def rows(table: Table, parts: Mapping[str, Any], context: Context) -> Iterator[p
 
 
 class _Logs:
-    """The logs that commits are for, with numbers; those of `log_tails` come first."""
+    """The logs that commits are for, with numbers; those of `log_ends` come first."""
 
-    def __init__(self, commits: pa.Table, tails: pa.Table) -> None:
-        both = pa.concat_tables([tails.select(_PLACE), commits.select(_PLACE)])
+    def __init__(self, commits: pa.Table, ends: pa.Table, context: Context) -> None:
+        both = pa.concat_tables([ends.select(_PLACE), commits.select(_PLACE)])
         number = _codes(both)
-        self.of_commit = number[tails.num_rows :]
+        self.of_commit = number[ends.num_rows :]
         self._row = np.full(int(number.max(initial=-1)) + 1, -1, np.int64)
-        self._row[number[: tails.num_rows]] = np.arange(tails.num_rows)
+        self._row[number[: ends.num_rows]] = np.arange(ends.num_rows)
         self.row = self._row[self.of_commit]
-        """The row of `log_tails` of each commit; -1 where the source has no such log."""
-        self.tails = tails
-        self.is_of_brokers = tails.num_rows > 0 and pc.any(pc.is_valid(tails["last_stable_offset"])).as_py()
-        rows, (offset, ms) = flattened(tails["samples"], "offset", "timestamp_ms")
-        self._sampled = number[: tails.num_rows][rows]
-        self._offset, self._ms = offset, ms
-        self.samples = Samples(self._sampled, offset, ms)
+        """The row of `log_ends` of each commit; -1 where the source has no such log."""
+        self.ends = ends
+        self.is_of_brokers = ends.num_rows > 0 and pc.any(pc.is_valid(ends["last_stable_offset"])).as_py()
+        stable, high, end = (self.of(name) for name in ("last_stable_offset", "high_watermark", "log_end_offset"))
+        self.stable = stable
+        self.end = np.where(stable != NONE, high, np.where(end != NONE, end, high))
+        """Up to where consumers can read; NONE where it is unknown."""
+        self.left = left_in_logs(commits, self.end, self.of("log_start_offset"), context)
+        """What is left to read from each commit on, as far as files tell."""
+        self._sampled = self.of_commit[self.left.log_of_sample]
+        self._offset, self._ms = self.left.offset_of_sample, self.left.time_of_sample
+        self.samples = Samples(self._sampled, self._offset, self._ms)
 
     def with_commits(self, commits: INT64, offset: INT64, ms: INT64) -> Samples:
         """The samples, and as others what was committed. An offset right after a marker of a transaction tells of no
@@ -97,30 +103,22 @@ class _Logs:
         )
 
     def of(self, name: str) -> INT64:
-        """A column of `log_tails` for each commit; NONE where it is null."""
-        return np.append(numbers(self.tails[name]), NONE)[self.row]
+        """A column of `log_ends` for each commit; NONE where it is null."""
+        return np.append(numbers(self.ends[name]), NONE)[self.row]
 
-    def has(self, name: str) -> FLAGS:
-        """Whether a column of `log_tails` is there, for each commit."""
-        valid: FLAGS = np.append(self.tails[name].is_valid().to_numpy(), False)[self.row]
-        return valid
+    def has_true(self, name: str) -> FLAGS:
+        """Where a column of `log_ends` is true, for each commit."""
+        found: FLAGS = self.of(name) == 1
+        return found
 
-    @property
-    def latest_ms(self) -> INT64:
-        """The times of the last records of all logs."""
-        return self._ms
-
-
-def _moment(last_commit_ms: int | None, logs: _Logs) -> int:
-    """The moment that rows are of: now for brokers, the latest time of a record for what is stored."""
-    clock = int(time.time() * 1000)
-    asked = pc.max(logs.tails["high_watermark_timestamp_ms"]).as_py()
-    if logs.is_of_brokers:
-        return int(asked or clock)
-    # Files are never older than the moment of the disk, and producers may name any time.
-    clock = min(clock, clock if asked is None else asked)
-    times = logs.latest_ms[logs.latest_ms <= clock]
-    return max(int(times.max(initial=0)), min(last_commit_ms or 0, clock))
+    def moment(self, last_commit_ms: int | None) -> int:
+        """The moment that rows are of: now for brokers, the latest time of a record or commit for what is stored."""
+        clock = int(time.time() * 1000)
+        if self.is_of_brokers:
+            asked = pc.max(self.ends["high_watermark_timestamp_ms"]).as_py()
+            return int(asked or clock)
+        times = self._ms[self._ms <= clock]  # producers may name any time
+        return max(int(times.max(initial=0)), min(last_commit_ms or 0, clock))
 
 
 def _codes(table: pa.Table) -> INT64:
@@ -135,21 +133,20 @@ def _codes(table: pa.Table) -> INT64:
 
 
 def _left(commits: pa.Table, assigned: pa.Table) -> FLAGS:
-    """Whether members of the group have partitions, and none of the topic."""
-    assigned = assigned.filter(pc.invert(pc.fill_null(assigned["has_left"], False)))
+    """Whether the group has left the topic, as in `lag`, and has members that consume others."""
+    has_left = pc.fill_null(assigned["has_left"], False)
     group = ["group_id", "log_partition"]
-    unnamed = assigned.filter(pc.or_(pc.is_null(assigned["partition"]), pc.is_null(assigned["topic"])))
+    left, others = assigned.filter(has_left), assigned.filter(pc.invert(has_left))
+    return _is_in(commits, [*group, "topic"], left) & _is_in(commits, group, others)
 
-    def places(table: pa.Table, names: list[str]) -> pa.Array:
-        texts = [pc.cast(table[name], pa.string()) for name in names]
-        sizes = [pc.cast(pc.utf8_length(text), pa.string()) for text in texts]
-        return pc.binary_join_element_wise(*sizes, *texts, "\0")
 
-    def is_in(names: list[str], others: pa.Table) -> FLAGS:
-        found: FLAGS = pc.is_in(places(commits, names), places(others, names)).to_numpy()
-        return found
-
-    return is_in(group, assigned) & ~is_in(group, unnamed) & ~is_in([*group, "topic"], assigned)
+def _is_in(rows: pa.Table, names: list[str], others: pa.Table) -> FLAGS:
+    """Which rows have values that another row has in the same columns."""
+    if not others.num_rows:
+        return np.zeros(rows.num_rows, np.bool_)
+    both = _codes(pa.concat_tables([rows.select(names), others.select(names)]))
+    found: FLAGS = np.isin(both[: rows.num_rows], both[rows.num_rows :])
+    return found
 
 
 def _moved(commits: pa.Table, commit_ms: INT64) -> FLAGS:
@@ -177,10 +174,10 @@ class _States:
             commits["advances"], "timestamp_ms", "offset", "before_timestamp_ms", "before_offset"
         )
         self._rows, self._ms, self._after, self._before_ms, self._before = rows, ms, after, before_ms, before
-        self._exact_from = logs.of("exact_from")
+        self._exact_from = logs.left.exact_from
         self._unread()
         self.wait = np.where(
-            self.has_time & self.is_unread, np.maximum(now - np.maximum(self.changed_ms, self.unread_ms), 0), 0
+            self.has_time & self.is_unread, np.maximum(now - np.maximum(self.changed_ms, self._by_ms), 0), 0
         )
         self.longest_wait = self._longest_waits()
         self._look_for_falling_behind()
@@ -188,26 +185,31 @@ class _States:
     def _unread(self) -> None:
         """Whether something is left to read, and by when the first of it was there."""
         logs, offset = self._logs, self.offset
-        of_log = logs.of_commit
-        self.has_tail = logs.has("samples")
-        stable, high, end = (logs.of(name) for name in ("last_stable_offset", "high_watermark", "log_end_offset"))
-        told = stable != NONE
-        self.end = np.where(told, high, np.where(end != NONE, end, high))
-        readable = np.where(told, np.minimum(stable, self.end), self.end)
+        of_log, left = logs.of_commit, logs.left
+        self.has_tail = self._exact_from != NONE
+        self.end = logs.end
+        told = logs.stable != NONE
+        readable = np.where(told, np.minimum(logs.stable, self.end), self.end)
         in_tail, _ = logs.samples.next_at(of_log, offset)
         # Files know better, where there are some.
         without = ~self.has_tail[self._rows]
         evidence = logs.with_commits(self._rows[without], self._after[without], self._ms[without])
-        seen, self.unread_ms = evidence.next_at(of_log, offset)
+        seen, by_ms = evidence.next_at(of_log, offset)
         self.has_end = self.end != NONE
-        self.is_unread = np.where(self.has_tail, in_tail, np.where(self.has_end, readable > offset, seen))
+        is_left = np.where(left.unread != NONE, left.unread > 0, in_tail)
+        self.is_unread = np.where(self.has_tail, is_left, np.where(self.has_end, readable > offset, seen))
         self.is_known = self.has_tail | self.has_end | seen
         # One offset that is left may be the marker of a transaction.
         is_alone = ~self.has_tail & self.has_end & (readable - offset == 1)
         # The oldest messages have no time.
-        self.has_time = (self.unread_ms != LATE) & (self.unread_ms >= 0) & ~is_alone
-        held = np.where(told, stable, logs.of("open_from"))
-        self.is_held = (held != NONE) & (offset >= held) & (self.end > offset) & ~self.is_unread
+        self.has_time = (by_ms != LATE) & (by_ms >= 0) & ~is_alone
+        is_told = left.first_ms != NONE
+        self.unread_ms = np.where(is_told, left.first_ms, by_ms)
+        # Of a producer whose clock is ahead, a later record may tell of an earlier time.
+        self._by_ms = np.where(is_told & self.has_time, np.minimum(left.first_ms, by_ms), self.unread_ms)
+        self.has_time |= is_told
+        is_held = np.where(self.has_tail, left.held_back > 0, told & (offset >= logs.stable) & (self.end > offset))
+        self.is_held = is_held & ~self.is_unread
 
     def _longest_waits(self) -> INT64:
         """How long records have waited at most before the group went on, as far as its earlier steps are known."""
@@ -256,7 +258,7 @@ class _States:
         now, logs, commits = self._now, self._logs, self._commits
         start = now - self._patience
         has_log = logs.row >= 0
-        ids = pc.fill_null(pc.not_equal(commits["topic_id"], self._text_of_log("topic_id")), False).to_numpy()
+        ids = pc.fill_null(pc.not_equal(commits["topic_id"], _text_of_log(logs, "topic_id")), False).to_numpy()
         fell_ms, fell_from = numbers(commits["fell_timestamp_ms"]), numbers(commits["fell_from"])
         is_beyond = self.has_end & (self.offset > self.end)
         was_beyond = self.has_end & (fell_from > self.end)
@@ -269,7 +271,7 @@ class _States:
             MOVED: has_moved,
             NO_LOG: ~has_log & ~self.is_known,
             TOPIC_RECREATED: has_log & ids,
-            END_UNKNOWN: has_log & ~self.is_known,
+            END_UNKNOWN: has_log & (~self.is_known | (is_beyond & logs.has_true("is_cut"))),
             BEYOND_END: is_beyond | (self.offset < 0),
             LEFT: is_left & ~is_rewound,
             TIME_UNKNOWN: self.is_unread & ~self.has_time & ~is_moving & ~is_rewound,
@@ -322,10 +324,12 @@ class _States:
             told |= {f"{name}_timestamp": instants(ms), f"{name}_timestamp_ms": ms}
         return told
 
-    def _text_of_log(self, name: str) -> pa.Array:
-        column = self._logs.tails[name].combine_chunks()
-        column = pa.concat_arrays(column.chunks) if isinstance(column, pa.ChunkedArray) else column
-        return column.take(pa.array(self._logs.row, mask=self._logs.row < 0))
+
+def _text_of_log(logs: _Logs, name: str) -> pa.Array:
+    """A text of `log_ends` for each commit."""
+    column = logs.ends[name].combine_chunks()
+    column = pa.concat_arrays(column.chunks) if isinstance(column, pa.ChunkedArray) else column
+    return column.take(pa.array(logs.row, mask=logs.row < 0))
 
 
 def _first(cases: Mapping[str, FLAGS], count: int) -> pa.Array:

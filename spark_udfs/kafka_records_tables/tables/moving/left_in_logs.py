@@ -1,0 +1,54 @@
+"""What is left to read from committed offsets on, for the table progress: the same answers as in `lag`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow as pa
+
+from kafka_records_engine.log.unread import UNKNOWN
+from kafka_records_engine.numpy_types import INT64
+from kafka_records_tables.tables.lagging.unread_columns import asked_of_logs
+from kafka_records_tables.tables.moving.log_times import NONE, numbers
+
+if TYPE_CHECKING:
+    from kafka_records_engine.sources import Context
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class LeftInLogs:
+    """What is left from each of some commits on; NONE where it is unknown. The last three are samples of logs
+    (`LogTail`), each with the place of a commit to its log."""
+
+    unread: INT64
+    held_back: INT64
+    first_ms: INT64
+    exact_from: INT64
+    """From this offset on the samples of the log have every batch."""
+    log_of_sample: INT64
+    offset_of_sample: INT64
+    time_of_sample: INT64
+
+
+def left_in_logs(commits: pa.Table, end: INT64, start: INT64, context: Context) -> LeftInLogs:
+    """What the files of topics tell of commits; nothing if the source has none."""
+    offset = numbers(commits["offset"])
+    unread, held, first, exact = (np.full(commits.num_rows, NONE, np.int64) for _ in range(4))
+    samples: list[tuple[INT64, INT64, INT64]] = []
+    # Of an offset beyond the end the log is wanted, for what the group did before.
+    offsets = np.minimum(np.maximum(offset, start), end)
+    which = np.flatnonzero(end != NONE)
+    for asked, rows, places in asked_of_logs(commits, offsets, end, which, context, with_tail=True):
+        for column, values in ((unread, asked.unread), (held, asked.held_back), (first, asked.timestamp_ms)):
+            column[rows] = np.where(values[places] == UNKNOWN, NONE, values[places])
+        if asked.tail is not None:
+            exact[rows] = asked.tail.exact_from
+            count = len(asked.tail.offsets)
+            samples.append((np.full(count, rows[0], np.int64), asked.tail.offsets, asked.tail.times_ms))
+    none = np.zeros(0, np.int64)
+    log, offsets_of, times = (
+        (np.concatenate([none, *each]) for each in zip(*samples, strict=True)) if samples else (none,) * 3
+    )
+    return LeftInLogs(unread, held, first, exact, log, offsets_of, times)
