@@ -24,7 +24,7 @@ _CONDITION: Final = re.compile(
     r"\s*(\w+)\s*(?:\s(is\s+(?:not\s+)?null)\s*|(==|<>|!=|<=|>=|=|<|>|~)\s*(.*?)\s*)", re.DOTALL | re.IGNORECASE
 )
 _SAME: Final = {"==": "=", "<>": "!="}
-_ORDERED: Final = ("string", "int8", "int16", "int32", "int64", "timestamp")
+_ORDERED: Final = ("string", "int8", "int16", "int32", "int64", "float64", "timestamp")
 _BITS: Final = {"int8": 8, "int16": 16, "int32": 32, "int64": 64}
 
 _SHORTEST_MS: Final = 12
@@ -52,7 +52,7 @@ class Condition:
 
     column: str
     operator: Operator
-    value: str | int | bool | datetime | None = None
+    value: str | int | float | bool | datetime | None = None
 
 
 class Key(NamedTuple):
@@ -180,7 +180,7 @@ def _check_operator(column: Column, operator: Operator) -> None:
         raise QueryError(f"{column.name} is a bool: compare it with = or !=")
 
 
-def _value(column: Column, text: str) -> str | int | bool | datetime:
+def _value(column: Column, text: str) -> str | int | float | bool | datetime:
     kind = column.type
     if kind == "string":
         if not _is_utf_8(text):
@@ -198,6 +198,10 @@ def _value(column: Column, text: str) -> str | int | bool | datetime:
                 f"{column.name} is a timestamp, and {text!r} is none: write 2026-01-31, 2026-01-31T12:00 (UTC) or "
                 "2026-01-31T12:00+02:00"
             ) from None
+    if kind == "float64":
+        if re.fullmatch(r"[+-]?[0-9]{1,30}([.][0-9]{1,30})?", text) is None:
+            raise QueryError(f"{column.name} is a {kind}, and {text!r} is no number: write it as 12 or 0.5")
+        return float(text)
     if re.fullmatch(r"[+-]?[0-9]{1,30}", text) is None:
         raise QueryError(f"{column.name} is an {kind}, and {text!r} is no whole number")
     number, most = int(text), 1 << (_BITS[kind] - 1)

@@ -11,8 +11,11 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pytest
 
+from kafka_records_engine.sources import Context
 from kafka_records_engine.sources.protocol import LogEnds
+from kafka_records_runtime.partitioner import partition_for
 from kafka_records_tables import TABLES, read_table
+from kafka_records_tables.tables.lagging.owners import of_own_partition
 from tests.cli.running import run
 from tests.tables.consumed import START_MS, Brokers, Commit, Place, data_directory, plain_lag, told
 
@@ -305,3 +308,16 @@ def test_spark_gives_the_same_rows(spark: SparkSession, tmp_path: Path, name: st
     assert tables.read_findings(spark, name, folder).count() == 0
     with pytest.raises(ValueError, match=f"{name} is not made of records: read_table takes the source of the logs"):
         tables.table(spark.range(1), name)
+
+
+def test_dead_copies_of_groups_do_not_count() -> None:
+    """The number of partitions was changed, and the coordinator of the group reads another one since."""
+    home = partition_for("g", 50)
+    found = [(0, 7), (home, 9)]
+    rows = pa.table({"group_id": ["g"] * 2, "log_partition": pa.array([at for at, _ in found], pa.int32())})
+    context = Context()
+    assert of_own_partition(rows, None, context) == rows
+    assert not [*context.findings]
+    assert of_own_partition(rows, 50, context)["log_partition"].to_pylist() == [home]
+    (finding,) = context.findings
+    assert finding.severity == "note"

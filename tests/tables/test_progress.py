@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -351,6 +352,50 @@ def test_at_another_moment(tmp_path: Path) -> None:
     row = judged(tmp_path, group, at=NOW + HOUR)["healthy"]
     assert told(row) == ("stopped", None, 6 * HOUR - MINUTE)
     assert row["wait_ms"] == HOUR + MINUTE
+
+
+def test_a_moment_before_the_last_commit(tmp_path: Path) -> None:
+    """Of what the group did before then, only a part is known."""
+    row = judged(tmp_path, Group("g", steady("orders")).follows(every(5 * SECOND, 0, HOUR)), at=START_MS)["g"]
+    assert told(row) == (None, "no_history", None)
+
+
+def test_the_moment_is_in_the_records(tmp_path: Path) -> None:
+    """And not in the times of files, which a copy changes."""
+    orders = steady("orders")
+    folder = write_cluster(tmp_path, [orders], [Group("dead", orders).follows(every(5 * SECOND, 0, 5 * HOUR))])
+    place = folder / "replication-offset-checkpoint"
+    place.write_text(f"0\n1\norders 0 {orders.end}\n")
+    os.utime(place, (START_MS / 1000, START_MS / 1000))
+    (row,) = rows_of(folder)
+    assert row["moment_timestamp_ms"] == orders.written[-1][1]
+    assert row["state"] == "stopped"
+
+
+@pytest.mark.parametrize("by", [1, 2, 5])
+def test_rewound_without_a_log(tmp_path: Path, by: int) -> None:
+    group = Group("g", UserTopic("orders"), [(NOW - MINUTE, 50), (NOW, 50 - by)])
+    topic, ticking = clock()
+    rows = rows_of(write_cluster(tmp_path, [topic], [ticking, group]))
+    (row,) = [row for row in rows if row["group_id"] == "g"]
+    assert (*told(row)[:2], row["fell_from"], row["known_by"]) == ("rewound", None, 50, "commits")
+
+
+def test_how_fast_groups_and_logs_go_on(tmp_path: Path) -> None:
+    dead = judged(tmp_path / "dead", Group("dead", steady("orders")).follows(every(5 * SECOND, 0, 5 * HOUR)))["dead"]
+    assert (dead["commit_rate"], dead["caught_up_in_ms"]) == (0, None)
+    assert dead["produce_rate"] == pytest.approx(0.1, rel=0.05)
+    young = judged(tmp_path / "young", Group("g", steady("orders"), [(NOW - MINUTE, 0), (NOW, 9)]))["g"]
+    assert (young["commit_rate"], young["caught_up_in_ms"]) == (None, None)
+
+
+def test_when_a_group_has_caught_up(tmp_path: Path) -> None:
+    """It reads ten records where one comes, and 360 are left."""
+    orders = steady("orders")
+    commits = [(at, orders.end - 360 - (NOW - at) // SECOND) for at in range(NOW - HOUR // 2, NOW + 1, 5 * SECOND)]
+    row = judged(tmp_path, Group("g", orders, [*commits]))["g"]
+    assert (row["commit_rate"], row["produce_rate"]) == (pytest.approx(1, rel=0.02), pytest.approx(0.1, rel=0.05))
+    assert row["caught_up_in_ms"] == pytest.approx(400_000, rel=0.05)
 
 
 # -- real disks --------------------------------------------------------------------------------------------------------

@@ -94,7 +94,7 @@ examples:
   kafka-records table lag --bootstrap broker-1:9092 --group billing --sort=-lag
       how far a group is behind; group_lag sums it up by group
   kafka-records table progress /var/lib/kafka/data --where state!=ok --where state!=idle
-      which groups do not get on, and since when; --window 1h looks further back
+      which groups do not get on, and since when; --where 'state is null' has those of which it is unknown
   kafka-records table log_files /var/lib/kafka/data --where topic=__consumer_offsets --sort=-records_to_load
       what coordinators have to load, and what keeps it from being cleaned
   kafka-records table history /var/lib/kafka/data --group billing --where topic=orders --where partition=3

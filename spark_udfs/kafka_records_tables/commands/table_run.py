@@ -39,6 +39,7 @@ from kafka_records_tables.read import Engine, stream_answer, stream_table
 from kafka_records_tables.results.finding_lines import finding_json, finding_lines
 from kafka_records_tables.results.offset_files import without_line_breaks
 from kafka_records_tables.selection import HELD, Selection
+from kafka_records_tables.table_options import option_values
 from kafka_records_tables.tables import TABLES, tables_read
 
 if TYPE_CHECKING:
@@ -223,8 +224,27 @@ class TableRun:
             with stream_answer(replace(task.question, groups=None), self._source(), Engine()) as rows:
                 for batch in rows:
                     known.update(batch.column(column).unique().drop_null().to_pylist())
+        shares = self._share_groups(absent)
         for group in absent:
-            say(f"note: {absence_of(group)}{did_you_mean(group, known)}")
+            if group in shares:
+                say(f"note: {group!r} is a share group, without committed offsets: ask share_partitions about it")
+            else:
+                say(f"note: {absence_of(group)}{did_you_mean(group, known)}")
+
+    def _share_groups(self, groups: Sequence[str]) -> set[str]:
+        """Those of some groups that have share partitions, where that is read fast."""
+        task, table = self._task, TABLES["share_partitions"]
+        source = self._source()
+        if task.spark is not None or not task.given.has_files or table.topic not in source.topics():
+            return set()
+        if sum(log.size for log in source.partitions(table.topic)) > _READ_AGAIN:
+            return set()
+        values = tuple(option_values(table, {}, None).items())
+        question = replace(
+            task.question, tables=(table.module,), values=(values,), groups=tuple(groups), topic=None, as_of_ms=None
+        )
+        with stream_answer(question, source, Engine()) as rows:
+            return {group for batch in rows for group in batch.column("group_id").to_pylist()}
 
     def _size(self) -> int:
         """The bytes of the logs that were read."""

@@ -22,6 +22,7 @@ _PLAIN: Final = {
     "int16": pa.int16(),
     "int32": pa.int32(),
     "int64": pa.int64(),
+    "float64": pa.float64(),
     "timestamp": pa.timestamp("us", tz="UTC"),
 }
 

@@ -31,8 +31,8 @@ READERS: Final = "kafka_records_tables.tables.readers"
 class Column:
     """One column.
 
-    `type` is `string`, `bool`, `binary`, `int8`, `int16`, `int32`, `int64`, `timestamp` (an instant, microseconds in
-    UTC), `list<T>` or `struct<name: T, …>`. Any column may be null.
+    `type` is `string`, `bool`, `binary`, `int8`, `int16`, `int32`, `int64`, `float64`, `timestamp` (an instant,
+    microseconds in UTC), `list<T>` or `struct<name: T, …>`. Any column may be null.
     """
 
     name: str

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from kafka_records_tables.tables.declaration import EVERY_TOPIC, Column, Table, timestamps
+from kafka_records_tables.topics import OFFSETS
 
 if TYPE_CHECKING:
     from kafka_records_engine.sources import Context
@@ -126,7 +127,11 @@ TABLE: Final = Table(
     rules="""\
 One row per committed offset, and one per partition that a member of the group has by its assignment and the group has
 no commit for, where the partition has offsets to consume or nobody tells its end. Partitions of share groups have no
-committed offsets.
+committed offsets: `share_partitions` has what they have acknowledged.
+
+The coordinator of a group reads one partition of `__consumer_offsets`, by the hash of the group id. Records of the
+group in another one, as after a change of their number, are left out with a note, if the metadata log or brokers tell
+that number; `checks` has them as `wrong_partition`.
 
 Lag is what `kafka-consumer-groups --describe` shows: the high watermark less the committed offset, as the leader tells
 it to consumers. In a directory it counts up to the log end, since the file of high watermarks is seconds old.
@@ -185,10 +190,11 @@ def joined(parts: Mapping[str, Any], context: Context) -> Iterator[Any]:
     """The rows; `TABLE.rules` says which."""
     import pyarrow as pa
 
-    from kafka_records_tables.tables.lagging.owners import with_owners
+    from kafka_records_tables.tables.lagging.owners import of_own_partition, with_owners
 
-    commits = parts["current_offsets"].select(_OF_THE_COMMIT)
-    assigned, left = _split(parts["assigned_partitions"])
+    partitions = context.log.topics.partition_counts.get(OFFSETS)
+    commits = of_own_partition(parts["current_offsets"].select(_OF_THE_COMMIT), partitions, context)
+    assigned, left = _split(of_own_partition(parts["assigned_partitions"], partitions, context))
     if not commits.num_rows and not assigned.num_rows:
         return
     ends = parts["log_ends"].select([*_PARTITION, "topic_id", *_OF_THE_LOG])

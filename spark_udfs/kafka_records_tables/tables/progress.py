@@ -34,8 +34,8 @@ TABLE: Final = Table(
         Column(
             "reason",
             "string",
-            "why the state is unknown: moved, no_log, topic_recreated, end_unknown, beyond_end or time_unknown; why "
-            "the group is idle though records are left: left or open_transaction; otherwise null",
+            "why the state is unknown: no_history, moved, no_log, topic_recreated, end_unknown, beyond_end or "
+            "time_unknown; why the group is idle though records are left: left or open_transaction; otherwise null",
             REASONS,
         ),
         Column("offset", "int64", "committed offset: that of the next record to consume"),
@@ -47,6 +47,14 @@ TABLE: Final = Table(
             "how long the group has had a record to read and the offset has not changed; null if none is left",
         ),
         Column("longest_wait_ms", "int64", "the longest such wait that ended, in the log; null where it shows none"),
+        Column("commit_rate", "float64", "offsets a second that the group moved on, over the window; null if unknown"),
+        Column("produce_rate", "float64", "offsets a second that the log got in that time; null if unknown"),
+        Column(
+            "caught_up_in_ms",
+            "int64",
+            "how long it takes to the end at these rates; null if it is there, never gets there, or a rate is null",
+        ),
+        Column("window_ms", "int64", "the window that was used for the state, a quarter of the history at most"),
         Column("fell_from", "int64", "of a rewound offset, the highest one before; otherwise null"),
         *timestamps("changed", "when the offset was committed first, with no other one since"),
         *timestamps("commit", "when it was committed last"),
@@ -66,6 +74,10 @@ TABLE: Final = Table(
     essential=("group_id", "topic", "partition", "state", "since_timestamp", "reason"),
     details=(
         "log_partition",
+        "window_ms",
+        "commit_rate",
+        "produce_rate",
+        "caught_up_in_ms",
         "known_by",
         "moment_timestamp",
         "commit_timestamp",
@@ -112,6 +124,8 @@ none of this topic.
 
 The state is null if nothing can be said, and `reason` says why:
 
+- `no_history`: the offset was committed after the moment that was asked for with `at`, and of before only a part is
+  known.
 - `moved`: the group has committed in another partition of `__consumer_offsets` since, as after a change of their
   number. Its coordinator does not know this offset.
 - `no_log`: the source has no log of the partition.
@@ -135,6 +149,9 @@ What is known of logs over time depends on the source, as `known_by` says:
 Times of commits are the brokers'. Times of records may be the producers': a producer whose clock is wrong makes waits
 shorter or longer. The moment is now for running brokers. For stored logs it is the time of the last record or commit
 in the source, and not now, so that a copy from last week shows what was wrong last week; `at` sets another moment.
+
+`commit_rate` is null if the history of the offset is shorter than the window, and `produce_rate` if no file tells where
+the log ended that long ago: brokers do not. Both count offsets, markers of transactions too.
 
 What the logs cannot know: a cleaner takes away older commits, and with them how long a group has waited before; a
 finding says from which offset on nothing is missing. A job that runs for the first time has never waited: it is

@@ -2,11 +2,20 @@
 
 from __future__ import annotations
 
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from kafka_records_engine.findings import UNREAD_LOG, Finding
+from kafka_records_runtime.partitioner import partition_for
+from kafka_records_tables.topics import OFFSETS
+
+if TYPE_CHECKING:
+    from kafka_records_engine.sources import Context
+
+_STRAYS: Final = "groups have records in partitions that their coordinators do not read"
+_LEFT_OUT: Final = "these do not count: the table checks has them as wrong_partition"
 _TOPIC: Final = ["group_id", "log_partition", "topic"]
 _PARTITION: Final = [*_TOPIC, "partition"]
 _OWNER: Final = ["member_id", "client_id", "client_host"]
@@ -27,3 +36,18 @@ def with_owners(rows: pa.Table, assigned: pa.Table, left: pa.Table) -> pa.Table:
     no = pa.scalar(False, pa.bool_())
     has_left = pc.if_else(pc.is_valid(rows["member_id"]), no, rows["has_left"])
     return rows.set_column(rows.schema.get_field_index("has_left"), "has_left", has_left)
+
+
+def of_own_partition(rows: pa.Table, partitions: int | None, context: Context) -> pa.Table:
+    """The rows without those of groups in another log partition than their coordinator reads, which is that of the
+    hash of the group id (`GroupCoordinatorService.partitionFor`); all if the number of partitions is unknown. That some
+    are left out is a note."""
+    if not partitions or not rows.num_rows:
+        return rows
+    groups = rows["group_id"].combine_chunks().dictionary_encode()
+    groups = groups.combine_chunks() if isinstance(groups, pa.ChunkedArray) else groups
+    own = pa.array([partition_for(group, partitions) for group in groups.dictionary.to_pylist()], pa.int32())
+    found = rows.filter(pc.equal(rows["log_partition"], own.take(groups.indices)))
+    if found.num_rows < rows.num_rows:
+        context.report(Finding("note", UNREAD_LOG, _STRAYS, _LEFT_OUT, OFFSETS))
+    return found

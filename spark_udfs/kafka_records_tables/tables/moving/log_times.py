@@ -54,6 +54,14 @@ class Samples:
         is_there &= self._log[at] == log
         return np.where(is_there, self._offset[at] + 1, NONE)
 
+    def last_before(self, log: INT64, ms: INT64) -> tuple[INT64, INT64]:
+        """As `end_at`, and by when that sample was there."""
+        end = self.end_at(log, ms)
+        if not len(self._log):
+            return end, end
+        at = np.maximum(self._by_time.first_from(log, ms + 1) - 1, 0)
+        return end, np.where(end == NONE, NONE, running_maximum(self._log, self._ms)[at])
+
 
 class _Places:
     """Values of logs, which ascend by log and value, to be searched for many values at once."""

@@ -15,6 +15,7 @@ from kafka_records_tables.coordinator.offsets.advances import PARTS, part_ms
 from kafka_records_tables.tables.column_types import instants, record_batch
 from kafka_records_tables.tables.moving.left_in_logs import left_in_logs
 from kafka_records_tables.tables.moving.log_times import LATE, NONE, Samples, flattened, numbers
+from kafka_records_tables.tables.moving.rates import caught_up_in_ms, commit_rate, produce_rate
 from kafka_records_tables.tables.words.progress_words import (
     BEYOND_END,
     BY_COMMITS,
@@ -25,6 +26,7 @@ from kafka_records_tables.tables.words.progress_words import (
     IDLE,
     LEFT,
     MOVED,
+    NO_HISTORY,
     NO_LOG,
     OK,
     OPEN_TRANSACTION,
@@ -61,12 +63,14 @@ def rows(table: Table, parts: Mapping[str, Any], context: Context) -> Iterator[p
     for right in context.log.missing_rights(sorted(without_log.to_pylist())):
         context.report(right.finding("its lag is unknown"))  # in the words of `lag`, so that a report tells it once
     now = options["at"]
+    is_asked = now is not None
     if now is None:
         now = logs.moment(pc.max(told["log_timestamp_ms"]).as_py())
     began = pc.min(told["first_log_timestamp_ms"]).as_py()
     history = now if began is None else max(now - began, 0)
     found = _States(commits, logs, now, options["window"], history)
-    columns = found.columns(_left(commits, parts["assigned_partitions"]))
+    columns = found.columns(_left(commits, parts["assigned_partitions"]), is_asked=is_asked)
+    columns |= found.pace()
     yield record_batch(table.schema, columns, commits.num_rows)
 
 
@@ -253,8 +257,21 @@ class _States:
         self.behind_since = np.full(len(self.offset), NONE, np.int64)
         self.behind_since[row[chosen]] = ms[began[chosen]]
 
-    def columns(self, is_left: FLAGS) -> dict[str, Any]:
-        """The columns of the table."""
+    def pace(self) -> dict[str, Any]:
+        """The columns that say how fast groups and logs go on."""
+        start, logs = self._now - self._window, self._logs
+        commits = commit_rate(self._rows, self._ms, self._after, self.offset, start, self._now, self._part)
+        produces = produce_rate(logs.samples, logs.of_commit, self.end, self._exact_from, start, self._now)
+        left = np.where(self.has_end, self.end - self.offset, 0)
+        return {
+            "window_ms": pa.array(np.full(len(self.offset), self._patience, np.int64)),
+            "commit_rate": commits,
+            "produce_rate": produces,
+            "caught_up_in_ms": caught_up_in_ms(left, commits, produces),
+        }
+
+    def columns(self, is_left: FLAGS, *, is_asked: bool) -> dict[str, Any]:
+        """The columns of the table, without those of `pace`. `is_asked` is whether somebody named the moment."""
         now, logs, commits = self._now, self._logs, self._commits
         start = now - self._patience
         has_log = logs.row >= 0
@@ -267,11 +284,13 @@ class _States:
         waits_too_long = self.is_unread & self.has_time & (self.wait > patience)
         is_moving = self.changed_ms >= start
         has_moved = _moved(commits, self.commit_ms)
+        is_known = self.is_known | is_rewound
         reasons = {
+            NO_HISTORY: (self.commit_ms > now) & is_asked,
             MOVED: has_moved,
-            NO_LOG: ~has_log & ~self.is_known,
+            NO_LOG: ~has_log & ~is_known,
             TOPIC_RECREATED: has_log & ids,
-            END_UNKNOWN: has_log & (~self.is_known | (is_beyond & logs.has_true("is_cut"))),
+            END_UNKNOWN: has_log & (~is_known | (is_beyond & logs.has_true("is_cut"))),
             BEYOND_END: is_beyond | (self.offset < 0),
             LEFT: is_left & ~is_rewound,
             TIME_UNKNOWN: self.is_unread & ~self.has_time & ~is_moving & ~is_rewound,
@@ -279,7 +298,7 @@ class _States:
         }
         reason = _first(reasons, len(self.offset))
         is_undecided = pc.is_in(
-            reason, pa.array([MOVED, NO_LOG, TOPIC_RECREATED, END_UNKNOWN, BEYOND_END, TIME_UNKNOWN])
+            reason, pa.array([NO_HISTORY, MOVED, NO_LOG, TOPIC_RECREATED, END_UNKNOWN, BEYOND_END, TIME_UNKNOWN])
         ).to_numpy(zero_copy_only=False)
         since_wait = np.maximum(self.changed_ms, np.where(self.has_time, self.unread_ms, NONE))
         since_stop = np.maximum(self.commit_ms, np.where(self.has_time, self.unread_ms, NONE))
@@ -299,7 +318,7 @@ class _States:
         state = pa.array([words.get(each, each) for each in cases], pa.string()).take(pa.array(chosen))
         since_ms = pa.array(since, mask=is_undecided | (since == NONE))
         unread_ms = pa.array(self.unread_ms, mask=~(self.is_unread & self.has_time))
-        known_by = {BY_LOG: self.has_tail, BY_END: self.has_end, BY_COMMITS: self.is_known}
+        known_by = {BY_LOG: self.has_tail, BY_END: self.has_end, BY_COMMITS: is_known}
         moment = pa.array(np.full(len(chosen), now, np.int64))
         plain = {name: commits[name].combine_chunks() for name in ("group_id", *_PLACE, "offset", "log_partition")}
         plain = {name: each.chunk(0) if isinstance(each, pa.ChunkedArray) else each for name, each in plain.items()}

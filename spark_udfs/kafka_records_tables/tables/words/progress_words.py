@@ -14,13 +14,24 @@ STATES: Final = (OK, IDLE, FALLING_BEHIND, STALLED, STOPPED, REWOUND)
 
 LEFT: Final = "left"
 MOVED: Final = "moved"
+NO_HISTORY: Final = "no_history"
 OPEN_TRANSACTION: Final = "open_transaction"
 NO_LOG: Final = "no_log"
 TOPIC_RECREATED: Final = "topic_recreated"
 END_UNKNOWN: Final = "end_unknown"
 BEYOND_END: Final = "beyond_end"
 TIME_UNKNOWN: Final = "time_unknown"
-REASONS: Final = (MOVED, NO_LOG, TOPIC_RECREATED, END_UNKNOWN, BEYOND_END, LEFT, TIME_UNKNOWN, OPEN_TRANSACTION)
+REASONS: Final = (
+    NO_HISTORY,
+    MOVED,
+    NO_LOG,
+    TOPIC_RECREATED,
+    END_UNKNOWN,
+    BEYOND_END,
+    LEFT,
+    TIME_UNKNOWN,
+    OPEN_TRANSACTION,
+)
 
 BY_LOG: Final = "log"
 BY_END: Final = "end"

@@ -1,0 +1,46 @@
+"""How many offsets a second a group commits and its log gets, and when the group will have caught up."""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+
+from kafka_records_engine.numpy_types import INT64
+from kafka_records_tables.tables.moving.log_times import NONE, Samples
+
+_SECOND = 1000
+
+
+def commit_rate(rows: INT64, ms: INT64, after: INT64, offset: INT64, start: int, now: int, part: int) -> pa.Array:
+    """Offsets a second that each of some commits has gone on by since `start`. `rows`, `ms` and `after` are changes of
+    offsets: of which commit, when and to what. Null if the offset at `start` is unknown, or was higher."""
+    base = np.full(len(offset), NONE, np.int64)
+    base_ms = np.full(len(offset), NONE, np.int64)
+    before = np.flatnonzero(ms <= start)  # by commit, and in the order in which they took effect
+    base[rows[before]], base_ms[rows[before]] = after[before], ms[before]
+    # Of each part of the window the last change is known, so nothing happened between one that is older and the start.
+    began = np.maximum(base_ms, start - part)
+    return _rate(offset - np.where(base == NONE, offset, base), now - began, base == NONE)
+
+
+def produce_rate(samples: Samples, log: INT64, end: INT64, exact_from: INT64, start: int, now: int) -> pa.Array:
+    """Offsets a second that each of some logs has got since `start`; null if it is unknown where it ended then."""
+    then, when = samples.last_before(log, np.full(len(log), start, np.int64))
+    is_unknown = (then == NONE) | (end == NONE) | (exact_from == NONE)
+    # From `exact_from` on every batch is known, and nothing came between the last one before the start and the start.
+    began = np.where(then > exact_from, np.maximum(when, start), when)
+    return _rate(np.where(is_unknown, 0, end - then), now - began, is_unknown)
+
+
+def caught_up_in_ms(left: INT64, committed: pa.Array, produced: pa.Array) -> pa.Array:
+    """How long each group takes to read what is left, at these rates; null if it never gets there."""
+    commits, produces = (each.fill_null(np.nan).to_numpy(zero_copy_only=False) for each in (committed, produced))
+    faster = commits - produces
+    is_catching_up = faster > 0
+    needed = np.where(is_catching_up, left * _SECOND / np.where(is_catching_up, faster, 1), 0)
+    return pa.array(needed.astype(np.int64), mask=~is_catching_up | (left <= 0))
+
+
+def _rate(count: INT64, ms: INT64, is_unknown: INT64) -> pa.Array:
+    is_null = is_unknown | (ms <= 0) | (count < 0)
+    return pa.array(count * _SECOND / np.where(is_null, 1, ms), pa.float64(), mask=is_null)
