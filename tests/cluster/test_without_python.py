@@ -159,6 +159,7 @@ def test_a_job_whose_workers_have_no_python(
         assert outcome == {"contents": expected_contents}
 
 
+@pytest.mark.matrix
 def test_spark_shell(cluster: Cluster, raw: Path, expected_contents: dict[str, Any]) -> None:
     (code,) = blocks("scala")
     options = ["--master", "local[2]", "--jars", str(JAR), "--conf", SETTING]

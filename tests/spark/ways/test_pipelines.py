@@ -60,7 +60,7 @@ NO_CATALOG = (
 )
 
 
-@pytest.fixture(scope="module", params=["python", "jvm"])
+@pytest.fixture(scope="module", params=[pytest.param("python", marks=pytest.mark.matrix), "jvm"])
 def pipeline(
     request: pytest.FixtureRequest,
     server: Server,
