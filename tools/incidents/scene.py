@@ -132,6 +132,7 @@ class Scene:
         topics = sorted({*self.company.topics, *truth.topics})
         truth.recorded_at = now()
         truth.details.setdefault("company", self.company.groups)
+        truth.details["crashed"] = sorted({each.name for each in self.crew.seen("crashed", self.company.members)})
         known = [topic for topic in topics if topic not in truth.details.get("deleted", ())]
         truth.details["ends"] = dict(self.crew.offsets("ends", known)) if known else {}
 

@@ -36,11 +36,14 @@ NOTES: Final = frozenset({"note", "info"})
 
 ASPECTS: Final = ("named", "cause", "since", "scale", "first step", "nothing false")
 
-_STATED: Final = ("title", "problem", "impact", "causes", "next", "what", "consequence", "why_not_sure", "measured")
-"""Parts of a finding that state something; the rest is evidence, counts and places."""
-_NOT_STATED: Final = frozenset({"refuted_by", "refuted", "thresholds", "command", "evidence", "supported_by", "rows"})
-_CAUSES: Final = ("title", "problem", "what", "causes")
-_MOMENTS: Final = frozenset({"since_timestamp_ms", "began_timestamp_ms", "timestamp_ms", "until_timestamp_ms"})
+_STATED: Final = (
+    *("title", "problem", "impact", "causes", "decision", "who", "scale", "effects", "next", "why_not_sure"),
+    *("what", "consequence"),
+)
+"""Parts of a finding that state something; the rest is evidence, counts and places. The last two are of version 1."""
+_NOT_STATED: Final = frozenset({"refuted_by", "thresholds", "command", "evidence", "rows"})
+_REFUTED: Final = frozenset({"refuted_by", "thresholds"})
+_CAUSES: Final = ("title", "problem", "impact", "causes", "who", "what")
 _NUMBER: Final = re.compile(r"(?<![\w.-])\d[\d ,]*(?:\.\d+)?(?![\w.-]*[a-z_])")
 
 Finding = Mapping[str, Any]
@@ -152,7 +155,8 @@ def _scaled(truth: Truth, finding: Finding) -> bool:
     said = [
         float(number.replace(" ", "").replace(",", "")) for number in _NUMBER.findall(_text(finding, parts=_STATED))
     ]
-    said += [float(number) for number in _numbers(finding.get("measured", {}))]
+    for part in ("scale", "measured"):
+        said += [float(number) for number in _numbers(finding.get(part, {}))]
     return all(
         any(abs(number - count) <= max(3, truth.scale_margin * count) for number in said)
         for count in truth.scale.values()
@@ -172,7 +176,7 @@ def _first(finding: Finding) -> str:
 
 
 def _text(finding: Finding, parts: Iterable[str] = _STATED, *, everything: bool = False, commands: bool = False) -> str:
-    left_out = frozenset() if everything else _NOT_STATED - ({"command"} if commands else set())
+    left_out = _REFUTED if everything else _NOT_STATED - ({"command"} if commands else set())
     chosen = finding if everything else {part: finding[part] for part in parts if part in finding}
     return " ".join(_strings(chosen, left_out))
 

@@ -78,8 +78,8 @@ def two_applications(scene: Scene) -> Truth:
     truth.scale_margin = 0.3
     truth.conclusion = f"Give {theirs} a group.id of its own and carry its offsets of {second} over."
     truth.proof = "the members of a generation subscribe to disjoint topics, with client ids of two families"
-    truth.named = [f"\\b{group}\\b", "two applications|different (topics|subscriptions)|do not share|disjoint"]
-    truth.cause = ["two applications|different applications|applications share|share the (group|name)", f"{theirs}"]
+    truth.named = [f"\\b{group}\\b", "application|subscri"]
+    truth.cause = ["two|different|disjoint|share", re.escape(theirs)]
     truth.first_step = ["group\\.?id of its own|own group|another group\\.id|different group|group of its own"]
     truth.never_say(
         "(raise|increase|longer)[^.]*(session\\.timeout|max\\.poll)", "time-outs have nothing to do with it"
