@@ -69,9 +69,20 @@ _ASKS = {
 }
 
 _JSON = """
-## Confidence
+## Causes
 
-`high`: records can tell. Otherwise `why_not_sure` says what no record holds, or what a cleaner may have taken.
+A finding is an incident: what happened (`problem`), what follows from it (`impact`), since when (the first record that
+shows it), whether it goes on, how much was hit (`scale`), who (`who`), and what to do, the first step first. Findings
+that follow from another one are its `effects`.
+
+Each kind knows the causes that it can have. Records, metadata and ends of logs speak for or against each. A cause that
+a fact rules out is not named; `refuted_by` has the fact. Where two remain, `decision` has the question that decides
+between them, and the command that answers it. `lacked` says what the report did not have, and which causes it could not
+tell apart for that.
+
+`confidence` is about the cause: `high` where records show it, or it is the only one that remains and nothing was
+missing; `medium` where more speaks for it than against it; `low` otherwise. `symptom_confidence` is about the problem:
+where it is not `high`, `why_not_sure` says what no record holds, or what a cleaner may have taken.
 
 ## Thresholds
 
@@ -197,6 +208,18 @@ def _rule(rule: ReportRule) -> Iterator[str]:
     yield "|---|---|"
     for level in sorted(rule.levels, reverse=True):
         yield f"| `{level.word}` | {rule.levels[level]} |"
+    if rule.causes:
+        yield ""
+        yield "| cause | what it is | what speaks for it and against it |"
+        yield "|---|---|---|"
+        for cause in rule.causes:
+            yield f"| `{cause.name}` | {cause.about} | {cause.evidence} |"
+    for question in rule.questions:
+        yield ""
+        yield _wrapped(f"Between `{question.yes}` and `{question.no}`: {question.question}")
+    if rule.folds:
+        yield ""
+        yield _wrapped(f"Told as effects of it: {', '.join(f'[{each.kind}](#{each.kind})' for each in rule.folds)}.")
     if rule.thresholds:
         yield ""
         yield from _thresholds(rule.thresholds)

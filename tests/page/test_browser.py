@@ -147,7 +147,7 @@ def test_a_healthy_page_says_so_once_and_of_when_it_is(browser: Browser, tmp_pat
 def test_explanations_are_whole_up_to_a_thousand_characters(browser: Browser, tmp_path: Path) -> None:
     file = tmp_path / "report.html"
     texts = ("a word " * 280, "a word " * 400)
-    findings = [replace(findings_about("orders", "orders")[0], what=text) for text in texts]
+    findings = [replace(findings_about("orders", "orders")[0], problem=text) for text in texts]
     write_page(report_of({"groups": groups_of(["orders"])}, findings), file)
     opened = Opened(browser, file)
     shown = [each.locator("bdi").first.inner_text() for each in opened.go().locator(".finding .what").all()]

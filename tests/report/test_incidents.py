@@ -238,8 +238,8 @@ def test_a_coordinator_that_cannot_load_stops_all_groups_of_its_partition(incide
     (told,) = (each for each in read_report(found.folder, processes=1).findings if each.level == Level.CRITICAL)
     assert {*told.group_ids} - {*found.truth.group_ids} == {"console-consumer-48213"}
     assert {*found.truth.group_ids} < {*told.group_ids}
-    assert f"{len(told.group_ids)} groups have their records there, and all of them are hit" in told.what
-    assert told.what.endswith("it looks as if that had happened already.")
+    assert f"{len(told.group_ids)} groups have their records there, and all of them are hit" in told.problem
+    assert told.problem.endswith("it looks as if that had happened already.")
     assert told.confidence == "medium"
     assert any("docs/rescue.md" in step.what for step in told.next)
 
@@ -259,10 +259,10 @@ def test_a_transaction_without_an_entry_tells_why_nobody_ends_it(incident: Calla
     found = incident("hanging_transaction")
     (told,) = (each for each in read_report(found.folder, processes=1).findings if each.level > Level.NOTE)
     assert told.partitions == found.truth.partitions
-    assert "time-out" not in told.what
-    assert "CompleteAbort since " in told.what
-    assert "its commits were written later" in told.what
-    assert "2 of 6 partitions" in told.what
+    assert "time-out" not in told.problem
+    assert "CompleteAbort since " in told.problem
+    assert "its commits were written later" in told.problem
+    assert "2 of 6 partitions" in told.problem
     assert {each.timestamp_ms for each in told.evidence} == {found.truth.since_ms}
 
 
@@ -272,7 +272,7 @@ def test_offsets_that_expire_at_once_are_due_since_the_group_was_empty(incident:
     found = incident("expiring_offsets")
     (told,) = (each for each in read_report(found.folder, processes=1).findings if each.level > Level.NOTE)
     assert told.since_timestamp_ms == found.truth.since_ms
-    assert "expire, all at 2026-11-16 12:00:07 UTC, before this report was made: " in told.what
+    assert "expire, all at 2026-11-16 12:00:07 UTC, before this report was made: " in told.problem
 
 
 @pytest.mark.matrix
@@ -285,7 +285,7 @@ def test_an_endless_rebalance_tells_what_stands_still(incident: Callable[[str], 
     still = sum(row["commit_timestamp_ms"] < told.since_timestamp_ms for row in own)
     assert told.topics == found.truth.topics
     assert 0 < still == len(own) - 1
-    assert f"{still} of {len(own)} partitions have no commit since" in told.what
+    assert f"{still} of {len(own)} partitions have no commit since" in told.problem
 
 
 @pytest.mark.matrix
@@ -295,8 +295,8 @@ def test_two_committers_are_one_finding_that_counts_its_first_tooth(incident: Ca
     (told,) = (each for each in report.findings if each.level > Level.NOTE)
     rows = report.tables["regressions"].num_rows
     assert told.measured["falls"] == rows
-    assert f'"{told.topics[0]}" (partitions 0-3) rose and fell by turns' in told.what
-    assert f"{rows // 4} times on each of 4 partitions" in told.what
+    assert f'"{told.topics[0]}" (partitions 0-3) rose and fell by turns' in told.problem
+    assert f"{rows // 4} times on each of 4 partitions" in told.problem
     assert {condition for each in told.rows for condition in each.where if condition.startswith("kind=")} == {
         "kind=sawtooth",
         "kind=reset_while_empty",
@@ -313,8 +313,8 @@ def test_a_group_that_waits_for_a_topic_that_is_gone_is_said_to_have_no_members(
     began, waits = found.truth.group_ids
     (told,) = (each for each in read_report(found.folder, processes=1).findings if each.level > Level.NOTE)
     assert (told.group_ids, told.level) == ((waits, began), Level.HIGH)
-    assert f'1 group has gone on with the new one ("{began}")' in told.what
-    assert f'The group "{waits}" has had no members since ' in told.what
+    assert f'1 group has gone on with the new one ("{began}")' in told.problem
+    assert f'The group "{waits}" has had no members since ' in told.problem
     assert told.since_timestamp_ms is not None
     assert found.truth.since_ms <= told.since_timestamp_ms < found.truth.since_ms + 5 * MINUTE
 

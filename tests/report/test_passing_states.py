@@ -105,8 +105,8 @@ def _rows(folder: Path) -> pa.Table:
 
 def _findings(tables: Mapping[str, Any], at_ms: int, limits: Mapping[str, Any]) -> set[Finding]:
     request = ReportRequest("cut", (), at_ms, at_ms, False, 7 * DAY_MS, None, (), "of a test", "local")
-    sight = RuleContext(request, tables, (), thresholds_of(limits))
-    return {(each.kind, each.level.word, each.group_ids, each.topics) for each in findings_of(sight)}
+    context = RuleContext(request, tables, (), thresholds_of(limits))
+    return {(each.kind, each.level.word, each.group_ids, each.topics) for each in findings_of(context)}
 
 
 def _short(cuts: Mapping[int, set[Finding]]) -> Iterator[tuple[Finding, int, int]]:

@@ -152,5 +152,5 @@ def test_damage_names_the_file(segments: Path, tmp_path: Path) -> None:
     file = max(folder.glob("*.log"), key=lambda each: each.stat().st_size)
     file.write_bytes(file.read_bytes()[:4000] + b"X" + file.read_bytes()[4001:])
     (found,) = (each for each in read_report(folder).findings if each.kind == "damage")
-    assert f"1 place of __consumer_offsets-4 could not be read: {file}: byte 3956, batch at offset" in found.what
+    assert f"1 place of __consumer_offsets-4 could not be read: {file}: byte 3956, batch at offset" in found.problem
     assert (found.since_timestamp_ms, found.since_note) == (None, "what could not be read tells no time")

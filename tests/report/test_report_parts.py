@@ -58,12 +58,12 @@ def report(falls: Topic) -> Report:
 def test_commands_of_findings_ask_what_the_report_was_asked(report: Report) -> None:
     request = replace(report.request, assume="committed", package="acme_messages", retention_ms=86_400_000)
     request = replace(request, partitions={"__consumer_offsets": 50})
-    sight = RuleContext(request, report.tables, (), usual_thresholds())
+    context = RuleContext(request, report.tables, (), usual_thresholds())
     said = "/data --assume committed --package acme_messages"
-    assert sight.command(Rows("groups", ("state=Empty",))) == f"kafka-records table groups {said} --where state=Empty"
-    assert sight.command(Rows("expirations")) == f"kafka-records table expirations {said} --retention PT86400S"
-    assert sight.command(Rows("checks")) == f"kafka-records table checks {said} --partitions __consumer_offsets=50"
-    assert sight.reading_command("counts") == "kafka-records counts /data --package acme_messages"
+    assert context.command(Rows("groups", ("state=Empty",))) == f"kafka-records table groups {said} --where state=Empty"
+    assert context.command(Rows("expirations")) == f"kafka-records table expirations {said} --retention PT86400S"
+    assert context.command(Rows("checks")) == f"kafka-records table checks {said} --partitions __consumer_offsets=50"
+    assert context.reading_command("counts") == "kafka-records counts /data --package acme_messages"
 
 
 def test_records_in_the_wrong_partition_are_found_where_their_number_is_said(falls: Topic, report: Report) -> None:
@@ -325,10 +325,10 @@ def written(report: Report, path: Path) -> Path:
         ("{", "is no JSON document"),
         ("\n", "is empty"),
         ("[]", "is no report"),
-        ('{"format": "kafka-records-report", "format_version": 2}', "has the format version 2, and this build reads 1"),
-        ('{"format": "kafka-records-report", "format_version": 1}', "missing required field `request`"),
+        ('{"format": "kafka-records-report", "format_version": 1}', "has the format version 1, and this build reads 2"),
+        ('{"format": "kafka-records-report", "format_version": 2}', "missing required field `request`"),
         (
-            '{"format": "kafka-records-report", "format_version": 1, "findings": [{"level": "dire"}]}',
+            '{"format": "kafka-records-report", "format_version": 2, "findings": [{"level": "dire"}]}',
             r"`findings\[0\]\.level` is 'dire', none of note, low, moderate, high, critical;",
         ),
     ],

@@ -28,7 +28,7 @@ from tests.report.rule_cases import CASES, ELSEWHERE, END_MS, MOVED, SETTLED, Ru
 _RULES = {rule.kind: rule for rule in RULES}
 
 
-def sight_of(folder: Path, rule: ReportRule, options: Any) -> RuleContext:
+def context_of(folder: Path, rule: ReportRule, options: Any) -> RuleContext:
     """What a rule sees of a data directory: the tables that it declares, and no others."""
     own = {name: value for name, value in options.items() if any(name == each.name for each in _options(rule))}
     source = source_of(folder)
@@ -46,9 +46,9 @@ def _options(rule: ReportRule) -> list[Any]:
     return [option for name in rule.tables for option in TABLES[name].options]
 
 
-def found(sight: RuleContext, rule: ReportRule) -> list[ReportFinding]:
+def found(context: RuleContext, rule: ReportRule) -> list[ReportFinding]:
     """Its findings."""
-    return [rule.tell(sight, case) for case in rule.cases(sight).to_pylist()]
+    return [rule.tell(context, case) for case in rule.cases(context).to_pylist()]
 
 
 @pytest.fixture
@@ -77,8 +77,8 @@ def test_a_rule_finds_it_and_does_not_where_it_just_is_not(case: RuleCase, writt
     folder = written("has", case.has)
     if case.spoils is not None:
         case.spoils(folder)
-    sight = sight_of(folder, rule, case.options)
-    (finding,) = found(sight, rule)
+    context = context_of(folder, rule, case.options)
+    (finding,) = found(context, rule)
     assert (finding.kind, finding.level) == (case.kind, case.level)
     assert finding.level in rule.levels
     assert finding.since_timestamp_ms == case.since_ms
@@ -87,7 +87,7 @@ def test_a_rule_finds_it_and_does_not_where_it_just_is_not(case: RuleCase, writt
     first = finding.evidence[0] if finding.evidence else None
     shown = None if first is None else (first.topic, first.partition, finding.evidence_count)
     assert shown == (None if case.shown is None else tuple(case.shown))
-    assert all(rows_of(sight.table(rows.table), rows).num_rows for rows in finding.rows)
+    assert all(rows_of(context.table(rows.table), rows).num_rows for rows in finding.rows)
     commands = [step.command for step in finding.next]
     assert [" ".join(shlex.split(each)[:2]) if each else "-" for each in commands] == list(case.next)
     for command in filter(None, commands):
@@ -95,7 +95,7 @@ def test_a_rule_finds_it_and_does_not_where_it_just_is_not(case: RuleCase, writt
             asked = _parsed(shlex.split(command)[1:])
             if hasattr(asked, "where"):
                 query_of(asked.name, where=asked.where)
-    other = found(sight_of(written("lacks", case.lacks), rule, case.options), rule)
+    other = found(context_of(written("lacks", case.lacks), rule, case.options), rule)
     assert [each.level for each in other] == ([] if case.otherwise is None else [case.otherwise])
 
 
@@ -110,17 +110,17 @@ def test_every_threshold_is_moved() -> None:
 def test_thresholds_decide(case: RuleCase, written: Callable[..., Path]) -> None:
     """Where one is moved over what was measured, the level is another one, or there is no finding."""
     rule = _RULES[case.kind]
-    sight = sight_of(written("has", case.has), rule, case.options)
+    context = context_of(written("has", case.has), rule, case.options)
     for limits, level in MOVED[case.kind]:
         others = thresholds_of({f"{case.kind}.{name}": value for name, value in limits.items()})
-        levels = [each.level for each in found(replace(sight, limits=others), rule)]
+        levels = [each.level for each in found(replace(context, limits=others), rule)]
         assert levels == ([] if level is None else [level]), limits
 
 
 @pytest.mark.parametrize("case", [case for case in CASES if case.kind in SETTLED], ids=lambda case: case.kind)
 def test_a_group_is_judged_when_nothing_happens_to_it(case: RuleCase, written: Callable[..., Path]) -> None:
     rule = _RULES[case.kind]
-    sight = sight_of(written("has", case.has), rule, case.options)
+    context = context_of(written("has", case.has), rule, case.options)
     for within, count in (("0s", 1), (SETTLED[case.kind], 0)):
         others = thresholds_of({"report.group_settles_within": within})
-        assert len(found(replace(sight, limits=others), rule)) == count, within
+        assert len(found(replace(context, limits=others), rule)) == count, within

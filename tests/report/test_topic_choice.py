@@ -86,7 +86,9 @@ def test_findings_are_about_the_topics_that_are_asked_for(
 def test_what_a_finding_says_and_counts_is_of_the_whole(folder: Path) -> None:
     whole, asked = _told(folder), _told(folder, "orders")
     assert asked == {each: finding for each, finding in whole.items() if each in asked}
-    assert 'the offsets of 2 of 4 partitions of "billing": "orders" (partition 0), "stock" (p' in asked[_HELD_BACK].what
+    assert (
+        'the offsets of 2 of 4 partitions of "billing": "orders" (partition 0), "stock" (p' in asked[_HELD_BACK].problem
+    )
     assert asked["share_redelivery", ("pickers",)].topics == ("orders",)
 
 

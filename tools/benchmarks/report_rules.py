@@ -69,11 +69,11 @@ def write_groups(folder: Path, groups: int) -> None:
 
 def timed_rules(report: Report) -> dict[str, float]:
     """Seconds by kind of finding."""
-    sight = RuleContext(report.request, report.tables, report.reading, usual_thresholds())
+    context = RuleContext(report.request, report.tables, report.reading, usual_thresholds())
     seconds = {}
     for rule in RULES:
         began = time.process_time()
-        list(findings_of_rule(sight, rule))
+        list(findings_of_rule(context, rule))
         seconds[rule.kind] = time.process_time() - began
     return seconds
 

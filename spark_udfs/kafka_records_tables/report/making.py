@@ -226,8 +226,8 @@ def report_of(
     )
     lost = lost_files(source, reading.found)
     # Rules see all rows, and what a finding counts is of the whole.
-    sight = RuleContext(request, tables, reading.found, limits, lost, named.bootstrap, named.command_config)
-    findings = findings_of(sight)
+    context = RuleContext(request, tables, reading.found, limits, lost, named.bootstrap, named.command_config)
+    findings = findings_of(context)
     chosen = {name: _about_topics(name, rows, topics) for name, rows in tables.items()}
     report = Report(request, findings, numbers_of(chosen), chosen, reading.missing, reading.found, reading.counts)
     return report if earlier is None else replace(report, diff=report_diff(report, earlier))

@@ -63,7 +63,7 @@ def _level_html(findings: Sequence[tuple[ReportFinding, str | None]]) -> str:
 def _finding_html(finding: ReportFinding, mark: str | None) -> str:
     head = _head_html(finding)
     lines = [head if mark is None else f"{head} – {mark}"]
-    lines.append(text_html(finding.what))
+    lines.append(text_html(finding.problem))
     since = "" if finding.since_timestamp_ms is None else f"since {_moment(finding.since_timestamp_ms)}"
     note = "" if finding.since_note is None else f"({text_html(finding.since_note)})"
     if since or note:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pyarrow.compute as pc
 
-from kafka_records_tables.report.report_parts import Level, ReportFinding
+from kafka_records_tables.report.causes import with_causes
+from kafka_records_tables.report.folding import FoldedCases, folded
+from kafka_records_tables.report.report_parts import Effect, Level, ReportFinding
 from kafka_records_tables.report.rule_context import counted, listed
 from kafka_records_tables.report.rules import RULES
 from kafka_records_tables.report.topic_choice import about_topics
@@ -22,35 +25,71 @@ _NAMED = 100
 """Groups that a summary has in `group_ids`, or topics where it is about no groups; `measured` counts all."""
 _SHOWN = 8
 """Groups that its sentence names."""
+_MOST_EFFECTS = 20
+"""Effects of a finding that are told."""
 
 
-def findings_of(sight: RuleContext) -> tuple[ReportFinding, ...]:
-    """All findings, the worst first; of one level in the order of the rules, and the worst of each kind first."""
-    found = [finding for rule in RULES for finding in findings_of_rule(sight, rule)]
-    return tuple(sorted(found, key=lambda finding: -finding.level))
+def findings_of(context: RuleContext, rules: Sequence[ReportRule] = RULES) -> tuple[ReportFinding, ...]:
+    """All findings, the worst first; of one level in the order of the rules, and the worst of each kind first. What
+    follows from another finding is among its effects."""
+    cases = {rule.kind: about_topics(context, rule.cases(context)) for rule in rules}
+    parted = folded(rules, cases)
+    told = [finding for rule in rules for finding in _told(context, rule, rules, parted)]
+    return tuple(sorted(told, key=lambda finding: -finding.level))
 
 
-def findings_of_rule(sight: RuleContext, rule: ReportRule) -> Iterator[ReportFinding]:
-    """Those of one rule, the worst first."""
-    cases = about_topics(sight, rule.cases(sight))
+def findings_of_rule(context: RuleContext, rule: ReportRule) -> tuple[ReportFinding, ...]:
+    """Those of one rule alone, the worst first, nothing folded."""
+    return findings_of(context, (rule,))
+
+
+def _told(
+    context: RuleContext, rule: ReportRule, rules: Sequence[ReportRule], parted: FoldedCases
+) -> Iterator[ReportFinding]:
+    cases = parted.cases[rule.kind]
     for level in sorted(Level, reverse=True):
-        most = sight.limit("report.most_notes_of_a_kind" if level == Level.NOTE else "report.most_of_a_kind")
+        most = context.limit("report.most_notes_of_a_kind" if level == Level.NOTE else "report.most_of_a_kind")
         of_level = cases.filter(pc.equal(cases["level"], int(level)))
         if not of_level.num_rows:
             continue
         of_level = of_level.take(_worst(of_level))
         for case in of_level.slice(0, most).to_pylist():
-            yield rule.tell(sight, case)
+            finding = with_causes(context, rule, case, rule.tell(context, case))
+            yield replace(finding, effects=_effects(context, rules, parted, case["effects"]))
         if of_level.num_rows > most:
-            yield _summary(sight, rule, level, of_level.slice(most))
+            yield _summary(context, rule, level, of_level.slice(most))
+
+
+def _effects(
+    context: RuleContext, rules: Sequence[ReportRule], parted: FoldedCases, numbers: Sequence[int]
+) -> tuple[Effect, ...]:
+    """The findings that follow from one, each in short."""
+    by_kind = {rule.kind: rule for rule in rules}
+    effects = []
+    for each in (parted.effects[number] for number in numbers[:_MOST_EFFECTS]):
+        (case,) = parted.all_cases[each.kind].slice(each.place, 1).to_pylist()
+        told = by_kind[each.kind].tell(context, case)
+        effects.append(
+            Effect(
+                told.kind,
+                told.level,
+                told.title,
+                told.problem,
+                told.group_ids,
+                told.topics,
+                told.partitions,
+                told.rows,
+            )
+        )
+    return tuple(effects)
 
 
 def _worst(cases: pa.Table) -> Any:
     return pc.sort_indices(cases, sort_keys=[("rank", "descending")])
 
 
-def _summary(sight: RuleContext, rule: ReportRule, level: Level, others: pa.Table) -> ReportFinding:
-    rows = rule.listing(sight)
+def _summary(context: RuleContext, rule: ReportRule, level: Level, others: pa.Table) -> ReportFinding:
+    rows = rule.listing(context)
     groups: tuple[str, ...] = ()
     number = 0
     if "group_id" in others.column_names:
@@ -62,16 +101,16 @@ def _summary(sight: RuleContext, rule: ReportRule, level: Level, others: pa.Tabl
         kind=rule.kind,
         level=level,
         title=f"{rule.title}: {others.num_rows} more",
-        what=(
+        problem=(
             f"{counted(others.num_rows, 'more finding')} of this kind and level{of_groups}, each less urgent than those"
             " that stand by themselves."
         ),
         group_ids=groups,
         topics=() if groups else _topics(others),
         rows=(rows,),
-        next=(sight.see("See all of them", rows),),
+        next=(context.see("See all of them", rows),),
         measured={"findings": others.num_rows, "groups": number},
-        thresholds=sight.limits_of("report.most_of_a_kind", "report.most_notes_of_a_kind"),
+        thresholds=context.limits_of("report.most_of_a_kind", "report.most_notes_of_a_kind"),
     )
 
 

@@ -233,7 +233,7 @@ def _document(path: Path) -> dict[str, Any]:
     if version != FORMAT_VERSION:
         raise DiffError(
             f"{path}: has the format version {printable(str(version)[:20])}, and this build reads {FORMAT_VERSION}: "
-            "make the earlier report anew, with --as-of"
+            "make the earlier report again, with --as-of"
         )
     return document
 
@@ -241,4 +241,8 @@ def _document(path: Path) -> dict[str, Any]:
 def _with_level(given: Any) -> Any:
     """A finding whose level is a number in the place of its word."""
     level = _LEVELS.get(str(given.get("level"))) if isinstance(given, dict) else None
-    return given if level is None else {**given, "level": level}
+    if level is None:
+        return given
+    effects = given.get("effects")
+    with_levels = list(map(_with_level, effects)) if isinstance(effects, list) else effects
+    return {**given, "level": level, "effects": with_levels} if "effects" in given else {**given, "level": level}

@@ -17,10 +17,11 @@ from kafka_records_tables.results.finding_lines import finding_object
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from kafka_records_engine.findings import Finding as ReadingFinding
     from kafka_records_tables.report.report_parts import Report
 
 FORMAT: Final = "kafka-records-report"
-FORMAT_VERSION: Final = 1
+FORMAT_VERSION: Final = 2
 """Rises when a program that reads documents would misread one of the next version; new members alone do not."""
 
 SCHEMA: Final = Path(__file__).with_name("report.schema.json")
@@ -36,10 +37,16 @@ def report_object(report: Report) -> dict[str, Any]:
         "findings": plain(report.findings),
         "numbers": plain(report.numbers),
         "missing": dict(report.missing),
-        "reading": [finding_object(each) for each in report.reading],
+        "reading": [_reading_object(each) for each in report.reading],
         "counts": plain(report.counts),
         "diff": plain(report.diff),
     }
+
+
+def _reading_object(finding: ReadingFinding) -> dict[str, Any]:
+    """Something that was met while reading, in the words of a report."""
+    words = {"what": "problem", "consequence": "impact"}
+    return {words.get(name, name): value for name, value in finding_object(finding).items()}
 
 
 def plain(value: Any) -> Any:

@@ -25,6 +25,9 @@ USUAL_PACKAGE: Final = "kafka_records"
 Confidence = Literal["high", "medium", "low"]
 """As in the tables: whether records can tell, or something that no record holds may be the reason."""
 
+Consequence = Literal["data_lost", "work_stopped", "work_repeated", "waste", "none"]
+"""What it does to those who use the cluster, the worst first."""
+
 
 class Level(IntEnum):
     """How much a finding should worry an operator."""
@@ -77,36 +80,117 @@ class Rows:
 
 
 @dataclass(frozen=True, slots=True)
+class Cause:
+    """What may have brought an incident about, and is not refuted."""
+
+    name: str
+    """Of its hypothesis, as `poison_record`."""
+    statement: str
+    """A sentence that says it of this incident."""
+    confidence: Confidence
+    evidence_for: tuple[Evidence, ...] = ()
+    evidence_against: tuple[Evidence, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """The question that decides between two causes that remain."""
+
+    between: tuple[str, str]
+    """The names of the causes: the first is right if the answer is yes."""
+    question: str
+    command: str | None = None
+    """The command that answers it; null where only a person can."""
+
+
+@dataclass(frozen=True, slots=True)
+class Lack:
+    """Something that the report did not have, and the causes that it could not tell apart without it."""
+
+    what: str
+    """As `__cluster_metadata is not in the source`."""
+    causes: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Actor:
+    """A client that brought an incident about or has a part in it, as far as records tell."""
+
+    did: str
+    """In a few words, as `left 40 times`."""
+    group_id: str | None = None
+    member_id: str | None = None
+    client_id: str | None = None
+    host: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Effect:
+    """What else was found that follows from an incident."""
+
+    kind: str
+    level: Level
+    title: str
+    problem: str
+    group_ids: tuple[str, ...] = ()
+    topics: tuple[str, ...] = ()
+    partitions: tuple[int, ...] = ()
+    rows: tuple[Rows, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class ReportFinding:
-    """Something that somebody should look at. One finding is about one cause in one place: all partitions of a topic
-    that a group has the same trouble with are one."""
+    """An incident: one cause with its effects in all groups and topics, or something else that an operator should
+    know."""
 
     kind: str
     """The name of the rule, as `offsets_expiring`."""
     level: Level
     title: str
     """One line without the names of groups, as `offsets of a group that is alive expire soon`."""
-    what: str
-    """A sentence or two, with numbers, for somebody who does not know the tables."""
+    problem: str
+    """What happened, to whom: a sentence or two, with numbers, for somebody who does not know the tables."""
+    impact: str = ""
+    """What follows from it for those who use the topics: a sentence."""
+    consequence: Consequence = "none"
     group_ids: tuple[str, ...] = ()
     topics: tuple[str, ...] = ()
     partitions: tuple[int, ...] = ()
     """Partitions of the topic, where there is one topic; sorted."""
     transactional_ids: tuple[str, ...] = ()
+    who: tuple[Actor, ...] = ()
+    """Who did it or has a part in it, as far as records tell."""
     since_timestamp_ms: int | None = None
-    """When it began, in milliseconds since 1970; null where no record tells."""
+    """When the first record that shows it was written, in milliseconds since 1970; null where no record tells."""
     since_note: str | None = None
-    """How exact that is, or why no record tells, in a few words that stand behind the moment or in its place."""
+    """How exact that is, or why no record tells, in a few words that follow the moment or take its place."""
     until_timestamp_ms: int | None = None
     """When it gets worse if nobody does anything, as the first expiry; null where nothing is known."""
+    is_going_on: bool | None = None
+    """Whether it goes on at the moment of the report; null where no record tells."""
+    scale: Mapping[str, int] = field(default_factory=dict)
+    """How much was hit, counted from the log, as `{"records_lost": 36, "records_repeated": 0}`: every jump counts."""
+    causes: tuple[Cause, ...] = ()
+    """Those that remain, the likeliest first."""
+    refuted_by: Mapping[str, Evidence] = field(default_factory=dict)
+    """The fact that rules a cause out, by the name of the cause."""
+    decision: Decision | None = None
+    """What decides between the first two causes."""
+    lacked: tuple[Lack, ...] = ()
     confidence: Confidence = "high"
+    """About the cause: that of the first of `causes`, or of the finding itself where it has none."""
+    symptom_confidence: Confidence = "high"
+    """About the problem."""
     why_not_sure: str | None = None
-    """What the log cannot know; null with high confidence."""
+    """What the log cannot know; null where both are high."""
     evidence: tuple[Evidence, ...] = ()
     evidence_count: int = 0
     """How much evidence there is; `evidence` has the first of it."""
+    effects: tuple[Effect, ...] = ()
+    """Other findings that follow from this one; they are not findings of their own."""
     rows: tuple[Rows, ...] = ()
     next: tuple[NextStep, ...] = ()
+    """What to do, the first step first."""
     measured: Mapping[str, Any] = field(default_factory=dict)
     """The figures that were held against thresholds, by name with their unit, as `{"expires_in_ms": 3600000}`."""
     thresholds: Mapping[str, Any] = field(default_factory=dict)

@@ -102,7 +102,7 @@ def _finding_lines(finding: ReportFinding, width: int, is_styled: bool, mark: st
     word = finding.level.word.upper()
     head = f"\x1b[{_STYLES[finding.level]}m{word}\x1b[0m" if is_styled else word
     yield f"{head}{mark}  {printable(finding.title)}"
-    yield from _wrapped(finding.what, _INDENT, width)
+    yield from _wrapped(finding.problem, _INDENT, width)
     times = [
         since_words(finding),
         f"until {moment(finding.until_timestamp_ms)}" if finding.until_timestamp_ms is not None else "",

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from kafka_records_tables.report.report_parts import Level, ReportFinding, Rows
+    from kafka_records_tables.report.report_parts import Evidence, Level, NextStep, ReportFinding, Rows
     from kafka_records_tables.report.rule_context import RuleContext
 
 
@@ -36,12 +36,70 @@ class Threshold:
 
 
 @dataclass(frozen=True, slots=True)
+class Verdict:
+    """What is known of one cause in one case."""
+
+    statement: str = ""
+    """The cause of this case in a sentence, with its names and numbers."""
+    evidence_for: tuple[Evidence, ...] = ()
+    evidence_against: tuple[Evidence, ...] = ()
+    refuted_by: Evidence | None = None
+    """A fact that rules it out: then it is not a cause."""
+    is_certain: bool = False
+    """Whether records show the cause itself, so that all others are ruled out."""
+    lacked: tuple[str, ...] = ()
+    """What would have decided and is not there, as `__cluster_metadata is not in the source`."""
+    steps: tuple[NextStep, ...] = ()
+    """What to do if this is the cause: these come before the steps of the finding."""
+
+
+@dataclass(frozen=True, slots=True)
+class Hypothesis:
+    """A cause that a kind of finding can have.
+
+    `weigh` says what is known of it in a case; None where it does not apply to the case at all.
+    """
+
+    name: str
+    about: str
+    """The cause in a sentence."""
+    evidence: str
+    """What speaks for it and what against it, for docs/report.md."""
+    weigh: Callable[[RuleContext, dict[str, Any]], Verdict | None]
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """What decides between two causes: `yes` is right if the answer is yes, else `no`."""
+
+    yes: str
+    no: str
+    question: str
+    command: Callable[[RuleContext, dict[str, Any]], str | None] = lambda *_: None
+
+
+@dataclass(frozen=True, slots=True)
+class Folds:
+    """Findings of another kind that follow from those of a rule: they are told as its effects.
+
+    A case of `kind` is an effect where it names what a case of the rule names: `same` are `group_id` and `topic`
+    (columns of cases of these names, or lists of them: `group_id_list`). With `if_later`, only where it does not begin
+    before (columns `since_ms` of both; a case without one counts as later).
+    """
+
+    kind: str
+    same: tuple[str, ...] = ("group_id",)
+    if_later: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class ReportRule:
     """One kind of finding.
 
     `cases` gives a `pyarrow.Table` with a row for each finding there would be: `level` (int8, `Level`), `rank` (the
     largest is the worst of its level) and whatever `tell` needs, which makes a finding of one of these rows. So the
-    work on millions of rows is done in columns, and a finding is made only where somebody reads it.
+    work on millions of rows is done in columns, and a finding is made only where somebody reads it. `causes` are
+    weighed for that finding alone, and what remains is put into it.
     """
 
     kind: str
@@ -56,6 +114,9 @@ class ReportRule:
     listing: Callable[[RuleContext], Rows]
     """Which rows of a table have all of it, for what is summed up."""
     thresholds: tuple[Threshold, ...] = ()
+    causes: tuple[Hypothesis, ...] = ()
+    questions: tuple[Question, ...] = ()
+    folds: tuple[Folds, ...] = ()
 
     def named(self, threshold: Threshold) -> str:
         """The full name of a threshold: `offsets_expiring.within`."""

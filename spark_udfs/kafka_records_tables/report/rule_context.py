@@ -66,7 +66,7 @@ class RuleContext:
         return TABLES[name].schema.empty_table() if there is None else there
 
     def once(self, make: Callable[[RuleContext], Made]) -> Made:
-        """What a function makes of this sight; the function is called once, whoever asks for it."""
+        """What a function makes of this context; the function is called once, whoever asks for it."""
         if make not in self._made:
             self._made[make] = make(self)
         return cast("Made", self._made[make])

@@ -22,33 +22,33 @@ _OF_A_LOG: Final = "log_topic"
 """The topic of a coordinator whose log a case is about."""
 
 
-def about_topics(sight: RuleContext, cases: pa.Table) -> pa.Table:
+def about_topics(context: RuleContext, cases: pa.Table) -> pa.Table:
     """Those of the cases that are about a topic which the report was asked about.
 
     One that names topics stays when one of them passes, and one that names a group alone when a row of the group is
     about such a topic. What names neither, as a damaged log of a coordinator, stays: what is told of any topic hangs on
     it. Rules see all rows, so that what they count of a group or a transaction is of the whole.
     """
-    patterns = sight.request.topic_filter
+    patterns = context.request.topic_filter
     if not patterns or _OF_A_LOG in cases.column_names:
         return cases
     columns = [cases[name].combine_chunks() for name in _OF_CASES if name in cases.column_names]
     names_any, passes = _any_of(columns, ("*",), cases), _any_of(columns, patterns, cases)
     if "group_id" in cases.column_names:
         ids = cases["group_id"].combine_chunks()
-        of_group = pc.or_(pc.is_null(ids), pc.is_in(ids, sight.once(_groups)))
+        of_group = pc.or_(pc.is_null(ids), pc.is_in(ids, context.once(_groups)))
         return cases.filter(pa.array(passes | (~names_any & of_group.to_numpy(zero_copy_only=False))))
     return cases.filter(pa.array(passes | ~names_any))
 
 
-def _groups(sight: RuleContext) -> Any:
+def _groups(context: RuleContext) -> Any:
     """The groups with a row about a topic that passes, or with members that subscribe to one."""
     found = [pa.array([], pa.string())]
-    for name, rows in sight.tables.items():
+    for name, rows in context.tables.items():
         columns = ("subscribed_topics", "regex_topics") if name == "members" else topic_columns(TABLES[name])
         if columns and "group_id" in rows.column_names:
             told = [rows[column].combine_chunks() for column in columns]
-            hits = _any_of(told, sight.request.topic_filter, rows)
+            hits = _any_of(told, context.request.topic_filter, rows)
             found.append(rows["group_id"].filter(pa.array(hits)).combine_chunks().unique())
     return pa.concat_arrays(found)
 

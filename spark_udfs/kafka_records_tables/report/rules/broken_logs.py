@@ -17,16 +17,16 @@ if TYPE_CHECKING:
 
 
 def _cases_of(kind: str) -> Callable[[RuleContext], pa.Table]:
-    def cases(sight: RuleContext) -> pa.Table:
+    def cases(context: RuleContext) -> pa.Table:
         import numpy as np
         import pyarrow.compute as pc
 
         from kafka_records_tables.report.case_columns import equal, grouped, kept, level_by, ranked, true_where
 
         words, places, worst = _CHECKS[kind]
-        rows = sight.table("checks")
+        rows = context.table("checks")
         found = grouped(
-            kept(rows, equal(rows, "check", *words), ~_may_be_over(sight, rows)),
+            kept(rows, equal(rows, "check", *words), ~_may_be_over(context, rows)),
             list(places),
             [
                 ("detail", "list"),
@@ -52,17 +52,17 @@ def _cases_of(kind: str) -> Callable[[RuleContext], pa.Table]:
     return cases
 
 
-def _may_be_over(sight: RuleContext, rows: pa.Table) -> Any:
+def _may_be_over(context: RuleContext, rows: pa.Table) -> Any:
     """In which rows of `checks` something is under way that takes a moment in a healthy cluster."""
     from kafka_records_tables.report.case_columns import equal, numbers, true_where
     from kafka_records_tables.report.rules.group_spans import SETTLES, settled
 
-    is_young = numbers(rows, "log_timestamp_ms", -(2**62)) > sight.at_ms - sight.limit(SETTLES)
-    return true_where(equal(rows, "level", "transient")) & (is_young | ~settled(sight, rows))
+    is_young = numbers(rows, "log_timestamp_ms", -(2**62)) > context.at_ms - context.limit(SETTLES)
+    return true_where(equal(rows, "level", "transient")) & (is_young | ~settled(context, rows))
 
 
 def _tell_of(kind: str) -> Callable[[RuleContext, dict[str, Any]], ReportFinding]:
-    def tell(sight: RuleContext, case: dict[str, Any]) -> ReportFinding:
+    def tell(context: RuleContext, case: dict[str, Any]) -> ReportFinding:
         from kafka_records_tables.report.command_lines import condition_of
         from kafka_records_tables.report.rule_context import MOST_EVIDENCE, counted, listed, shown
 
@@ -91,14 +91,14 @@ def _tell_of(kind: str) -> Callable[[RuleContext, dict[str, Any]], ReportFinding
         )
         is_passing = case["check_level"] == "transient"
         stops = kind == "coordinator_cannot_load"
-        stopped = groups_of_logs(sight, case["log_topic"], logs) if stops else ()
-        stand = f" {groups_shown(stopped)}{_stopped_since(sight, stopped, case)}".rstrip()
+        stopped = groups_of_logs(context, case["log_topic"], logs) if stops else ()
+        stand = f" {groups_shown(stopped)}{_stopped_since(context, stopped, case)}".rstrip()
         why_not_sure = _NOT_SURE.get(kind)
         return ReportFinding(
             kind=kind,
             level=Level(case["level"]),
             title=_RULES_BY_KIND[kind].title,
-            what=(
+            problem=(
                 f"{counted(len(details), _NOUNS.get(kind, 'problem'))}{who}{where}"
                 f"{', for instance' if len(details) > 1 else ''}: {details[0].rstrip('.')}. "
                 + ("It goes when what is under way ends." if is_passing else f"{_what(kind, case)}{stand}")
@@ -117,18 +117,18 @@ def _tell_of(kind: str) -> Callable[[RuleContext, dict[str, Any]], ReportFinding
             ),
             evidence_count=len(details),
             rows=(rows,),
-            next=(sight.see("See all of it", rows), *_more(sight, kind, case)),
+            next=(context.see("See all of it", rows), *_more(context, kind, case)),
             measured={"problems": len(details), **({"logs": len(logs)} if "log_topic" in places else {})},
         )
 
     return tell
 
 
-def unloaded_partitions(sight: RuleContext) -> list[int]:
+def unloaded_partitions(context: RuleContext) -> list[int]:
     """The partitions of `__consumer_offsets` that no coordinator loads: nothing of their groups is cleaned up."""
     from kafka_records_tables.report.case_columns import equal, kept
 
-    rows = sight.table("checks")
+    rows = context.table("checks")
     rows = kept(rows, equal(rows, "check", *LOADS), equal(rows, "level", "broken"), equal(rows, "log_topic", OFFSETS))
     return sorted(filter(lambda number: number is not None, rows["log_partition"].unique().to_pylist()))
 
@@ -138,17 +138,17 @@ def _what(kind: str, case: dict[str, Any]) -> str:
     return _NOT_LOADED[case["log_topic"]] if kind == "coordinator_cannot_load" else _WHAT[kind]
 
 
-def groups_of_logs(sight: RuleContext, topic: str | None, partitions: Sequence[int]) -> tuple[str, ...]:
+def groups_of_logs(context: RuleContext, topic: str | None, partitions: Sequence[int]) -> tuple[str, ...]:
     """The groups whose records stand in some logs of the offsets topic, as far as these could be read."""
     from kafka_records_tables.report.case_columns import equal, kept
 
     if topic != OFFSETS:
         return ()
-    rows = sight.table("groups")
+    rows = context.table("groups")
     return tuple(kept(rows, equal(rows, "log_partition", *partitions))["group_id"].to_pylist())
 
 
-def _stopped_since(sight: RuleContext, groups: Sequence[str], case: dict[str, Any]) -> str:
+def _stopped_since(context: RuleContext, groups: Sequence[str], case: dict[str, Any]) -> str:
     """Whether a coordinator has met the records already, as a sentence: nobody has committed since."""
     import pyarrow.compute as pc
 
@@ -156,10 +156,10 @@ def _stopped_since(sight: RuleContext, groups: Sequence[str], case: dict[str, An
     from kafka_records_tables.report.rule_context import HOUR_MS, moment
     from kafka_records_tables.report.rules.group_spans import last_commits
 
-    newest = sight.once(last_commits)
+    newest = context.once(last_commits)
     last: int | None = pc.max(kept(newest, equal(newest, "group_id", *groups))["last"]).as_py()
     written = max((each for each in case["log_timestamp_ms_list"] if each is not None), default=None)
-    if last is None or written is None or last > written or sight.at_ms - written < HOUR_MS:
+    if last is None or written is None or last > written or context.at_ms - written < HOUR_MS:
         return ""
     return f"None of them has a commit that can be read after {moment(last)}: it looks as if that had happened already."
 
@@ -189,7 +189,7 @@ def _column(place: str) -> str:
     return "check_level" if place == "level" else place
 
 
-def _more(sight: RuleContext, kind: str, case: dict[str, Any]) -> tuple[Any, ...]:
+def _more(context: RuleContext, kind: str, case: dict[str, Any]) -> tuple[Any, ...]:
     from kafka_records_tables.report.command_lines import option
 
     offset = case["log_offset_list"][0]
@@ -197,15 +197,15 @@ def _more(sight: RuleContext, kind: str, case: dict[str, Any]) -> tuple[Any, ...
     if kind == "coordinator_cannot_load":
         log = f"{case['log_topic']}-{case['log_partition_list'][0]}"
         steps.append(NextStep(f"Copy the folder {log} with all its segments before anybody changes it"))
-    if offset is not None and sight.request.source_arguments:
+    if offset is not None and context.request.source_arguments:
         place = ["--topic", case["log_topic_list"][0], "--offset", str(offset)]
         if case["group_id_list"][0] is not None:
             place += option("--group", case["group_id_list"][0])
-        line = sight.reading_command("dump", *place)
+        line = context.reading_command("dump", *place)
         steps.append(NextStep("Look at the first of the records that show it", line))
     if kind == "coordinator_cannot_load":
         steps.append(
-            sight.ask_kafka(
+            context.ask_kafka(
                 f"Ask which broker leads {log}, and look into the log of that broker for an error while loading it",
                 "kafka-topics",
                 "--describe",
@@ -218,7 +218,7 @@ def _more(sight: RuleContext, kind: str, case: dict[str, Any]) -> tuple[Any, ...
             steps.append(NextStep(_GIVE_BACK))
     elif kind == "records_misplaced":
         steps.append(
-            sight.ask_kafka(
+            context.ask_kafka(
                 "Ask the brokers how many partitions the topic has: somebody may have added some, which moves groups",
                 "kafka-topics",
                 "--describe",
@@ -227,7 +227,7 @@ def _more(sight: RuleContext, kind: str, case: dict[str, Any]) -> tuple[Any, ...
             )
         )
     elif kind in ("assignments_broken", "partitions_unassigned") and case["group_id_list"][0] is not None:
-        steps.append(sight.describe_group(case["group_id_list"][0]))
+        steps.append(context.describe_group(case["group_id_list"][0]))
     return tuple(steps)
 
 

@@ -20,16 +20,16 @@ _NEVER_CUT: Final = (OFFSETS, TRANSACTIONS)
 (`ReplicaManager.deleteRecords`). A share coordinator deletes records that it needs no more."""
 
 
-def _cases(sight: RuleContext) -> pa.Table:
+def _cases(context: RuleContext) -> pa.Table:
     import numpy as np
     import pyarrow as pa
     import pyarrow.compute as pc
 
     from kafka_records_tables.report.case_columns import equal, grouped, kept, looked_up, ranked, with_columns
 
-    ends = sight.table("log_ends")
+    ends = context.table("log_ends")
     ends = kept(ends, equal(ends, "topic", *_NEVER_CUT))
-    ends = with_columns(ends, last_ms=looked_up(ends["partition"], _last_written(sight), "log_partition", "last"))
+    ends = with_columns(ends, last_ms=looked_up(ends["partition"], _last_written(context), "log_partition", "last"))
     begins = kept(ends, pc.greater(ends["log_start_offset"], 0))
     begins = with_columns(begins, side=pa.array(["start"] * begins.num_rows), missing=begins["log_start_offset"])
     told_ms = pc.subtract(ends["high_watermark_timestamp_ms"], pc.coalesce(ends["last_ms"], pa.scalar(0, pa.int64())))
@@ -37,7 +37,7 @@ def _cases(sight: RuleContext) -> pa.Table:
         ends,
         equal(ends, "topic", OFFSETS),
         pc.greater(ends["high_watermark"], ends["log_end_offset"]),
-        pc.greater_equal(told_ms, sight.limit(f"{_KIND}.silent_for")),
+        pc.greater_equal(told_ms, context.limit(f"{_KIND}.silent_for")),
     )
     missing = pc.subtract(stops["high_watermark"], stops["log_end_offset"])
     stops = with_columns(stops, side=pa.array(["end"] * stops.num_rows, pa.string()), missing=missing)
@@ -52,22 +52,22 @@ def _cases(sight: RuleContext) -> pa.Table:
     return ranked(cases, np.full(cases.num_rows, int(Level.HIGH)), cases["missing_sum"].to_numpy())
 
 
-def _last_written(sight: RuleContext) -> pa.Table:
+def _last_written(context: RuleContext) -> pa.Table:
     """`log_partition` of the offsets topic and `last`: when the hour began that its last record is of."""
     from kafka_records_tables.report.case_columns import grouped
 
-    rows = grouped(sight.table("activity"), ["log_partition"], [("window_start_timestamp_ms", "max")])
+    rows = grouped(context.table("activity"), ["log_partition"], [("window_start_timestamp_ms", "max")])
     return rows.rename_columns(["log_partition", "last"])
 
 
-def _tell(sight: RuleContext, case: dict[str, Any]) -> ReportFinding:
+def _tell(context: RuleContext, case: dict[str, Any]) -> ReportFinding:
     from kafka_records_tables.report.command_lines import condition_of
     from kafka_records_tables.report.rule_context import MOST_EVIDENCE, counted
 
     topic, partitions = case["log_topic"], case["partition_list"]
     first = partitions[0]
     is_start = case["side"] == "start"
-    groups = groups_of_logs(sight, topic, partitions)
+    groups = groups_of_logs(context, topic, partitions)
     rows = Rows("log_ends", (condition_of("topic", topic), *_WHERE[case["side"]]))
     places = zip(
         partitions, case["log_start_offset_list"], case["log_end_offset_list"], case["high_watermark_list"], strict=True
@@ -77,7 +77,7 @@ def _tell(sight: RuleContext, case: dict[str, Any]) -> ReportFinding:
         kind=_KIND,
         level=Level(case["level"]),
         title=RULE.title,
-        what=what.format(
+        problem=what.format(
             logs=logs_shown(topic, sorted(partitions)),
             missing=counted(case["missing_sum"], "offset"),
             groups=groups_shown(groups),
@@ -109,19 +109,19 @@ def _tell(sight: RuleContext, case: dict[str, Any]) -> ReportFinding:
         evidence_count=len(partitions),
         rows=(rows,),
         next=(
-            sight.see("See where the logs begin and end", rows),
+            context.see("See where the logs begin and end", rows),
             NextStep(
                 f"Look for {'earlier' if is_start else 'later'} files of {topic}-{first} on this broker and on the"
                 " others that have the partition; make the report of a replica that has them"
             ),
-            sight.ask_kafka("Ask which brokers have the partitions", "kafka-topics", "--describe", "--topic", topic),
+            context.ask_kafka("Ask which brokers have the partitions", "kafka-topics", "--describe", "--topic", topic),
             NextStep(
                 "Until that is clear, let no broker that lacks the files become leader of the partition: its"
                 " coordinator would go on from what is left"
             ),
         ),
         measured={"missing_offsets": case["missing_sum"], "logs": len(partitions)},
-        thresholds=sight.limits_of(f"{_KIND}.silent_for"),
+        thresholds=context.limits_of(f"{_KIND}.silent_for"),
     )
 
 

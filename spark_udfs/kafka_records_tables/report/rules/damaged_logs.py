@@ -16,24 +16,24 @@ if TYPE_CHECKING:
     from kafka_records_tables.report.rule_context import RuleContext
 
 
-def _places(sight: RuleContext) -> set[tuple[Any, ...]]:
+def _places(context: RuleContext) -> set[tuple[Any, ...]]:
     """The records at which a coordinator stops, which are findings of their own."""
     from kafka_records_tables.report.case_columns import equal, kept
 
-    rows = sight.table("checks")
+    rows = context.table("checks")
     stops = kept(rows, equal(rows, "check", *LOADS)).select(["log_topic", "log_partition", "log_offset"])
     places = zip(*(column.to_pylist() for column in stops.columns), strict=True)
     return set(places)
 
 
-def _damage_cases(sight: RuleContext) -> pa.Table:
+def _damage_cases(context: RuleContext) -> pa.Table:
     import pyarrow as pa
 
     from kafka_records_tables.report.case_columns import ranked
 
-    told = _places(sight)
+    told = _places(context)
     damage: dict[str | None, list[int]] = {}
-    for at, finding in enumerate(sight.reading):
+    for at, finding in enumerate(context.reading):
         place: tuple[Any, ...] = (finding.topic, finding.partition, finding.offset)
         if finding.offset is None:
             place = (*place, finding.file, finding.position, finding.base_offset)
@@ -45,22 +45,22 @@ def _damage_cases(sight: RuleContext) -> pa.Table:
     return ranked(table, [int(Level.HIGH)] * len(damage), [len(each) for each in damage.values()])
 
 
-def _tell_damage(sight: RuleContext, case: dict[str, Any]) -> ReportFinding:
+def _tell_damage(context: RuleContext, case: dict[str, Any]) -> ReportFinding:
     from kafka_records_tables.report.rule_context import MOST_EVIDENCE, counted
 
-    found = [sight.reading[at] for at in case["at"]]
+    found = [context.reading[at] for at in case["at"]]
     first = found[0]
     records, unread = sum(each.records for each in found), sum(each.bytes for each in found)
     numbers = sorted({each.partition for each in found if each.partition is not None})
-    groups = groups_of_logs(sight, first.topic, numbers)
+    groups = groups_of_logs(context, first.topic, numbers)
     lost = (
         f" Known to be lost: {counted(records, 'record')}; not read: {counted(unread, 'byte')}."
         if unread or records
         else ""
     )
     steps = []
-    if sight.request.source_arguments:
-        line = sight.reading_command("counts")
+    if context.request.source_arguments:
+        line = context.reading_command("counts")
         steps.append(NextStep("See every damaged place: file, byte and what is lost", line))
     steps.append(
         NextStep(
@@ -72,7 +72,7 @@ def _tell_damage(sight: RuleContext, case: dict[str, Any]) -> ReportFinding:
         kind="damage",
         level=Level(case["level"]),
         title=DAMAGE.title,
-        what=(
+        problem=(
             f"{counted(len(found), 'place')} of {logs_shown(first.topic, numbers)} could not be read"
             f"{', for instance' if len(found) > 1 else ''}: {first}.{lost}"
             f" {groups_shown(groups)}Every answer about groups that stand there may lack something."
@@ -110,28 +110,28 @@ disk that fails hits many. Missing rights are `right_missing`.""",
 # -- files that are gone -----------------------------------------------------------------------------------------------
 
 
-def _lost_cases(sight: RuleContext) -> pa.Table:
+def _lost_cases(context: RuleContext) -> pa.Table:
     import pyarrow as pa
 
     from kafka_records_tables.report.case_columns import ranked
 
-    least = sight.limit("segment_lost.whole_before")
+    least = context.limit("segment_lost.whole_before")
     lost: dict[str, list[int]] = {}
-    for at, each in enumerate(sight.lost):
+    for at, each in enumerate(context.lost):
         if each.whole_before >= least:
             lost.setdefault(each.topic, []).append(at)
     table = pa.table({"at": pa.array(list(lost.values()), pa.list_(pa.int64()))})
-    missing = [sum(sight.lost[at].behind - sight.lost[at].first for at in each) for each in lost.values()]
+    missing = [sum(context.lost[at].behind - context.lost[at].first for at in each) for each in lost.values()]
     return ranked(table, [int(Level.HIGH)] * len(lost), missing)
 
 
-def _tell_lost(sight: RuleContext, case: dict[str, Any]) -> ReportFinding:
+def _tell_lost(context: RuleContext, case: dict[str, Any]) -> ReportFinding:
     from kafka_records_tables.report.rule_context import MOST_EVIDENCE, counted, moment
 
-    found = [sight.lost[at] for at in case["at"]]
+    found = [context.lost[at] for at in case["at"]]
     first, topic = found[0], found[0].topic
     numbers = sorted(each.partition for each in found)
-    groups = groups_of_logs(sight, topic, numbers)
+    groups = groups_of_logs(context, topic, numbers)
     rows = Rows("groups", (f"log_partition={first.partition}",))
     began = [each.before_ms for each in found if each.before_ms is not None]
     ended = [each.behind_ms for each in found if each.behind_ms is not None]
@@ -142,7 +142,7 @@ def _tell_lost(sight: RuleContext, case: dict[str, Any]) -> ReportFinding:
         kind="segment_lost",
         level=Level(case["level"]),
         title=LOST.title,
-        what=(
+        problem=(
             f"Missing from {topic}-{first.partition} are the offsets from {first.first} up to"
             f" {first.behind - 1}{others}: {counted(missing, 'offset')} in no file{span}. Such a log is whole up to"
             f" there, so no cleaner took them: a segment file is missing. {groups_shown(groups)}Commits, members and"
@@ -167,8 +167,8 @@ def _tell_lost(sight: RuleContext, case: dict[str, Any]) -> ReportFinding:
                 f"Look for a file {first.first:020}.log in the folder {topic}-{first.partition}, on this broker and on"
                 " the others that have the partition; make the report of a replica that has it"
             ),
-            sight.ask_kafka("Ask which brokers have the partition", "kafka-topics", "--describe", "--topic", topic),
-            *((sight.see(f"See the groups of {topic}-{first.partition}", rows),) if groups else ()),
+            context.ask_kafka("Ask which brokers have the partition", "kafka-topics", "--describe", "--topic", topic),
+            *((context.see(f"See the groups of {topic}-{first.partition}", rows),) if groups else ()),
             NextStep(
                 "Until that is clear, let no broker that lacks the file become leader of the partition: a coordinator "
                 "that loads its log would go on from what is left. When another replica is whole, let this one be "
@@ -180,7 +180,7 @@ def _tell_lost(sight: RuleContext, case: dict[str, Any]) -> ReportFinding:
             "logs": len(found),
             "whole_before": min(each.whole_before for each in found),
         },
-        thresholds=sight.limits_of("segment_lost.whole_before"),
+        thresholds=context.limits_of("segment_lost.whole_before"),
     )
 
 
@@ -211,32 +211,32 @@ an end that is missing is `log_cut`.""",
 # -- rights that are missing -------------------------------------------------------------------------------------------
 
 
-def _hidden(sight: RuleContext) -> list[Finding]:
+def _hidden(context: RuleContext) -> list[Finding]:
     """A finding for each topic that brokers hide."""
-    rights = {each.topic: each for each in sight.reading if each.reason == MISSING_RIGHT}
+    rights = {each.topic: each for each in context.reading if each.reason == MISSING_RIGHT}
     return [rights[topic] for topic in sorted(rights, key=str)]
 
 
-def _right_cases(sight: RuleContext) -> pa.Table:
+def _right_cases(context: RuleContext) -> pa.Table:
     import pyarrow as pa
 
     from kafka_records_tables.report.case_columns import ranked
 
-    hidden = _hidden(sight)
+    hidden = _hidden(context)
     table = pa.table({"at": pa.array([0] if hidden else [], pa.int64())})
     return ranked(table, [int(Level.HIGH)] * table.num_rows, [len(hidden)] * table.num_rows)
 
 
-def _tell_right(sight: RuleContext, case: dict[str, Any]) -> ReportFinding:
+def _tell_right(context: RuleContext, case: dict[str, Any]) -> ReportFinding:
     from kafka_records_tables.report.rule_context import MOST_EVIDENCE, counted, listed
 
-    found = _hidden(sight)
+    found = _hidden(context)
     topics = tuple(each.topic for each in found if each.topic is not None)
     return ReportFinding(
         kind="right_missing",
         level=Level(case["level"]),
         title=RIGHT.title,
-        what=(
+        problem=(
             f"Brokers hide {counted(len(topics), 'topic')} from whoever made this report: {listed(topics)}. What is not"
             f" said about them may still be wrong. For instance: {found[0].what}."
         ),
@@ -250,7 +250,7 @@ def _tell_right(sight: RuleContext, case: dict[str, Any]) -> ReportFinding:
                 " docs/live.md lists what each command needs"
             ),
             *(
-                sight.ask_kafka(f"See who may do what with {topic}", "kafka-acls", "--list", "--topic", topic)
+                context.ask_kafka(f"See who may do what with {topic}", "kafka-acls", "--list", "--topic", topic)
                 for topic in topics[:1]
             ),
         ),

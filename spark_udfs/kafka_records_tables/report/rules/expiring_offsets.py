@@ -14,24 +14,24 @@ if TYPE_CHECKING:
     from kafka_records_tables.report.rule_context import RuleContext
 
 
-def _due(sight: RuleContext, within_ms: int) -> pa.Table:
+def _due(context: RuleContext, within_ms: int) -> pa.Table:
     """The offsets that expire within some time and that nobody has left behind on purpose."""
     import pyarrow.compute as pc
 
     from kafka_records_tables.report.case_columns import equal, kept
 
-    rows = sight.table("expirations")
+    rows = context.table("expirations")
     expires = rows["expires_timestamp_ms"]
     return kept(
         rows,
         equal(rows, "kind", "offset"),
-        pc.less_equal(expires, sight.at_ms + within_ms),
-        pc.greater(expires, sight.at_ms - sight.limit("offsets_expiring.overdue_after")),
+        pc.less_equal(expires, context.at_ms + within_ms),
+        pc.greater(expires, context.at_ms - context.limit("offsets_expiring.overdue_after")),
         equal(rows, "rule", "commit_timestamp", "state_timestamp"),
     )
 
 
-def _cases(sight: RuleContext) -> pa.Table:
+def _cases(context: RuleContext) -> pa.Table:
     import numpy as np
     import pyarrow.compute as pc
 
@@ -48,10 +48,10 @@ def _cases(sight: RuleContext) -> pa.Table:
     )
     from kafka_records_tables.report.rules.group_spans import last_commits, settled, spans
 
-    due = _due(sight, sight.limit("offsets_expiring.within"))
-    members = looked_up(due["group_id"], sight.table("groups"), "group_id", "member_count")
+    due = _due(context, context.limit("offsets_expiring.within"))
+    members = looked_up(due["group_id"], context.table("groups"), "group_id", "member_count")
     # A group with members has only such offsets expire as it does not subscribe to.
-    due = kept(due, pc.equal(pc.fill_null(members, 0), 0), settled(sight, due))
+    due = kept(due, pc.equal(pc.fill_null(members, 0), 0), settled(context, due))
     cases = grouped(
         due,
         ["group_id"],
@@ -66,8 +66,8 @@ def _cases(sight: RuleContext) -> pa.Table:
             ("log_offset", "list"),
         ],
     )
-    newest = sight.once(last_commits)
-    first, last = sight.once(spans)
+    newest = context.once(last_commits)
+    first, last = context.once(spans)
     ids = cases["group_id"]
     cases = with_columns(
         cases,
@@ -76,18 +76,18 @@ def _cases(sight: RuleContext) -> pa.Table:
         last_ms=looked_up(ids, last, "group_id", "last"),
         is_lower_bound=looked_up(ids, last, "group_id", "is_lower_bound"),
     )
-    left = numbers(cases, "expires_timestamp_ms_min") - sight.at_ms
-    works = numbers(cases, "committed_ms", -(2**62)) > sight.at_ms - sight.limit("offsets_expiring.alive_within")
+    left = numbers(cases, "expires_timestamp_ms_min") - context.at_ms
+    works = numbers(cases, "committed_ms", -(2**62)) > context.at_ms - context.limit("offsets_expiring.alive_within")
     # Of other kinds nobody commits who is no member, but an administrator.
     works &= true_where(equal(cases, "group_kind_first", "simple"))
     lived = numbers(cases, "last_ms") - numbers(cases, "first_ms")
-    epochs = with_columns(cases, epoch=looked_up(ids, sight.table("groups"), "group_id", "epoch"))
-    was_used = (lived >= sight.limit("offsets_expiring.in_use_for")) | (
-        numbers(epochs, "epoch") >= sight.limit("offsets_expiring.in_use_epoch")
+    epochs = with_columns(cases, epoch=looked_up(ids, context.table("groups"), "group_id", "epoch"))
+    was_used = (lived >= context.limit("offsets_expiring.in_use_for")) | (
+        numbers(epochs, "epoch") >= context.limit("offsets_expiring.in_use_epoch")
     )
     is_unclear = true_where(cases["is_lower_bound"]) & ~was_used
-    soon = left <= sight.limit("offsets_expiring.high_within")
-    very_soon = left <= sight.limit("offsets_expiring.critical_within")
+    soon = left <= context.limit("offsets_expiring.high_within")
+    very_soon = left <= context.limit("offsets_expiring.critical_within")
     levels = level_by(
         (works & very_soon, Level.CRITICAL),
         ((works | was_used) & soon, Level.HIGH),
@@ -100,7 +100,7 @@ def _cases(sight: RuleContext) -> pa.Table:
     return ranked(cases, levels, -left)
 
 
-def _tell(sight: RuleContext, case: dict[str, Any]) -> ReportFinding:
+def _tell(context: RuleContext, case: dict[str, Any]) -> ReportFinding:
     from kafka_records_tables.report.command_lines import option
     from kafka_records_tables.report.rule_context import (
         MINUTE_MS,
@@ -117,9 +117,9 @@ def _tell(sight: RuleContext, case: dict[str, Any]) -> ReportFinding:
     group, soonest = case["group_id"], case["expires_timestamp_ms_min"]
     topics = tuple(sorted(set(case["topic_list"])))
     offsets = len(case["partition_list"])
-    left = soonest - sight.at_ms
+    left = soonest - context.at_ms
     # An empty group loses its offsets a retention after it became empty (ClassicGroup.offsetExpirationCondition).
-    emptied = soonest - sight.request.retention_ms if case["rule_first"] == "state_timestamp" else None
+    emptied = soonest - context.request.retention_ms if case["rule_first"] == "state_timestamp" else None
     committed = case["last_ms"] if case["committed_ms"] is None else case["committed_ms"]
     state = (
         f"it still commits for others, last at {moment(case['committed_ms'])}"
@@ -132,7 +132,7 @@ def _tell(sight: RuleContext, case: dict[str, Any]) -> ReportFinding:
     )
     first, last = soonest, case["expires_timestamp_ms_max"]
     when = f"in {length(left)} ({moment(soonest)})" if left > 0 else "at the next clean-up"
-    if sight.is_of_the_past and soonest <= sight.request.made_timestamp_ms:
+    if context.is_of_the_past and soonest <= context.request.made_timestamp_ms:
         when = f"at {moment(soonest)}, before this report was made"
     if last - first >= MINUTE_MS:
         when = f"from {when} to {moment(last)}" if left > 0 else f"{when}, up to {moment(last)}"
@@ -141,14 +141,14 @@ def _tell(sight: RuleContext, case: dict[str, Any]) -> ReportFinding:
     until = (f"expires_timestamp_ms>={first}", f"expires_timestamp_ms<={last}")
     rows = Rows("expirations", of_group(group, "kind=offset", "rule!=expire_timestamp", *until))
     is_sure = case["works"] or case["was_used"] or not case["is_lower_bound"]
-    waiting = to_consume(sight, group, topics)
+    waiting = to_consume(context, group, topics)
     behind = f" It has {waiting} now." if waiting else ""
     lived = f"It was in use for {length(case['lived_ms'])} before, as far as the log tells. "
     return ReportFinding(
         kind="offsets_expiring",
         level=Level(case["level"]),
         title=RULE.title,
-        what=(
+        problem=(
             f"{counted(offsets, 'committed offset')} of the group {shown(group)} ({listed(topics)}) "
             f"{'expires' if offsets == 1 else 'expire,'} {when}: {state}. {lived if case['lived_ms'] else ''}"
             "When its consumers come back later than that, they start where auto.offset.reset says: at the end, and "
@@ -176,9 +176,9 @@ def _tell(sight: RuleContext, case: dict[str, Any]) -> ReportFinding:
         evidence_count=offsets,
         rows=(rows,),
         next=(
-            sight.describe_group(group, "Ask the brokers whether somebody consumes meanwhile"),
-            sight.see("See which offsets expire when, and by which rule", rows),
-            sight.ask_kafka(
+            context.describe_group(group, "Ask the brokers whether somebody consumes meanwhile"),
+            context.see("See which offsets expire when, and by which rule", rows),
+            context.ask_kafka(
                 "Commit the same offsets again, which gives them the whole retention once more: keep what this prints, "
                 "and run it with --execute in the place of --dry-run while the group has no members",
                 "kafka-consumer-groups",
@@ -195,7 +195,7 @@ def _tell(sight: RuleContext, case: dict[str, Any]) -> ReportFinding:
             **({"in_use_ms": case["lived_ms"]} if case["lived_ms"] else {}),
             **({"epoch": case["epoch"]} if case["epoch"] is not None else {}),
         },
-        thresholds=sight.limits_of(
+        thresholds=context.limits_of(
             "offsets_expiring.within",
             "offsets_expiring.high_within",
             "offsets_expiring.critical_within",
@@ -206,9 +206,9 @@ def _tell(sight: RuleContext, case: dict[str, Any]) -> ReportFinding:
     )
 
 
-def _listing(sight: RuleContext) -> Rows:
-    first = sight.at_ms - sight.limit("offsets_expiring.overdue_after")
-    last = sight.at_ms + sight.limit("offsets_expiring.within")
+def _listing(context: RuleContext) -> Rows:
+    first = context.at_ms - context.limit("offsets_expiring.overdue_after")
+    last = context.at_ms + context.limit("offsets_expiring.within")
     until = (f"expires_timestamp_ms>{first}", f"expires_timestamp_ms<={last}")
     return Rows("expirations", ("kind=offset", "rule!=expire_timestamp", *until))
 
@@ -290,20 +290,20 @@ or two lower. Expiry is counted with the retention that was given; see `retentio
 # -- the retention -----------------------------------------------------------------------------------------------------
 
 
-def _overdue_cases(sight: RuleContext) -> pa.Table:
+def _overdue_cases(context: RuleContext) -> pa.Table:
     import pyarrow as pa
     import pyarrow.compute as pc
 
     from kafka_records_tables.report.case_columns import equal, kept, ranked
     from kafka_records_tables.report.rules.broken_logs import unloaded_partitions
 
-    rows = sight.table("expirations")
+    rows = context.table("expirations")
     overdue = kept(
         rows,
         equal(rows, "kind", "offset"),
-        pc.less_equal(rows["expires_timestamp_ms"], sight.at_ms - sight.limit("offsets_expiring.overdue_after")),
+        pc.less_equal(rows["expires_timestamp_ms"], context.at_ms - context.limit("offsets_expiring.overdue_after")),
         equal(rows, "rule", "commit_timestamp", "state_timestamp"),
-        pc.invert(equal(rows, "log_partition", *unloaded_partitions(sight))),
+        pc.invert(equal(rows, "log_partition", *unloaded_partitions(context))),
     )
     count = overdue.num_rows
     earliest = pc.min(overdue["expires_timestamp_ms"]).as_py()
@@ -311,27 +311,28 @@ def _overdue_cases(sight: RuleContext) -> pa.Table:
     return ranked(case.slice(0, min(count, 1)), [int(Level.NOTE)] * min(count, 1), [float(count)] * min(count, 1))
 
 
-def _tell_overdue(sight: RuleContext, case: dict[str, Any]) -> ReportFinding:
+def _tell_overdue(context: RuleContext, case: dict[str, Any]) -> ReportFinding:
     from kafka_records_tables.report.rule_context import counted, length
 
-    late = sight.at_ms - case["earliest_ms"]
-    at_least = sight.request.retention_ms + late
-    rows = _overdue_rows(sight)
+    late = context.at_ms - case["earliest_ms"]
+    at_least = context.request.retention_ms + late
+    rows = _overdue_rows(context)
     return ReportFinding(
         kind="retention_differs",
         level=Level(case["level"]),
         title=OVERDUE.title,
-        what=(
+        problem=(
             f"{counted(case['offsets'], 'committed offset')} should have expired up to {length(late)} ago with a "
-            f"retention of {length(sight.request.retention_ms)}, and stand in the log. So the brokers keep offsets for "
-            f"at least {length(at_least)}, or do not clean up. Nothing is said here about the expiry of these offsets."
+            f"retention of {length(context.request.retention_ms)}, and are still in the log. So the brokers keep "
+            f"offsets for at least {length(at_least)}, or do not clean up. Nothing is said about the expiry of"
+            " these."
         ),
         since_timestamp_ms=case["earliest_ms"],
         confidence="medium",
         why_not_sure="a classic group in a rebalance looks empty in the log, and a broker spares its offsets",
         rows=(rows,),
         next=(
-            sight.ask_kafka(
+            context.ask_kafka(
                 "Ask a broker for offsets.retention.minutes, and give it as --retention",
                 "kafka-configs",
                 "--entity-type",
@@ -339,18 +340,18 @@ def _tell_overdue(sight: RuleContext, case: dict[str, Any]) -> ReportFinding:
                 "--all",
                 "--describe",
             ),
-            sight.see("See these offsets", rows),
+            context.see("See these offsets", rows),
         ),
         measured={"offsets": case["offsets"], "overdue_ms": late},
-        thresholds=sight.limits_of("offsets_expiring.overdue_after"),
+        thresholds=context.limits_of("offsets_expiring.overdue_after"),
     )
 
 
-def _overdue_rows(sight: RuleContext) -> Rows:
+def _overdue_rows(context: RuleContext) -> Rows:
     from kafka_records_tables.report.rules.broken_logs import unloaded_partitions
 
-    last = sight.at_ms - sight.limit("offsets_expiring.overdue_after")
-    others = (f"log_partition!={number}" for number in unloaded_partitions(sight))
+    last = context.at_ms - context.limit("offsets_expiring.overdue_after")
+    others = (f"log_partition!={number}" for number in unloaded_partitions(context))
     return Rows("expirations", ("kind=offset", "rule!=expire_timestamp", f"expires_timestamp_ms<={last}", *others))
 
 

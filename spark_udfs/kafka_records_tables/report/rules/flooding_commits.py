@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from kafka_records_tables.report.rule_context import RuleContext
 
 
-def _busy_windows(sight: RuleContext, rows: pa.Table) -> pa.Table:
+def _busy_windows(context: RuleContext, rows: pa.Table) -> pa.Table:
     """The windows in which a group commits too often; what it did in others does not make up for them."""
     import numpy as np
     import pyarrow as pa
@@ -29,18 +29,18 @@ def _busy_windows(sight: RuleContext, rows: pa.Table) -> pa.Table:
     interval = numbers(windows, "distance_sum") / np.maximum(numbers(windows, "timed_sum"), 1)
     commits_of_all, size = numbers(windows, "commits_sum"), numbers(windows, "bytes_sum")
     is_frequent = (
-        (commits_of_all >= sight.limit("commits_flooding.least_commits"))
+        (commits_of_all >= context.limit("commits_flooding.least_commits"))
         & (numbers(windows, "timed_sum") > 0)
-        & (interval <= sight.limit("commits_flooding.interval_ms"))
+        & (interval <= context.limit("commits_flooding.interval_ms"))
     )
-    is_large = (size >= sight.limit("commits_flooding.least_bytes")) & (
-        size >= commits_of_all * sight.limit("commits_flooding.commit_bytes")
+    is_large = (size >= context.limit("commits_flooding.least_bytes")) & (
+        size >= commits_of_all * context.limit("commits_flooding.commit_bytes")
     )
     windows = with_columns(windows, is_large=is_large)
     return windows.filter(pa.array(is_frequent | is_large))
 
 
-def _cases(sight: RuleContext) -> pa.Table:
+def _cases(context: RuleContext) -> pa.Table:
     import numpy as np
     import pyarrow as pa
     import pyarrow.compute as pc
@@ -55,13 +55,14 @@ def _cases(sight: RuleContext) -> pa.Table:
         with_columns,
     )
 
-    rows = sight.table("activity")
+    rows = context.table("activity")
     rows = kept(
-        rows, pc.greater_equal(rows["window_start_timestamp_ms"], sight.at_ms - sight.limit("commits_flooding.lately"))
+        rows,
+        pc.greater_equal(rows["window_start_timestamp_ms"], context.at_ms - context.limit("commits_flooding.lately")),
     )
     rows = with_columns(rows, bytes=numbers(rows, "key_bytes") + numbers(rows, "value_bytes"))
     of_windows = grouped(rows, ["window_start_timestamp_ms"], [("bytes", "sum")])
-    windows = _busy_windows(sight, rows)
+    windows = _busy_windows(context, rows)
     all_bytes = looked_up(windows["window_start_timestamp_ms"], of_windows, "window_start_timestamp_ms", "bytes_sum")
     windows = with_columns(windows, all_bytes=all_bytes)
     sums = [(f"{name}_sum", "sum") for name in ("commits", "repeated_commits", "bytes", "distance", "timed")]
@@ -72,16 +73,16 @@ def _cases(sight: RuleContext) -> pa.Table:
     topics = looked_up(cases["group_id"], names, "group_id", "topic_distinct")
     share = numbers(cases, "bytes_sum_sum") / np.maximum(numbers(cases, "all_bytes_sum"), 1)
     interval = numbers(cases, "distance_sum_sum") / np.maximum(numbers(cases, "timed_sum_sum"), 1)
-    high = (interval <= sight.limit("commits_flooding.high_interval_ms")) & (
-        share >= sight.limit("commits_flooding.high_share")
+    high = (interval <= context.limit("commits_flooding.high_interval_ms")) & (
+        share >= context.limit("commits_flooding.high_share")
     )
     cases = with_columns(cases, topic_list=topics, share=share, interval_ms=interval, is_high=high)
-    cases = cases.filter(pa.array(share >= sight.limit("commits_flooding.share")))
+    cases = cases.filter(pa.array(share >= context.limit("commits_flooding.share")))
     is_high = np.asarray(cases["is_high"].to_numpy(zero_copy_only=False), bool)
     return ranked(cases, level_by((is_high, Level.HIGH), default=Level.MODERATE), numbers(cases, "bytes_sum_sum"))
 
 
-def _tell(sight: RuleContext, case: dict[str, Any]) -> ReportFinding:
+def _tell(context: RuleContext, case: dict[str, Any]) -> ReportFinding:
     from kafka_records_tables.report.rule_context import counted, length, of_group, shown
 
     group = case["group_id"]
@@ -93,14 +94,14 @@ def _tell(sight: RuleContext, case: dict[str, Any]) -> ReportFinding:
     repeated = case["repeated_commits_sum_sum"] / commits
     again = (
         f" {repeated:.0%} of them repeat the offset that was there."
-        if repeated >= sight.limit("commits_flooding.share")
+        if repeated >= context.limit("commits_flooding.share")
         else ""
     )
     return ReportFinding(
         kind="commits_flooding",
         level=Level(case["level"]),
         title=RULE.title,
-        what=(
+        problem=(
             f"The group {shown(group)} wrote {case['share']:.0%} of the bytes of the offsets topic in "
             f"{_hours(case['commits_sum_count'], since)}: {counted(case['commits_sum_sum'], 'commit')}, one every "
             f"{length(case['interval_ms'])} for each partition"
@@ -111,12 +112,12 @@ def _tell(sight: RuleContext, case: dict[str, Any]) -> ReportFinding:
         group_ids=(group,),
         topics=topics,
         since_timestamp_ms=since,
-        since_note=_how_exact(sight, case),
+        since_note=_how_exact(context, case),
         rows=(rows,),
         next=(
-            sight.see("See its commits by hour and topic", rows),
-            sight.see("See which clients commit", Rows("members", of_group(group))),
-            sight.describe_group(group, "Ask the brokers for the clients and hosts of its members"),
+            context.see("See its commits by hour and topic", rows),
+            context.see("See which clients commit", Rows("members", of_group(group))),
+            context.describe_group(group, "Ask the brokers for the clients and hosts of its members"),
             *([NextStep(_LESS_METADATA)] if case["is_large_any"] else []),
             NextStep(
                 "Have its application commit by time (auto.commit.interval.ms) or behind a batch, and not behind every"
@@ -130,7 +131,7 @@ def _tell(sight: RuleContext, case: dict[str, Any]) -> ReportFinding:
             "commit_bytes": size,
             "repeated_commits": case["repeated_commits_sum_sum"],
         },
-        thresholds=sight.limits_of(*(f"commits_flooding.{each.name}" for each in RULE.thresholds)),
+        thresholds=context.limits_of(*(f"commits_flooding.{each.name}" for each in RULE.thresholds)),
     )
 
 
@@ -139,15 +140,15 @@ _LESS_METADATA = (
 )
 
 
-def _how_exact(sight: RuleContext, case: dict[str, Any]) -> str:
+def _how_exact(context: RuleContext, case: dict[str, Any]) -> str:
     """That `activity` counts by hours, and that nobody looked further back."""
     from kafka_records_tables.report.rule_context import HOUR_MS, moment
 
     began = "the first hour in which it was that often; it may have begun in the one before"
-    if case["window_start_timestamp_ms_min"] - HOUR_MS < sight.at_ms - sight.limit("commits_flooding.lately"):
+    if case["window_start_timestamp_ms_min"] - HOUR_MS < context.at_ms - context.limit("commits_flooding.lately"):
         return "or earlier: only the last hours were looked at"
     last = case["window_start_timestamp_ms_max"]
-    return began if last > sight.at_ms - 2 * HOUR_MS else f"{began}; the last such hour began at {moment(last)}"
+    return began if last > context.at_ms - 2 * HOUR_MS else f"{began}; the last such hour began at {moment(last)}"
 
 
 def _hours(number: int, first_ms: int) -> str:

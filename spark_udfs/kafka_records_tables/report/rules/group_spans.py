@@ -15,40 +15,40 @@ if TYPE_CHECKING:
 SETTLES: Final = "report.group_settles_within"
 
 
-def last_commits(sight: RuleContext) -> pa.Table:
+def last_commits(context: RuleContext) -> pa.Table:
     """`group_id` and `last`, when each group last committed an offset that is still there, in milliseconds since
     1970."""
     from kafka_records_tables.report.case_columns import grouped
 
-    rows = grouped(sight.table("current_offsets"), ["group_id"], [("commit_timestamp_ms", "max")])
+    rows = grouped(context.table("current_offsets"), ["group_id"], [("commit_timestamp_ms", "max")])
     return rows.select(["group_id", "commit_timestamp_ms_max"]).rename_columns(["group_id", "last"])
 
 
-def settled(sight: RuleContext, rows: pa.Table) -> RowMask:
+def settled(context: RuleContext, rows: pa.Table) -> RowMask:
     """In which rows the group is one to which nothing has happened for `report.group_settles_within`: no member came or
     left, and nothing was assigned. What is found of others may be over a moment later. A group of which no record tells
     counts as settled."""
     from kafka_records_tables.report.case_columns import looked_up, numbers, with_columns
 
-    last = looked_up(rows["group_id"], sight.once(_last_events), "group_id", "at_timestamp_ms_max")
-    latest = sight.at_ms - sight.limit(SETTLES)
+    last = looked_up(rows["group_id"], context.once(_last_events), "group_id", "at_timestamp_ms_max")
+    latest = context.at_ms - context.limit(SETTLES)
     return numbers(with_columns(rows, last_event_ms=last), "last_event_ms", -(2**62)) <= latest
 
 
-def _last_events(sight: RuleContext) -> pa.Table:
+def _last_events(context: RuleContext) -> pa.Table:
     from kafka_records_tables.report.case_columns import grouped
 
-    return grouped(sight.table("timeline"), ["group_id"], [("at_timestamp_ms", "max")])
+    return grouped(context.table("timeline"), ["group_id"], [("at_timestamp_ms", "max")])
 
 
-def spans(sight: RuleContext) -> tuple[pa.Table, pa.Table]:
+def spans(context: RuleContext) -> tuple[pa.Table, pa.Table]:
     """For each group when the first of its windows with a record begins (`first`), and when the last one does (`last`);
     the latter with `is_lower_bound`: whether records before may be missing."""
     import pyarrow.compute as pc
 
     from kafka_records_tables.report.case_columns import grouped, kept
 
-    rows = sight.table("activity")
+    rows = context.table("activity")
     used = kept(rows, pc.or_(pc.greater(rows["commits"], 0), pc.greater(rows["completed_rebalances"], 0)))
     found = grouped(
         used,
@@ -60,53 +60,53 @@ def spans(sight: RuleContext) -> tuple[pa.Table, pa.Table]:
     return first, found.select(names).rename_columns(["group_id", "last", "is_lower_bound"])
 
 
-def stands_now(sight: RuleContext, group: str, topics: Sequence[str]) -> str:
+def stands_now(context: RuleContext, group: str, topics: Sequence[str]) -> str:
     """A sentence: how many members a group has at the moment of the report, and its lag on topics where that is
     known."""
     from kafka_records_tables.report.case_columns import equal, kept
     from kafka_records_tables.report.rule_context import counted
 
-    groups = kept(sight.table("groups"), equal(sight.table("groups"), "group_id", group))
+    groups = kept(context.table("groups"), equal(context.table("groups"), "group_id", group))
     members = (groups["member_count"][0].as_py() or 0) if groups.num_rows else 0
     assigns_itself = groups["group_kind"].to_pylist() == ["simple"]
     # Clients that assign themselves partitions are in no group.
     who = "" if assigns_itself else counted(members, "member") if members else "no members"
-    has = " and ".join(filter(None, (who, to_consume(sight, group, topics))))
+    has = " and ".join(filter(None, (who, to_consume(context, group, topics))))
     return f"Now it has {has}." if has else ""
 
 
-def to_consume(sight: RuleContext, group: str, topics: Sequence[str]) -> str:
+def to_consume(context: RuleContext, group: str, topics: Sequence[str]) -> str:
     """The lag of a group on topics in words, nothing where nobody knows it: `12 records of "orders" to consume`."""
     import pyarrow.compute as pc
 
     from kafka_records_tables.report.case_columns import equal, kept
     from kafka_records_tables.report.rule_context import counted, listed
 
-    rows = sight.table("lag")
+    rows = context.table("lag")
     lag = pc.sum(kept(rows, equal(rows, "group_id", group), equal(rows, "topic", *topics))["lag"]).as_py()
     return "" if lag is None else f"{counted(lag, 'record')} of {listed(topics)} to consume"
 
 
-def emptied_at(sight: RuleContext, group: str) -> int | None:
+def emptied_at(context: RuleContext, group: str) -> int | None:
     """When the last member of a group left, in milliseconds since 1970; null where no record tells."""
     import pyarrow.compute as pc
 
     from kafka_records_tables.report.case_columns import equal, kept
 
-    rows = sight.once(_emptied)
+    rows = context.once(_emptied)
     at: int | None = pc.max(kept(rows, equal(rows, "group_id", group))["at_timestamp_ms"]).as_py()
     return at
 
 
-def _emptied(sight: RuleContext) -> pa.Table:
+def _emptied(context: RuleContext) -> pa.Table:
     """The events by which groups lost their last member."""
     from kafka_records_tables.report.case_columns import equal, kept
 
-    rows = sight.table("timeline")
+    rows = context.table("timeline")
     return kept(rows, equal(rows, "event", "emptied"))
 
 
-def with_life(sight: RuleContext, rows: pa.Table, alive_within_ms: int) -> pa.Table:
+def with_life(context: RuleContext, rows: pa.Table, alive_within_ms: int) -> pa.Table:
     """Rows of groups with `members`, `last_ms` (the last commit of the group) and `works`: whether it has members, or
     has committed within some time."""
     import pyarrow.compute as pc
@@ -114,18 +114,18 @@ def with_life(sight: RuleContext, rows: pa.Table, alive_within_ms: int) -> pa.Ta
     from kafka_records_tables.report.case_columns import looked_up, numbers, with_columns
 
     ids = rows["group_id"]
-    members = pc.fill_null(looked_up(ids, sight.table("groups"), "group_id", "member_count"), 0)
-    rows = with_columns(rows, members=members, last_ms=looked_up(ids, sight.once(last_commits), "group_id", "last"))
-    works = (numbers(rows, "members") > 0) | (numbers(rows, "last_ms", -(2**62)) > sight.at_ms - alive_within_ms)
+    members = pc.fill_null(looked_up(ids, context.table("groups"), "group_id", "member_count"), 0)
+    rows = with_columns(rows, members=members, last_ms=looked_up(ids, context.once(last_commits), "group_id", "last"))
+    works = (numbers(rows, "members") > 0) | (numbers(rows, "last_ms", -(2**62)) > context.at_ms - alive_within_ms)
     return with_columns(rows, works=works)
 
 
-def life_words(sight: RuleContext, group: str, members: int, last_ms: int | None) -> str:
+def life_words(context: RuleContext, group: str, members: int, last_ms: int | None) -> str:
     """Whether somebody consumes for a group, behind its name: `has 2 members, and last committed at …`."""
     from kafka_records_tables.report.rule_context import counted, moment
 
     committed = "" if last_ms is None else f", and last committed at {moment(last_ms)}"
     if members:
         return f"has {counted(members, 'member')}{committed}"
-    emptied = emptied_at(sight, group)
+    emptied = emptied_at(context, group)
     return f"has {'no members' if emptied is None else f'had no members since {moment(emptied)}'}{committed}"

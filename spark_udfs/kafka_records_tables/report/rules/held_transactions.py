@@ -17,7 +17,7 @@ _MARGIN_MS: Final = 5 * 60 * 1000
 """After which Kafka counts a transaction as late, on top of its time-out (`open_transactions`)."""
 
 
-def _open(sight: RuleContext) -> pa.Table:
+def _open(context: RuleContext) -> pa.Table:
     """The open transactions with `age_ms`, whether each hangs and by what (`is_late`, `is_left`), `held`, its `level`
     and `coordinator`: the partition in which its entry stands."""
     import numpy as np
@@ -35,35 +35,37 @@ def _open(sight: RuleContext) -> pa.Table:
         with_columns,
     )
 
-    rows = sight.table("open_transactions")
-    rows = rows.filter(pc.less_equal(pc.fill_null(rows["since_timestamp_ms"], 0), sight.at_ms))
-    age = sight.at_ms - numbers(rows, "since_timestamp_ms", sight.at_ms)
+    rows = context.table("open_transactions")
+    rows = rows.filter(pc.less_equal(pc.fill_null(rows["since_timestamp_ms"], 0), context.at_ms))
+    age = context.at_ms - numbers(rows, "since_timestamp_ms", context.at_ms)
     # The table counts up to now where nobody names a moment; what is stored is told as of its last record.
-    is_long = true_where(pc.is_null(rows["since_timestamp_ms"])) | (age >= sight.limit("transaction_open.open_after"))
+    is_long = true_where(pc.is_null(rows["since_timestamp_ms"])) | (age >= context.limit("transaction_open.open_after"))
     rows, age = kept(rows, is_long), age[is_long]
     is_late = age > numbers(rows, "timeout_ms", 2**62 - _MARGIN_MS) + _MARGIN_MS
     is_left = true_where(equal(rows, "hanging_rule", "no_entry")) & (
-        age >= sight.limit("transaction_open.settled_after")
+        age >= context.limit("transaction_open.settled_after")
     )
     holds = pc.fill_null(pc.list_value_length(rows["holds_back"]), 0)
     held = np.asarray(holds.to_numpy(), np.int64)
     hangs = is_late | is_left
     levels = level_by(
-        (hangs & (held > 0) & (age >= sight.limit("transaction_open.critical_after")), Level.CRITICAL),
+        (hangs & (held > 0) & (age >= context.limit("transaction_open.critical_after")), Level.CRITICAL),
         (hangs, Level.HIGH),
         default=Level.NOTE,
     )
-    coordinator = looked_up(rows["transactional_id"], sight.table("transactions"), "transactional_id", "log_partition")
+    coordinator = looked_up(
+        rows["transactional_id"], context.table("transactions"), "transactional_id", "log_partition"
+    )
     rows = with_columns(
         rows, age_ms=age, is_late=is_late, is_left=is_left, held=pa.array(held), coordinator=coordinator
     )
     return ranked(rows, levels, age)
 
 
-def _causes(sight: RuleContext) -> list[list[dict[str, Any]]]:
+def _causes(context: RuleContext) -> list[list[dict[str, Any]]]:
     """The open transactions by what has them open, the oldest first."""
     causes: dict[Any, list[dict[str, Any]]] = {}
-    for each in sight.once(_open).sort_by([("rank", "descending")]).to_pylist():
+    for each in context.once(_open).sort_by([("rank", "descending")]).to_pylist():
         causes.setdefault(_cause(each), []).append(each)
     return list(causes.values())
 
@@ -78,12 +80,12 @@ def _cause(transaction: dict[str, Any]) -> tuple[str, Any]:
     return word, (held[0]["group_id"], None) if held else (None, transaction["producer_id"])
 
 
-def _cases(sight: RuleContext) -> pa.Table:
+def _cases(context: RuleContext) -> pa.Table:
     import pyarrow as pa
 
     from kafka_records_tables.report.case_columns import ranked
 
-    causes = sight.once(_causes)
+    causes = context.once(_causes)
     topics = [
         sorted(
             {place["topic"] for each in cause for place in (*(each["partitions"] or ()), *(each["holds_back"] or ()))}
@@ -96,17 +98,17 @@ def _cases(sight: RuleContext) -> pa.Table:
     )
 
 
-def _tell(sight: RuleContext, case: dict[str, Any]) -> ReportFinding:
+def _tell(context: RuleContext, case: dict[str, Any]) -> ReportFinding:
     from kafka_records_tables.report.command_lines import condition_of
     from kafka_records_tables.report.rule_context import MOST_EVIDENCE, length, listed, of_group
 
-    cause = sight.once(_causes)[case["at"]]
+    cause = context.once(_causes)[case["at"]]
     oldest = cause[0]
     held = [{**each, "producer_id": one["producer_id"]} for one in cause for each in one["holds_back"] or []]
     groups = tuple(dict.fromkeys(each["group_id"] for each in held))
     topics = tuple(sorted({each["topic"] for each in held}))
     ids = tuple(dict.fromkeys(one["transactional_id"] for one in cause if one["transactional_id"] is not None))
-    times = _written_at(sight, [one["producer_id"] for one in cause])
+    times = _written_at(context, [one["producer_id"] for one in cause])
     word, place = _cause(oldest)
     hangs = word != "open"
     is_one = len(cause) == 1
@@ -119,21 +121,21 @@ def _tell(sight: RuleContext, case: dict[str, Any]) -> ReportFinding:
     told = (own, rows, *waits) if word == "late" or not waits else (*waits, rows)
     who = f"of {listed(ids)}" if ids else "that no transactional id answers for"
     producers = ", ".join(str(one["producer_id"]) for one in cause[:3])
-    opened = f"{length(oldest['age_ms'])}{_why(sight, oldest) if is_one else _why_all(cause)}."
-    effect = f" {_effect(sight, held, 'It holds' if is_one else 'They hold')}" if held else ""
+    opened = f"{length(oldest['age_ms'])}{_why(context, oldest) if is_one else _why_all(cause)}."
+    effect = f" {_effect(context, held, 'It holds' if is_one else 'They hold')}" if held else ""
     past = f" Whether {'it has' if is_one else 'they have'} ended since, these files do not tell."
-    is_sure = hangs and not (word == "left" and not sight.is_stored)
+    is_sure = hangs and not (word == "left" and not context.is_stored)
     return ReportFinding(
         kind="transaction_open",
         level=Level(case["level"]),
         title=(RULE.title if is_one else "transactions hang") if hangs else f"{_counted(cause)} open",
-        what=(
+        problem=(
             f"A transaction {who} (producer id {producers}) has been open for {opened}"
             if is_one
             else f"{len(cause)} transactions {who} (producer ids {producers}{' …' if len(cause) > 3 else ''}) have been"
             f" open, the oldest for {opened}"
         )
-        + f"{effect}{past if sight.is_stored and not hangs else ''}",
+        + f"{effect}{past if context.is_stored and not hangs else ''}",
         group_ids=groups,
         topics=topics,
         partitions=tuple(sorted({each["partition"] for each in held})) if len(topics) == 1 else (),
@@ -158,14 +160,14 @@ def _tell(sight: RuleContext, case: dict[str, Any]) -> ReportFinding:
         ),
         evidence_count=len(held),
         rows=tuple(dict.fromkeys(told)),
-        next=_steps(sight, cause, rows) if hangs else (sight.see("See what is held back", rows, *_as_of(sight)),),
+        next=_steps(context, cause, rows) if hangs else (context.see("See what is held back", rows, *_as_of(context)),),
         measured={
             "open_ms": oldest["age_ms"],
             "transactions": len(cause),
             "offsets_held_back": len(held),
             "timeout_ms": oldest["timeout_ms"],
         },
-        thresholds=sight.limits_of(*(f"transaction_open.{each.name}" for each in RULE.thresholds)),
+        thresholds=context.limits_of(*(f"transaction_open.{each.name}" for each in RULE.thresholds)),
     )
 
 
@@ -186,7 +188,7 @@ def _why_all(cause: list[dict[str, Any]]) -> str:
     )
 
 
-def _why(sight: RuleContext, case: dict[str, Any]) -> str:
+def _why(context: RuleContext, case: dict[str, Any]) -> str:
     """Why it counts as one that hangs: by its time-out, or because no transactional id has it open."""
     import pyarrow.compute as pc
 
@@ -199,7 +201,7 @@ def _why(sight: RuleContext, case: dict[str, Any]) -> str:
         return ""
     if case["transactional_id"] is None:
         return ": its commits stand in the log without an end, and nobody will end it"
-    entries = sight.table("transactions")
+    entries = context.table("transactions")
     entries = kept(entries, equal(entries, "transactional_id", case["transactional_id"]))
     updated = pc.max(entries["last_update_timestamp_ms"]).as_py()
     since, began = "" if updated is None else f" since {moment(updated)}", case["since_timestamp_ms"]
@@ -210,12 +212,12 @@ def _why(sight: RuleContext, case: dict[str, Any]) -> str:
     )
 
 
-def _effect(sight: RuleContext, held: list[dict[str, Any]], holds: str) -> str:
+def _effect(context: RuleContext, held: list[dict[str, Any]], holds: str) -> str:
     """What waits for them, as sentences: partitions of groups, and the cleaner."""
     from kafka_records_tables.report.case_columns import equal, kept
     from kafka_records_tables.report.rule_context import counted, listed, places_shown
 
-    rows = sight.table("current_offsets")
+    rows = context.table("current_offsets")
     groups = list(dict.fromkeys(each["group_id"] for each in held))
     names = rows.select(["group_id", "topic", "partition"])
     names = kept(names, equal(names, "group_id", *groups))
@@ -231,11 +233,11 @@ def _effect(sight: RuleContext, held: list[dict[str, Any]], holds: str) -> str:
     )
 
 
-def _written_at(sight: RuleContext, producers: list[int]) -> dict[tuple[int, str, str, int], int | None]:
+def _written_at(context: RuleContext, producers: list[int]) -> dict[tuple[int, str, str, int], int | None]:
     """When the first of the pending commits was written, by producer, group, topic and partition."""
     from kafka_records_tables.report.case_columns import equal, kept
 
-    rows = sight.table("pending_offsets")
+    rows = context.table("pending_offsets")
     rows = kept(rows, equal(rows, "producer_id", *producers))
     return {
         (each["producer_id"], each["group_id"], each["topic"], each["partition"]): each["since_timestamp_ms"]
@@ -247,13 +249,13 @@ def _ends(case: dict[str, Any]) -> int:
     return int(case["since_timestamp_ms"] + case["timeout_ms"])
 
 
-def _as_of(sight: RuleContext) -> tuple[str, ...]:
+def _as_of(context: RuleContext) -> tuple[str, ...]:
     """The moment of a copy, which `open_transactions` wants to be told."""
-    return ("--as-of", str(sight.at_ms)) if sight.is_stored and not sight.request.as_of else ()
+    return ("--as-of", str(context.at_ms)) if context.is_stored and not context.request.as_of else ()
 
 
-def _steps(sight: RuleContext, cause: list[dict[str, Any]], rows: Rows) -> tuple[NextStep, ...]:
-    found = sight.see("See what is held back", rows, *_as_of(sight))
+def _steps(context: RuleContext, cause: list[dict[str, Any]], rows: Rows) -> tuple[NextStep, ...]:
+    found = context.see("See what is held back", rows, *_as_of(context))
     starts: dict[int, list[int]] = {}
     for one in cause:
         firsts: dict[int, int] = {}
@@ -263,10 +265,10 @@ def _steps(sight: RuleContext, cause: list[dict[str, Any]], rows: Rows) -> tuple
             starts.setdefault(partition, []).append(offset)
     if not starts:
         describe = ("describe", "--transactional-id", cause[0]["transactional_id"] or "")
-        return (found, sight.ask_kafka("Ask its coordinator", "kafka-transactions", *describe))
+        return (found, context.ask_kafka("Ask its coordinator", "kafka-transactions", *describe))
     partition, offsets = next(iter(starts.items()))
     place = ("--topic", OFFSETS, "--partition", str(partition))
-    asked = sight.ask_kafka(
+    asked = context.ask_kafka(
         "Ask the leader of the partition which producers are in a transaction there: it tells the offset at which each "
         "one starts",
         "kafka-transactions",
@@ -274,7 +276,7 @@ def _steps(sight: RuleContext, cause: list[dict[str, Any]], rows: Rows) -> tuple
         *place,
     )
     others = sum(map(len, starts.values())) - 1
-    abort = sight.ask_kafka(
+    abort = context.ask_kafka(
         "When its application is certainly gone, abort it: its offsets are dropped, and whatever waits goes on"
         + (f" (the same for {others} more, each with its own partition and start offset)" if others else ""),
         "kafka-transactions",

@@ -23,12 +23,12 @@ _LIVELY = Threshold(
 
 
 def _cases_of(kind: str, problem: str, at_work: Level) -> Callable[[RuleContext], pa.Table]:
-    def cases(sight: RuleContext) -> pa.Table:
+    def cases(context: RuleContext) -> pa.Table:
         from kafka_records_tables.report.case_columns import equal, grouped, kept, level_by, numbers, ranked, true_where
         from kafka_records_tables.report.rules.group_spans import with_life
 
-        rows = sight.table("lag")
-        rows = with_life(sight, kept(rows, equal(rows, "problem", problem)), sight.limit(f"{kind}.alive_within"))
+        rows = context.table("lag")
+        rows = with_life(context, kept(rows, equal(rows, "problem", problem)), context.limit(f"{kind}.alive_within"))
         lists = ("partition", "offset", "log_start_offset", "end_offset", "commit_timestamp_ms", "lost")
         found = grouped(
             rows,
@@ -47,7 +47,7 @@ def _cases_of(kind: str, problem: str, at_work: Level) -> Callable[[RuleContext]
 
 
 def _tell_of(kind: str, problem: str) -> Callable[[RuleContext, dict[str, Any]], ReportFinding]:
-    def tell(sight: RuleContext, case: dict[str, Any]) -> ReportFinding:
+    def tell(context: RuleContext, case: dict[str, Any]) -> ReportFinding:
         from kafka_records_tables.report.command_lines import condition_of, option
         from kafka_records_tables.report.rule_context import MOST_EVIDENCE, counted, places_shown, shown
 
@@ -63,8 +63,8 @@ def _tell_of(kind: str, problem: str) -> Callable[[RuleContext, dict[str, Any]],
             kind=kind,
             level=Level(case["level"]),
             title=_RULES_BY_KIND[kind].title,
-            what=_WHAT[kind].format(
-                who=_who(sight, groups),
+            problem=_WHAT[kind].format(
+                who=_who(context, groups),
                 whole=places_shown((topic, partition) for partition in partitions),
                 lost=counted(case["lost_sum"] or 0, "offset"),
                 its="Its" if not others else "Their",
@@ -88,9 +88,9 @@ def _tell_of(kind: str, problem: str) -> Callable[[RuleContext, dict[str, Any]],
             rows=(rows,),
             next=(
                 *_PREVENTION.get(kind, ()),
-                sight.see("See the offsets and the ends of their logs", rows),
-                sight.describe_group(first["group_id"]),
-                sight.ask_kafka(
+                context.see("See the offsets and the ends of their logs", rows),
+                context.describe_group(first["group_id"]),
+                context.ask_kafka(
                     f"{'Stop' if first['members'] else 'Before'} the consumers of {shown(first['group_id'])}"
                     f"{', and' if first['members'] else ' start again,'} choose where they go on: this shows what"
                     f" --to-{_GO_TO[kind]} would be, and does it with --execute in the place of --dry-run"
@@ -104,20 +104,20 @@ def _tell_of(kind: str, problem: str) -> Callable[[RuleContext, dict[str, Any]],
                 ),
             ),
             measured={"lost_offsets": case["lost_sum"] or 0, "partitions": len(partitions), "groups": len(groups)},
-            thresholds=sight.limits_of(f"{kind}.alive_within"),
+            thresholds=context.limits_of(f"{kind}.alive_within"),
         )
 
     return tell
 
 
-def _who(sight: RuleContext, groups: dict[str, dict[str, Any]]) -> str:
+def _who(context: RuleContext, groups: dict[str, dict[str, Any]]) -> str:
     """Whose offsets they are, and whether somebody consumes for these groups."""
     from kafka_records_tables.report.rule_context import counted, listed, shown
     from kafka_records_tables.report.rules.group_spans import life_words
 
     if len(groups) == 1:
         ((group, each),) = groups.items()
-        return f"The group {shown(group)} {life_words(sight, group, each['members'], each['last_ms'])}."
+        return f"The group {shown(group)} {life_words(context, group, each['members'], each['last_ms'])}."
     works = [group for group, each in groups.items() if each["works"]]
     alive = f"{len(works)} of them with members or lately at work" if works else "none of them at work lately"
     named = [*works, *(group for group in groups if group not in set(works))]

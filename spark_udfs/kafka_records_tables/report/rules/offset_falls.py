@@ -26,7 +26,7 @@ _WORDS = {
 }
 
 
-def _with_first_teeth(sight: RuleContext) -> pa.Table:
+def _with_first_teeth(context: RuleContext) -> pa.Table:
     """`regressions` with `cause`: its kind, and of the fall before the first sawtooth of a partition, which looks like
     any other (`regressions`), sawtooth as well."""
     import numpy as np
@@ -36,7 +36,7 @@ def _with_first_teeth(sight: RuleContext) -> pa.Table:
     from kafka_records_tables.report.case_columns import equal, true_where, with_columns
 
     places = ("group_id", "topic", "partition")
-    rows = sight.table("regressions").sort_by(
+    rows = context.table("regressions").sort_by(
         [(name, "ascending") for name in (*places, "log_partition", "log_offset")]
     )
     is_tooth = true_where(equal(rows, "kind", "sawtooth"))
@@ -49,7 +49,7 @@ def _with_first_teeth(sight: RuleContext) -> pa.Table:
 
 
 def _cases_of(kind: str, lately: Level, earlier: Level) -> Callable[[RuleContext], pa.Table]:
-    def cases(sight: RuleContext) -> pa.Table:
+    def cases(context: RuleContext) -> pa.Table:
         from kafka_records_tables.report.case_columns import (
             equal,
             grouped,
@@ -61,7 +61,7 @@ def _cases_of(kind: str, lately: Level, earlier: Level) -> Callable[[RuleContext
             with_columns,
         )
 
-        rows = sight.once(_with_first_teeth)
+        rows = context.once(_with_first_teeth)
         rows = kept(rows, equal(rows, "cause", *_WORDS[kind]))
         rows = with_columns(rows, distance=numbers(rows, "from_offset") - numbers(rows, "to_offset"))
         found = grouped(
@@ -85,8 +85,8 @@ def _cases_of(kind: str, lately: Level, earlier: Level) -> Callable[[RuleContext
             ],
         )
         last = numbers(found, "commit_timestamp_ms_max")
-        is_new = last >= sight.at_ms - sight.limit(f"{kind}.lately")
-        is_old = last < sight.at_ms - sight.limit(f"{kind}.of_the_past")
+        is_new = last >= context.at_ms - context.limit(f"{kind}.lately")
+        is_old = last < context.at_ms - context.limit(f"{kind}.of_the_past")
         choices = [(is_old, Level.NOTE)]
         if kind == "offsets_reset":
             # A group that assigns itself partitions goes back by itself as often as somebody resets it.
@@ -98,7 +98,7 @@ def _cases_of(kind: str, lately: Level, earlier: Level) -> Callable[[RuleContext
 
 
 def _tell_of(kind: str) -> Callable[[RuleContext, dict[str, Any]], ReportFinding]:
-    def tell(sight: RuleContext, case: dict[str, Any]) -> ReportFinding:
+    def tell(context: RuleContext, case: dict[str, Any]) -> ReportFinding:
         from kafka_records_tables.report.command_lines import condition_of
         from kafka_records_tables.report.rule_context import (
             MOST_EVIDENCE,
@@ -130,11 +130,11 @@ def _tell_of(kind: str) -> Callable[[RuleContext, dict[str, Any]], ReportFinding
             kind=kind,
             level=Level(case["level"]),
             title=_RULES_BY_KIND[kind].title,
-            what=(
+            problem=(
                 f"The offsets of the group {shown(group)} for {places_shown(places)}"
                 f" {_FELL.get(kind, 'went backwards')} {_times(places)}{when},"
                 f" by {_distance(case['distance_sum'], len(places))}. {_WHAT[kind]}"
-                f" {stands_now(sight, group, topics)}"
+                f" {stands_now(context, group, topics)}"
             ),
             group_ids=(group,),
             topics=tuple(topics),
@@ -149,14 +149,14 @@ def _tell_of(kind: str) -> Callable[[RuleContext, dict[str, Any]], ReportFinding
             evidence_count=len(places),
             rows=rows,
             next=(
-                *(sight.see("See each fall, with the records that show it", each) for each in rows),
-                sight.see("See what else the group committed, and when", Rows("history", about)),
-                sight.see(_LOOK[kind][0], Rows(_LOOK[kind][1], of_group(group))),
-                sight.describe_group(group),
+                *(context.see("See each fall, with the records that show it", each) for each in rows),
+                context.see("See what else the group committed, and when", Rows("history", about)),
+                context.see(_LOOK[kind][0], Rows(_LOOK[kind][1], of_group(group))),
+                context.describe_group(group),
                 *map(NextStep, _DECIDE[kind]),
             ),
             measured={"falls": len(places), "offsets": case["distance_sum"], "partitions": len(set(places))},
-            thresholds=sight.limits_of(f"{kind}.lately", f"{kind}.of_the_past"),
+            thresholds=context.limits_of(f"{kind}.lately", f"{kind}.of_the_past"),
         )
 
     return tell

@@ -14,14 +14,14 @@ if TYPE_CHECKING:
     from kafka_records_tables.report.rule_context import RuleContext
 
 
-def _runs(sight: RuleContext) -> pa.Table:
+def _runs(context: RuleContext) -> pa.Table:
     """Changes of the epoch of groups, those of the last run of each group: between two of them stands no pause."""
     import numpy as np
     import pyarrow.compute as pc
 
     from kafka_records_tables.report.case_columns import equal, kept, numbers
 
-    rows = sight.table("timeline")
+    rows = context.table("timeline")
     rows = kept(rows, equal(rows, "event", "epoch"), pc.is_valid(rows["at_timestamp_ms"]))
     rows = rows.sort_by([("group_id", "ascending"), ("log_partition", "ascending"), ("log_offset", "ascending")])
     if not rows.num_rows:
@@ -29,7 +29,7 @@ def _runs(sight: RuleContext) -> pa.Table:
     codes = pc.rank(rows["group_id"], tiebreaker="min").to_numpy()
     times = numbers(rows, "at_timestamp_ms")
     begins = np.ones(rows.num_rows, bool)
-    pause = sight.limit("endless_rebalances.pause")
+    pause = context.limit("endless_rebalances.pause")
     begins[1:] = (codes[1:] != codes[:-1]) | (times[1:] - times[:-1] > pause)
     run = np.cumsum(begins) - 1
     is_last_of_group = np.append(codes[1:] != codes[:-1], True)
@@ -37,13 +37,13 @@ def _runs(sight: RuleContext) -> pa.Table:
     return rows.filter(np.isin(run, last_runs))
 
 
-def _cases(sight: RuleContext) -> pa.Table:
+def _cases(context: RuleContext) -> pa.Table:
     import numpy as np
 
     from kafka_records_tables.report.case_columns import grouped, kept, level_by, numbers, ranked, with_columns
 
     cases = grouped(
-        _runs(sight),
+        _runs(context),
         ["group_id"],
         [
             ("group_kind", "last"),
@@ -58,36 +58,36 @@ def _cases(sight: RuleContext) -> pa.Table:
     count = numbers(cases, "log_offset_count")
     members = np.maximum(numbers(cases, "member_count_max"), 1)
     enough = count >= np.maximum(
-        sight.limit("endless_rebalances.least"), members * sight.limit("endless_rebalances.per_member")
+        context.limit("endless_rebalances.least"), members * context.limit("endless_rebalances.per_member")
     )
-    cases = kept(with_columns(cases, goes_on=_goes_on(sight, cases)), enough)
+    cases = kept(with_columns(cases, goes_on=_goes_on(context, cases)), enough)
     lasts = numbers(cases, "at_timestamp_ms_max") - numbers(cases, "at_timestamp_ms_min")
     goes_on = np.asarray(cases["goes_on"].to_numpy(), bool)
-    is_new = numbers(cases, "at_timestamp_ms_max") >= sight.at_ms - sight.limit("endless_rebalances.lately")
+    is_new = numbers(cases, "at_timestamp_ms_max") >= context.at_ms - context.limit("endless_rebalances.lately")
     levels = level_by((goes_on, Level.HIGH), (is_new, Level.LOW), default=Level.NOTE)
     return ranked(cases, levels, numbers(cases, "log_offset_count") + lasts / 1e15)
 
 
-def _goes_on(sight: RuleContext, cases: pa.Table) -> Any:
+def _goes_on(context: RuleContext, cases: pa.Table) -> Any:
     from kafka_records_tables.report.case_columns import numbers
 
-    return numbers(cases, "at_timestamp_ms_max") >= sight.at_ms - sight.limit("endless_rebalances.pause")
+    return numbers(cases, "at_timestamp_ms_max") >= context.at_ms - context.limit("endless_rebalances.pause")
 
 
-def _standing_still(sight: RuleContext, group: str, since_ms: int) -> tuple[tuple[str, ...], str]:
+def _standing_still(context: RuleContext, group: str, since_ms: int) -> tuple[tuple[str, ...], str]:
     """The topics that a group has offsets for, and a sentence: how many partitions have no commit since a moment."""
     import pyarrow.compute as pc
 
     from kafka_records_tables.report.case_columns import equal, kept
     from kafka_records_tables.report.rule_context import counted, listed, moment
 
-    rows = sight.table("current_offsets")
+    rows = context.table("current_offsets")
     rows = kept(rows, equal(rows, "group_id", group))
     topics = tuple(sorted(rows["topic"].unique().to_pylist()))
     if not topics:
         return (), ""
     still = kept(rows, pc.less(rows["commit_timestamp_ms"], since_ms)).num_rows
-    lags = sight.table("group_lag")
+    lags = context.table("group_lag")
     lag = pc.sum(kept(lags, equal(lags, "group_id", group))["lag"]).as_py()
     behind = "" if lag is None else f", and it has {counted(lag, 'record')} to consume"
     return topics, (
@@ -96,31 +96,31 @@ def _standing_still(sight: RuleContext, group: str, since_ms: int) -> tuple[tupl
     )
 
 
-def _why_members_left(sight: RuleContext, group: str) -> tuple[NextStep, ...]:
+def _why_members_left(context: RuleContext, group: str) -> tuple[NextStep, ...]:
     """A step for groups whose members have records of their own; those of a classic group leave no tombstones."""
     from kafka_records_tables.report.case_columns import equal, kept
     from kafka_records_tables.report.rule_context import of_group
 
-    groups = sight.table("groups")
+    groups = context.table("groups")
     if "classic" in kept(groups, equal(groups, "group_id", group))["group_kind"].to_pylist():
         return ()
     what = "See why members left: a session that timed out, a rebalance that did, or by themselves"
-    return (sight.see(what, Rows("disappearances", of_group(group))),)
+    return (context.see(what, Rows("disappearances", of_group(group))),)
 
 
-def _tell(sight: RuleContext, case: dict[str, Any]) -> ReportFinding:
+def _tell(context: RuleContext, case: dict[str, Any]) -> ReportFinding:
     from kafka_records_tables.report.rule_context import counted, length, moment, of_group, shown
 
     group, count = case["group_id"], case["log_offset_count"]
     first, last = case["at_timestamp_ms_min"], case["at_timestamp_ms_max"]
     rows = Rows("timeline", of_group(group, "event=epoch", f"at_timestamp_ms>={first}"))
     offsets = case["log_offset_list"]
-    topics, still = _standing_still(sight, group, first)
+    topics, still = _standing_still(context, group, first)
     return ReportFinding(
         kind="endless_rebalances",
         level=Level(case["level"]),
         title=RULE.title if case["goes_on"] else "a group rebalanced again and again",
-        what=(
+        problem=(
             f"The group {shown(group)} went through {counted(count, 'rebalance')} in {length(last - first)}, one every "
             f"{length((last - first) / max(count - 1, 1))}, with at most "
             f"{counted(case['member_count_max'] or 0, 'member')} at a time. "
@@ -137,10 +137,10 @@ def _tell(sight: RuleContext, case: dict[str, Any]) -> ReportFinding:
         evidence_count=count,
         rows=(rows,),
         next=(
-            sight.see("See who joins and leaves, and how long they stay", Rows("timeline", of_group(group))),
-            *_why_members_left(sight, group),
-            sight.see("See the time-outs of its members and the clients they run", Rows("members", of_group(group))),
-            sight.describe_group(group),
+            context.see("See who joins and leaves, and how long they stay", Rows("timeline", of_group(group))),
+            *_why_members_left(context, group),
+            context.see("See the time-outs of its members and the clients they run", Rows("members", of_group(group))),
+            context.describe_group(group),
             NextStep(
                 "Where members leave because they poll too late: raise max.poll.interval.ms or lower max.poll.records; "
                 "where sessions time out, see whether the processes stop (garbage collection, memory, restarts)"
@@ -151,7 +151,7 @@ def _tell(sight: RuleContext, case: dict[str, Any]) -> ReportFinding:
             "lasts_ms": last - first,
             "members": case["member_count_max"] or 0,
         },
-        thresholds=sight.limits_of(
+        thresholds=context.limits_of(
             "endless_rebalances.pause", "endless_rebalances.least", "endless_rebalances.per_member"
         ),
     )
@@ -204,7 +204,7 @@ _STANDS: Final = {
 """What a group that is under way waits for, by its state."""
 
 
-def _unsettled_cases(sight: RuleContext) -> pa.Table:
+def _unsettled_cases(context: RuleContext) -> pa.Table:
     import pyarrow.compute as pc
 
     from kafka_records_tables.report.case_columns import (
@@ -219,26 +219,26 @@ def _unsettled_cases(sight: RuleContext) -> pa.Table:
     )
     from kafka_records_tables.report.rules.group_spans import SETTLES
 
-    groups = sight.table("groups")
+    groups = context.table("groups")
     groups = kept(groups, equal(groups, "state", *_STANDS))
-    events = sight.table("timeline")
+    events = context.table("timeline")
     changed = grouped(
         kept(events, equal(events, "event", "epoch", "rebalance_started")), ["group_id"], [("at_timestamp_ms", "max")]
     )
     since = looked_up(groups["group_id"], changed, "group_id", "at_timestamp_ms_max")
     groups = kept(with_columns(groups, since_ms=since), pc.is_valid(since))
-    groups = kept(groups, numbers(groups, "since_ms") <= sight.at_ms - sight.limit(SETTLES))
-    lasts = sight.at_ms - numbers(groups, "since_ms")
+    groups = kept(groups, numbers(groups, "since_ms") <= context.at_ms - context.limit(SETTLES))
+    lasts = context.at_ms - numbers(groups, "since_ms")
     groups = with_columns(groups, lasts_ms=lasts)
     levels = level_by(
-        (lasts >= sight.limit("members_unsettled.high_after"), Level.HIGH),
-        (lasts >= sight.limit("members_unsettled.moderate_after"), Level.MODERATE),
+        (lasts >= context.limit("members_unsettled.high_after"), Level.HIGH),
+        (lasts >= context.limit("members_unsettled.moderate_after"), Level.MODERATE),
         default=Level.NOTE,
     )
     return ranked(groups, levels, lasts)
 
 
-def _tell_unsettled(sight: RuleContext, case: dict[str, Any]) -> ReportFinding:
+def _tell_unsettled(context: RuleContext, case: dict[str, Any]) -> ReportFinding:
     import pyarrow.compute as pc
 
     from kafka_records_tables.report.case_columns import equal, kept
@@ -246,7 +246,7 @@ def _tell_unsettled(sight: RuleContext, case: dict[str, Any]) -> ReportFinding:
     from kafka_records_tables.report.rules.group_spans import SETTLES
 
     group = case["group_id"]
-    members = kept(sight.table("members"), equal(sight.table("members"), "group_id", group))
+    members = kept(context.table("members"), equal(context.table("members"), "group_id", group))
     behind = kept(
         members,
         pc.or_kleene(
@@ -261,7 +261,7 @@ def _tell_unsettled(sight: RuleContext, case: dict[str, Any]) -> ReportFinding:
         kind="members_unsettled",
         level=Level(case["level"]),
         title=UNSETTLED.title if case["level"] > Level.NOTE else "a rebalance is under way",
-        what=(
+        problem=(
             f"The group {shown(group)} has been {case['state']} for {length(case['lasts_ms'])}, since its epoch became"
             f" {case['epoch']}: {_STANDS[case['state']]}.{who} Until it is Stable, some partitions may have nobody who"
             " consumes them."
@@ -280,12 +280,12 @@ def _tell_unsettled(sight: RuleContext, case: dict[str, Any]) -> ReportFinding:
         evidence_count=len(late),
         rows=(Rows("groups", of_group(group)), rows),
         next=(
-            sight.see("See its members, their states and their rebalance time-outs", rows),
-            sight.see("See what each has, has to give up and is to have", Rows("assignments", of_group(group))),
-            sight.describe_members(group),
+            context.see("See its members, their states and their rebalance time-outs", rows),
+            context.see("See what each has, has to give up and is to have", Rows("assignments", of_group(group))),
+            context.describe_members(group),
         ),
         measured={"lasts_ms": case["lasts_ms"], "members_behind": len(late)},
-        thresholds=sight.limits_of(SETTLES, "members_unsettled.moderate_after", "members_unsettled.high_after"),
+        thresholds=context.limits_of(SETTLES, "members_unsettled.moderate_after", "members_unsettled.high_after"),
     )
 
 

@@ -34,18 +34,18 @@ _WENT_ON: Final = (
 _WAITS: Final = ("group_id", "topic", "partition", "offset", "commit_timestamp_ms", "members", "last_ms", "works")
 
 
-def _cases(sight: RuleContext) -> pa.Table:
+def _cases(context: RuleContext) -> pa.Table:
     from kafka_records_tables.report.case_columns import grouped, level_by, numbers, ranked, true_where
 
-    places = _places(sight)
+    places = _places(context)
     cases = grouped(
         places,
         ["topic"],
         [*((name, "list") for name in places.column_names if name != "topic"), ("made_ms", "max"), ("works", "any")],
     )
     made = numbers(cases, "made_ms_max", -(2**62))
-    lately = made >= sight.at_ms - sight.limit(f"{_KIND}.lately")
-    of_the_past = made < sight.at_ms - sight.limit(f"{_KIND}.of_the_past")
+    lately = made >= context.at_ms - context.limit(f"{_KIND}.lately")
+    of_the_past = made < context.at_ms - context.limit(f"{_KIND}.of_the_past")
     waits = true_where(cases["works_any"].is_valid())
     levels = level_by(
         (true_where(cases["works_any"]), Level.HIGH),
@@ -56,7 +56,7 @@ def _cases(sight: RuleContext) -> pa.Table:
     return ranked(cases, levels, made)
 
 
-def _places(sight: RuleContext) -> pa.Table:
+def _places(context: RuleContext) -> pa.Table:
     """One row for each partition that a group began anew (`made_ms`) or has an old offset for (`works` is not null)."""
     import pyarrow as pa
     import pyarrow.compute as pc
@@ -64,16 +64,16 @@ def _places(sight: RuleContext) -> pa.Table:
     from kafka_records_tables.report.case_columns import equal, kept
     from kafka_records_tables.report.rules.group_spans import with_life
 
-    falls, lag = sight.table("regressions"), sight.table("lag")
+    falls, lag = context.table("regressions"), context.table("lag")
     went = kept(falls, equal(falls, "kind", _RECREATED)).select(_WENT_ON)
     went = went.append_column("made_ms", pc.coalesce(went["commit_timestamp_ms"], pa.scalar(-(2**62), pa.int64())))
     waits = kept(lag, equal(lag, "problem", _RECREATED))
-    waits = with_life(sight, waits, sight.limit(f"{_KIND}.alive_within")).select(_WAITS)
+    waits = with_life(context, waits, context.limit(f"{_KIND}.alive_within")).select(_WAITS)
     waits = waits.rename_columns(["from_offset" if name == "offset" else name for name in waits.column_names])
     return pa.concat_tables([went, waits], promote_options="permissive")
 
 
-def _tell(sight: RuleContext, case: dict[str, Any]) -> ReportFinding:
+def _tell(context: RuleContext, case: dict[str, Any]) -> ReportFinding:
     from kafka_records_tables.report.command_lines import condition_of
     from kafka_records_tables.report.rule_context import MOST_EVIDENCE, counted, listed, shown
 
@@ -92,7 +92,7 @@ def _tell(sight: RuleContext, case: dict[str, Any]) -> ReportFinding:
             " consumed of the old one is gone."
         )
     if waiting:
-        parts.append(f"{_waiting(sight, waits)} {_WAITING}")
+        parts.append(f"{_waiting(context, waits)} {_WAITING}")
     own = condition_of("topic", topic)
     tables = ((went, "regressions", f"kind={_RECREATED}"), (waits, "lag", f"problem={_RECREATED}"))
     seen = {name: Rows(name, (own, only)) for part, name, only in tables if part}
@@ -101,7 +101,7 @@ def _tell(sight: RuleContext, case: dict[str, Any]) -> ReportFinding:
         kind=_KIND,
         level=Level(case["level"]),
         title=RULE.title,
-        what=" ".join(parts),
+        problem=" ".join(parts),
         group_ids=tuple(dict.fromkeys((*waiting, *going))),
         topics=(topic,),
         partitions=tuple(sorted({each["partition"] for each in rows})),
@@ -113,20 +113,20 @@ def _tell(sight: RuleContext, case: dict[str, Any]) -> ReportFinding:
         evidence_count=len(rows),
         rows=tuple(seen.values()),
         next=(
-            *(sight.see(_SEE[name], each) for name, each in seen.items()),
-            sight.ask_kafka(
+            *(context.see(_SEE[name], each) for name, each in seen.items()),
+            context.ask_kafka(
                 "Ask the brokers for the topic as it is now", "kafka-topics", "--describe", "--topic", topic
             ),
-            *_resets(sight, topic, waits),
+            *_resets(context, topic, waits),
             NextStep("Ask who made the topic anew, and whether what was not consumed is needed from elsewhere"),
         ),
         measured={
             "groups_gone_on": len(going),
             "groups_waiting": len(waiting),
             "partitions": len({each["partition"] for each in rows}),
-            **({} if since is None else {"age_ms": max(sight.at_ms - since, 0)}),
+            **({} if since is None else {"age_ms": max(context.at_ms - since, 0)}),
         },
-        thresholds=sight.limits_of(*(f"{_KIND}.{each.name}" for each in RULE.thresholds)),
+        thresholds=context.limits_of(*(f"{_KIND}.{each.name}" for each in RULE.thresholds)),
     )
 
 
@@ -141,7 +141,7 @@ def _since(went: list[dict[str, Any]], waits: list[dict[str, Any]]) -> tuple[int
     return None, f"after {moment(max(old))}, the last commit for the older topic" if old else None
 
 
-def _waiting(sight: RuleContext, waits: list[dict[str, Any]]) -> str:
+def _waiting(context: RuleContext, waits: list[dict[str, Any]]) -> str:
     """Which groups have the offsets of the older topic, and whether somebody consumes for them."""
     from kafka_records_tables.report.rule_context import counted, listed, shown
     from kafka_records_tables.report.rules.group_spans import life_words
@@ -154,13 +154,13 @@ def _waiting(sight: RuleContext, waits: list[dict[str, Any]]) -> str:
             f" {works} of them have members or have committed lately."
         )
     return " ".join(
-        f"The group {shown(group)} {life_words(sight, group, each['members'], each['last_ms'])}; its offsets are those"
-        " of the older topic."
+        f"The group {shown(group)} {life_words(context, group, each['members'], each['last_ms'])}; its offsets are"
+        " those of the older topic."
         for group, each in groups.items()
     )
 
 
-def _resets(sight: RuleContext, topic: str, waits: list[dict[str, Any]]) -> list[NextStep]:
+def _resets(context: RuleContext, topic: str, waits: list[dict[str, Any]]) -> list[NextStep]:
     from kafka_records_tables.report.command_lines import option
     from kafka_records_tables.report.rule_context import counted, shown
 
@@ -168,7 +168,7 @@ def _resets(sight: RuleContext, topic: str, waits: list[dict[str, Any]]) -> list
     more = len(groups) - _MOST_WAITING
     also = f" (the same for {counted(more, 'other group')})" if more > 0 else ""
     return [
-        sight.ask_kafka(
+        context.ask_kafka(
             f"{'Stop the consumers' if each['members'] else 'Before the consumers'} of {shown(group)}"
             f"{', and have them begin' if each['members'] else ' start again, have them begin'} with the new topic; it"
             f" is done with --execute in the place of --dry-run{also}",

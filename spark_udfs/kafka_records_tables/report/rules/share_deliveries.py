@@ -16,11 +16,11 @@ if TYPE_CHECKING:
 _AVAILABLE, _ARCHIVED = 0, 4
 
 
-def _ranges(sight: RuleContext) -> pa.Table:
+def _ranges(context: RuleContext) -> pa.Table:
     """One row for each range of offsets of a share partition, with its deliveries."""
     import pyarrow.compute as pc
 
-    rows = sight.table("share_partitions").combine_chunks()
+    rows = context.table("share_partitions").combine_chunks()
     parents = pc.list_parent_indices(rows["batches"]).combine_chunks()
     ranges = rows["batches"].combine_chunks().flatten()
     found = rows.select(["group_id", "topic_id", "partition", "log_partition", "log_offset"]).take(parents)
@@ -29,7 +29,7 @@ def _ranges(sight: RuleContext) -> pa.Table:
     return found
 
 
-def _cases(sight: RuleContext) -> pa.Table:
+def _cases(context: RuleContext) -> pa.Table:
     from kafka_records_tables.report.case_columns import (
         grouped,
         kept,
@@ -40,11 +40,11 @@ def _cases(sight: RuleContext) -> pa.Table:
         with_columns,
     )
 
-    ranges = _ranges(sight)
+    ranges = _ranges(context)
     state, count = numbers(ranges, "delivery_state"), numbers(ranges, "delivery_count")
-    most = sight.limit("share_redelivery.delivery_limit")
+    most = context.limit("share_redelivery.delivery_limit")
     given_up = (state == _ARCHIVED) & (count >= most)
-    again = (state == _AVAILABLE) & (count >= sight.limit("share_redelivery.deliveries"))
+    again = (state == _AVAILABLE) & (count >= context.limit("share_redelivery.deliveries"))
     last_chance = (state == _AVAILABLE) & (count >= most - 1)
     size = numbers(ranges, "last_offset") - numbers(ranges, "first_offset") + 1
     ranges = with_columns(
@@ -67,14 +67,14 @@ def _cases(sight: RuleContext) -> pa.Table:
             ("log_offset", "list"),
         ],
     )
-    names = sight.table("share_group_topics")
+    names = context.table("share_group_topics")
     cases = with_columns(cases, topic=looked_up(cases["topic_id"], names, "topic_id", "topic"))
     urgent = (numbers(cases, "given_up_sum") > 0) | (numbers(cases, "last_chance_sum") > 0)
     levels = level_by((urgent, Level.HIGH), default=Level.MODERATE)
     return ranked(cases, levels, numbers(cases, "given_up_sum") * 1000 + numbers(cases, "again_sum"))
 
 
-def _tell(sight: RuleContext, case: dict[str, Any]) -> ReportFinding:
+def _tell(context: RuleContext, case: dict[str, Any]) -> ReportFinding:
     from kafka_records_tables.report.command_lines import condition_of, option
     from kafka_records_tables.report.rule_context import MOST_EVIDENCE, counted, of_group, partitions_shown, shown
 
@@ -102,9 +102,9 @@ def _tell(sight: RuleContext, case: dict[str, Any]) -> ReportFinding:
         kind="share_redelivery",
         level=Level(case["level"]),
         title=RULE.title if not given_up else "a share group gave up records that nobody has processed",
-        what=(
+        problem=(
             f"In the share group {shown(group)}, topic {shown(topic or topic_id)},"
-            f" {partitions_shown(partitions)}: {'; '.join(parts)}. {_now(sight, group)}"
+            f" {partitions_shown(partitions)}: {'; '.join(parts)}. {_now(context, group)}"
             f"{' Nobody gets again what was given up.' if given_up else ''}"
             " Its consumers cannot do their work on these records, or do not acknowledge them in time."
         ),
@@ -129,9 +129,9 @@ def _tell(sight: RuleContext, case: dict[str, Any]) -> ReportFinding:
         evidence_count=len(case["partition_list"]),
         rows=(rows,),
         next=(
-            sight.see("See the ranges of offsets, with what became of each", rows),
-            *_records(sight, group),
-            sight.ask_kafka(
+            context.see("See the ranges of offsets, with what became of each", rows),
+            *_records(context, group),
+            context.ask_kafka(
                 "Look at such a record itself",
                 "kafka-console-consumer",
                 "--topic",
@@ -143,7 +143,7 @@ def _tell(sight: RuleContext, case: dict[str, Any]) -> ReportFinding:
                 "--max-messages",
                 "1",
             ),
-            sight.ask_kafka(
+            context.ask_kafka(
                 "Ask the brokers who consumes",
                 "kafka-share-groups",
                 "--describe",
@@ -161,25 +161,25 @@ def _tell(sight: RuleContext, case: dict[str, Any]) -> ReportFinding:
             "redelivered_records": again,
             "most_deliveries": case["deliveries_max"],
         },
-        thresholds=sight.limits_of("share_redelivery.deliveries", "share_redelivery.delivery_limit"),
+        thresholds=context.limits_of("share_redelivery.deliveries", "share_redelivery.delivery_limit"),
     )
 
 
-def _records(sight: RuleContext, group: str) -> list[NextStep]:
+def _records(context: RuleContext, group: str) -> list[NextStep]:
     from kafka_records_tables.report.command_lines import command_line, option
 
-    if not sight.request.source_arguments:
+    if not context.request.source_arguments:
         return []
-    words = ["dump", *sight.request.source_arguments, "--topic", SHARE_STATE, *option("--group", group)]
+    words = ["dump", *context.request.source_arguments, "--topic", SHARE_STATE, *option("--group", group)]
     return [NextStep("See when: each change of its state, with its time", command_line(["kafka-records", *words]))]
 
 
-def _now(sight: RuleContext, group: str) -> str:
+def _now(context: RuleContext, group: str) -> str:
     """Whether it goes on, as a sentence."""
     from kafka_records_tables.report.case_columns import equal, kept
     from kafka_records_tables.report.rule_context import counted
 
-    rows = kept(sight.table("groups"), equal(sight.table("groups"), "group_id", group))
+    rows = kept(context.table("groups"), equal(context.table("groups"), "group_id", group))
     members = (rows["member_count"][0].as_py() or 0) if rows.num_rows else 0
     return f"The group has {counted(members, 'member')}: it goes on." if members else "The group has no members now."
 

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from kafka_records_tables.report.rule_context import RuleContext
 
 
-def _cases(sight: RuleContext) -> pa.Table:
+def _cases(context: RuleContext) -> pa.Table:
     import numpy as np
     import pyarrow as pa
     import pyarrow.compute as pc
@@ -32,11 +32,11 @@ def _cases(sight: RuleContext) -> pa.Table:
     )
     from kafka_records_tables.report.rules.group_spans import settled
 
-    groups = sight.table("groups")
+    groups = context.table("groups")
     groups = kept(
         groups, equal(groups, "state", "Stable"), equal(groups, "group_kind", "classic", "consumer", "streams")
     )
-    assigned = sight.table("assignments")
+    assigned = context.table("assignments")
     assigned = kept(
         assigned,
         equal(assigned, "role", "current"),
@@ -62,7 +62,7 @@ def _cases(sight: RuleContext) -> pa.Table:
             ("log_timestamp_ms_max", "max"),
         ],
     )
-    members = sight.table("members")
+    members = context.table("members")
     wishes = pc.binary_join(
         pc.if_else(
             pc.is_valid(members["subscribed_topics"]),
@@ -90,28 +90,28 @@ def _cases(sight: RuleContext) -> pa.Table:
     cases = with_columns(cases, least=least, mean=mean, member_number=number)
     uneven = (
         true_where(pc.equal(cases["kinds"], 1))
-        & (most - least >= sight.limit("uneven_assignments.difference"))
-        & (most >= sight.limit("uneven_assignments.times_mean") * mean)
-        & settled(sight, cases)
+        & (most - least >= context.limit("uneven_assignments.difference"))
+        & (most >= context.limit("uneven_assignments.times_mean") * mean)
+        & settled(context, cases)
     )
     cases = cases.filter(uneven)
     much = numbers(cases, "partition_count_max") - numbers(cases, "least")
     levels = level_by(
-        (much >= sight.limit("uneven_assignments.moderate_difference"), Level.MODERATE), default=Level.LOW
+        (much >= context.limit("uneven_assignments.moderate_difference"), Level.MODERATE), default=Level.LOW
     )
     return ranked(cases, levels, much)
 
 
-def _tell(sight: RuleContext, case: dict[str, Any]) -> ReportFinding:
+def _tell(context: RuleContext, case: dict[str, Any]) -> ReportFinding:
     from kafka_records_tables.report.case_columns import equal, grouped, kept
     from kafka_records_tables.report.rule_context import counted, of_group, shown
 
     group = case["group_id"]
     rows = Rows("assignments", of_group(group, "role=current"))
     of_it = kept(
-        sight.table("assignments"),
-        equal(sight.table("assignments"), "group_id", group),
-        equal(sight.table("assignments"), "role", "current"),
+        context.table("assignments"),
+        equal(context.table("assignments"), "group_id", group),
+        equal(context.table("assignments"), "role", "current"),
     )
     by_member = grouped(
         of_it, ["member_id"], [("partition", "count"), ("log_partition", "first"), ("log_offset", "first")]
@@ -122,7 +122,7 @@ def _tell(sight: RuleContext, case: dict[str, Any]) -> ReportFinding:
         kind="uneven_assignments",
         level=Level(case["level"]),
         title=RULE.title,
-        what=(
+        problem=(
             f"In the group {shown(group)} one member has {case['partition_count_max']} partitions and another "
             f"{case['least']}, where {case['mean']:.1f} would be even; all "
             f"{counted(case['member_number'], 'member')} subscribe to the same{by}. The one with most sets the pace, "
@@ -145,8 +145,8 @@ def _tell(sight: RuleContext, case: dict[str, Any]) -> ReportFinding:
         why_not_sure="an assignor may weigh partitions by something that no record tells",
         rows=(rows,),
         next=(
-            sight.see("See who has what", rows),
-            sight.describe_members(group),
+            context.see("See who has what", rows),
+            context.describe_members(group),
         ),
         measured={
             "most_partitions": case["partition_count_max"],
@@ -154,7 +154,7 @@ def _tell(sight: RuleContext, case: dict[str, Any]) -> ReportFinding:
             "mean_partitions": round(case["mean"], 2),
             "members": case["member_number"],
         },
-        thresholds=sight.limits_of(
+        thresholds=context.limits_of(
             "uneven_assignments.difference",
             "uneven_assignments.moderate_difference",
             "uneven_assignments.times_mean",

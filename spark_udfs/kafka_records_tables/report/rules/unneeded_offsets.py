@@ -14,12 +14,12 @@ if TYPE_CHECKING:
     from kafka_records_tables.report.rule_context import RuleContext
 
 
-def _cases(sight: RuleContext) -> pa.Table:
+def _cases(context: RuleContext) -> pa.Table:
     from kafka_records_tables.report.case_columns import equal, grouped, kept, level_by, numbers, ranked
     from kafka_records_tables.report.rules.group_spans import settled
 
-    rows = sight.table("deletable_offsets")
-    rows = kept(rows, settled(sight, rows))
+    rows = context.table("deletable_offsets")
+    rows = kept(rows, settled(context, rows))
     cases = grouped(
         kept(rows, equal(rows, "kind", "offset"), equal(rows, "reason", "not_subscribed")),
         ["group_id"],
@@ -34,7 +34,7 @@ def _cases(sight: RuleContext) -> pa.Table:
     )
     count = numbers(cases.append_column("count", _lengths(cases)), "count")
     return ranked(
-        cases, level_by((count >= sight.limit("offsets_unneeded.many"), Level.LOW), default=Level.NOTE), count
+        cases, level_by((count >= context.limit("offsets_unneeded.many"), Level.LOW), default=Level.NOTE), count
     )
 
 
@@ -44,7 +44,7 @@ def _lengths(cases: pa.Table) -> Any:
     return pc.list_value_length(cases["partition_list"])
 
 
-def _tell(sight: RuleContext, case: dict[str, Any]) -> ReportFinding:
+def _tell(context: RuleContext, case: dict[str, Any]) -> ReportFinding:
     from kafka_records_tables.report.command_lines import option
     from kafka_records_tables.report.rule_context import MOST_EVIDENCE, counted, listed, moment, of_group, shown
 
@@ -60,7 +60,7 @@ def _tell(sight: RuleContext, case: dict[str, Any]) -> ReportFinding:
         kind="offsets_unneeded",
         level=Level(case["level"]),
         title=RULE.title,
-        what=(
+        problem=(
             f"The group {shown(group)} has members, and {counted(count, 'offset')} of topics that they do not subscribe"
             f" to: {listed(topics)}. "
             + (f"The last of them was committed at {moment(newest)}. " if newest is not None else "")
@@ -77,8 +77,8 @@ def _tell(sight: RuleContext, case: dict[str, Any]) -> ReportFinding:
         evidence_count=count,
         rows=(rows,),
         next=(
-            sight.see("See them", rows),
-            sight.ask_records(
+            context.see("See them", rows),
+            context.ask_records(
                 "See what deleting them would do; --execute does it, and keeps a file that brings them back",
                 "delete-offsets",
                 *option("--group", group),
@@ -86,7 +86,7 @@ def _tell(sight: RuleContext, case: dict[str, Any]) -> ReportFinding:
             ),
         ),
         measured={"offsets": count, "topics": len(topics)},
-        thresholds=sight.limits_of("offsets_unneeded.many"),
+        thresholds=context.limits_of("offsets_unneeded.many"),
     )
 
 
@@ -112,32 +112,32 @@ subscribe to other topics may be on their way.""",
 # -- groups that nothing takes away ------------------------------------------------------------------------------------
 
 
-def _group_cases(sight: RuleContext) -> pa.Table:
+def _group_cases(context: RuleContext) -> pa.Table:
     import numpy as np
     import pyarrow.compute as pc
 
     from kafka_records_tables.report.case_columns import equal, kept, ranked
     from kafka_records_tables.report.rules.group_spans import settled
 
-    groups = sight.table("groups")
+    groups = context.table("groups")
     is_empty = pc.equal(groups["member_count"], 0)
-    rows = kept(groups, equal(groups, "group_kind", "share"), is_empty, settled(sight, groups))
+    rows = kept(groups, equal(groups, "group_kind", "share"), is_empty, settled(context, groups))
     return ranked(rows, np.full(rows.num_rows, int(Level.NOTE)), np.zeros(rows.num_rows))
 
 
-def _tell_group(sight: RuleContext, case: dict[str, Any]) -> ReportFinding:
+def _tell_group(context: RuleContext, case: dict[str, Any]) -> ReportFinding:
     from kafka_records_tables.report.command_lines import option
     from kafka_records_tables.report.rule_context import of_group, shown
     from kafka_records_tables.report.rules.group_spans import emptied_at
 
     group = case["group_id"]
-    emptied = emptied_at(sight, group)
+    emptied = emptied_at(context, group)
     rows = Rows("groups", of_group(group))
     return ReportFinding(
         kind="share_groups_empty",
         level=Level(case["level"]),
         title=EMPTY.title,
-        what=(
+        problem=(
             f"The share group {shown(group)} has no members. Share groups do not expire: it and its state stay until "
             "somebody deletes it."
         ),
@@ -148,8 +148,8 @@ def _tell_group(sight: RuleContext, case: dict[str, Any]) -> ReportFinding:
         evidence_count=1,
         rows=(rows,),
         next=(
-            sight.see("See since when nobody is in it", Rows("timeline", of_group(group, "event=emptied"))),
-            sight.ask_kafka(
+            context.see("See since when nobody is in it", Rows("timeline", of_group(group, "event=emptied"))),
+            context.ask_kafka(
                 "When nobody comes back to it, delete it with its state",
                 "kafka-share-groups",
                 "--delete",

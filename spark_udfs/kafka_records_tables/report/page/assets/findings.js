@@ -117,7 +117,7 @@ const findingCard = (finding, place, level = 3) =>
       "article",
       { "aria-labelledby": `finding-${place}` },
       make("header", {}, badge(finding.level), make(`h${level}`, { id: `finding-${place}` }, visible(finding.title))),
-      make("p", { class: "what" }, whole(finding.what, MOST_EXPLAINED)),
+      make("p", { class: "what" }, whole(finding.problem, MOST_EXPLAINED)),
       factsOf(finding),
       stepsOf(finding),
       evidenceOf(finding),
@@ -177,7 +177,7 @@ const findingsSection = (chosen) => {
 
   const show = (isChange = false) => {
     const sought = state.about.toLowerCase();
-    const texts = (each) => [each.title, each.what, ...each.group_ids, ...each.topics, ...each.transactional_ids];
+    const texts = (each) => [each.title, each.problem, each.impact, ...each.group_ids, ...each.topics, ...each.transactional_ids];
     const left = findings.filter(
       (each) => (!state.levels.size || state.levels.has(each.level)) && (!state.kind || each.kind === state.kind) && (!sought || texts(each).some((text) => text.toLowerCase().includes(sought)))
     );

@@ -1,0 +1,91 @@
+"""The causes of a finding: what speaks for and against each hypothesis of its rule, and which remain."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Final
+
+from kafka_records_tables.report.report_parts import Cause, Confidence, Decision, Lack, NextStep, ReportFinding
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from kafka_records_tables.report.rule import Hypothesis, ReportRule, Verdict
+    from kafka_records_tables.report.rule_context import RuleContext
+
+_MOST: Final = 3
+"""Causes of a finding that are named."""
+_ORDER: Final[Mapping[Confidence, int]] = {"high": 2, "medium": 1, "low": 0}
+
+Weighed = tuple["Hypothesis", "Verdict"]
+
+
+def with_causes(context: RuleContext, rule: ReportRule, case: dict[str, Any], finding: ReportFinding) -> ReportFinding:
+    """A finding with the causes that remain of those that its rule knows.
+
+    A cause that records show (`Verdict.is_certain`) rules out the others. Without such a one each cause that is not
+    refuted remains: with high confidence when it is the only one, has evidence, and nothing that would decide was
+    missing; with medium confidence when more speaks for it than against it; with low confidence otherwise.
+    """
+    weighed = [(each, verdict) for each in rule.causes if (verdict := each.weigh(context, case)) is not None]
+    if not weighed:
+        return finding
+    refuted = {each.name: verdict.refuted_by for each, verdict in weighed if verdict.refuted_by is not None}
+    left = [(each, verdict) for each, verdict in weighed if verdict.refuted_by is None]
+    certain = [(each, verdict) for each, verdict in left if verdict.is_certain]
+    if certain:
+        proof = certain[0][1].evidence_for[:1]
+        refuted |= {each.name: proof[0] for each, verdict in left if not verdict.is_certain and proof}
+        left = certain
+    likely = sorted(left, key=lambda each: -_ORDER[_confidence(each[1], left)])[:_MOST]
+    causes = tuple(
+        Cause(each.name, verdict.statement, _confidence(verdict, left), verdict.evidence_for, verdict.evidence_against)
+        for each, verdict in likely
+    )
+    decision = _decision(context, rule, case, likely)
+    return replace(
+        finding,
+        causes=causes,
+        refuted_by=refuted,
+        decision=decision,
+        lacked=_lacked(left),
+        confidence=causes[0].confidence if causes else "low",
+        next=_steps(likely, decision, finding.next),
+    )
+
+
+def _confidence(verdict: Verdict, left: Sequence[Weighed]) -> Confidence:
+    if verdict.is_certain:
+        return "high"
+    supported = len(verdict.evidence_for) > len(verdict.evidence_against)
+    is_only = len(left) == 1 and not verdict.lacked and not verdict.evidence_against
+    return "low" if not supported else "high" if is_only else "medium"
+
+
+def _decision(
+    context: RuleContext, rule: ReportRule, case: dict[str, Any], likely: Sequence[Weighed]
+) -> Decision | None:
+    """The question between the first two causes, as far as the rule has one."""
+    if len(likely) < 2:
+        return None
+    names = {each.name for each, _ in likely[:2]}
+    for each in rule.questions:
+        if {each.yes, each.no} == names:
+            return Decision((each.yes, each.no), each.question, each.command(context, case))
+    return None
+
+
+def _lacked(left: Sequence[Weighed]) -> tuple[Lack, ...]:
+    """What was missing, with the causes that it would have told apart."""
+    causes: dict[str, list[str]] = {}
+    for each, verdict in left:
+        for what in verdict.lacked:
+            causes.setdefault(what, []).append(each.name)
+    return tuple(Lack(what, tuple(names)) for what, names in causes.items())
+
+
+def _steps(likely: Sequence[Weighed], decision: Decision | None, others: tuple[NextStep, ...]) -> tuple[NextStep, ...]:
+    """The question first, where one decides what to do; then the steps of the likeliest cause, and the others."""
+    asks = () if decision is None else (NextStep(decision.question, decision.command),)
+    own = likely[0][1].steps if likely else ()
+    return tuple(dict.fromkeys((*asks, *own, *others)))
