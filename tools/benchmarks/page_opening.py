@@ -63,7 +63,9 @@ def made_report(groups: int) -> Report:
         "timeline": table_of("timeline", _timeline(names, chance)),
     }
     findings = tuple(
-        ReportFinding("offsets_expiring", Level.HIGH, "offsets expire soon", f"Offsets of {name} expire.", (name,))
+        ReportFinding(
+            "offsets_expiring", Level.HIGH, "offsets expire soon", f"Offsets of {name} expire.", group_ids=(name,)
+        )
         for name in names.to_pylist()[:: max(groups // 200, 1)]
     )
     request = ReportRequest(
