@@ -44,6 +44,7 @@ if TYPE_CHECKING:
     from kafka_records_engine.sources import Source
     from kafka_records_tables.engines.request import OnProgress
     from kafka_records_tables.results.result import Result
+    from kafka_records_tables.tables import Table
 
 REPORTED: Final = (
     "groups",
@@ -226,7 +227,9 @@ def report_of(
     )
     lost = lost_files(source, reading.found)
     # Rules see all rows, and what a finding counts is of the whole.
-    context = RuleContext(request, tables, reading.found, limits, lost, named.bootstrap, named.command_config)
+    context = RuleContext(
+        request, tables, reading.found, limits, lost, named.bootstrap, named.command_config, reading.look
+    )
     findings = findings_of(context)
     chosen = {name: _about_topics(name, rows, topics) for name, rows in tables.items()}
     report = Report(request, findings, numbers_of(chosen), chosen, reading.missing, reading.found, reading.counts)
@@ -263,6 +266,21 @@ class _Reading:
             raise LogSourceError(self._source.name, rights[0].what)
         return {name: self._chosen(name, found[name].table) for name in REPORTED if name in found}
 
+    def look(self, table: Table, groups: tuple[str, ...] | None) -> pa.Table | None:
+        """The rows of another table, for some groups; None where the source does not have its topic."""
+        question = self._question
+        options = {name: value for name, value in question.options_of_all.items() if name in _names(table)}
+        if question.as_of_ms is not None and not is_of_records(table):
+            return None
+        asked = question_of(
+            [table], as_of=question.as_of_ms, assume=question.assume, package=question.package, options=options
+        )
+        try:
+            found = read_answers(replace(asked, groups=groups), self._source, self._engine)
+        except LogSourceError:
+            return None
+        return found[table.name].table if table.name in found else None
+
     def _read(self, question: Question, found: dict[str, Result]) -> None:
         results = read_answers(question, self._source, self._engine)
         found.update(results)
@@ -278,6 +296,10 @@ class _Reading:
         held = rows["holds_back"].combine_chunks()
         of_groups = pc.is_in(held.flatten().field("group_id"), pa.array(self._question.groups))
         return rows.take(pc.unique(pc.list_parent_indices(held).filter(of_groups)))
+
+
+def _names(table: Table) -> set[str]:
+    return {option.name for option in table.options}
 
 
 def _about_topics(name: str, rows: pa.Table, patterns: tuple[str, ...]) -> pa.Table:
