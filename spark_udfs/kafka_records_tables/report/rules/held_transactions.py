@@ -92,7 +92,14 @@ def _cases(context: RuleContext) -> pa.Table:
         )
         for cause in causes
     ]
-    cases = pa.table({"at": range(len(causes)), "topic_list": pa.array(topics, pa.list_(pa.string()))})
+    ids = [[each["transactional_id"] for each in cause if each["transactional_id"]] for cause in causes]
+    cases = pa.table(
+        {
+            "at": range(len(causes)),
+            "topic_list": pa.array(topics, pa.list_(pa.string())),
+            "transactional_id_list": pa.array(ids, pa.list_(pa.string())),
+        }
+    )
     return ranked(
         cases, [max(each["level"] for each in cause) for cause in causes], [each[0]["rank"] for each in causes]
     )

@@ -15,8 +15,10 @@ if TYPE_CHECKING:
 
 
 def _runs(context: RuleContext) -> pa.Table:
-    """Changes of the epoch of groups, those of the last run of each group: between two of them stands no pause."""
+    """Changes of the epoch of groups with members before and after it, those of the last run of each group: no pause is
+    between two of them."""
     import numpy as np
+    import pyarrow as pa
     import pyarrow.compute as pc
 
     from kafka_records_tables.report.case_columns import equal, kept, numbers
@@ -24,6 +26,13 @@ def _runs(context: RuleContext) -> pa.Table:
     rows = context.table("timeline")
     rows = kept(rows, equal(rows, "event", "epoch"), pc.is_valid(rows["at_timestamp_ms"]))
     rows = rows.sort_by([("group_id", "ascending"), ("log_partition", "ascending"), ("log_offset", "ascending")])
+    if not rows.num_rows:
+        return rows
+    # A group that starts, or is left by its last member, makes nobody wait.
+    members = numbers(rows, "member_count")
+    codes = pc.rank(rows["group_id"], tiebreaker="min").to_numpy()
+    is_first = np.append(True, (codes[1:] != codes[:-1]) | (members[:-1] == 0))
+    rows = rows.filter(pa.array(~is_first & (members > 0)))
     if not rows.num_rows:
         return rows
     codes = pc.rank(rows["group_id"], tiebreaker="min").to_numpy()
@@ -162,7 +171,8 @@ RULE = ReportRule(
     title="a group rebalances without end",
     about="""\
 Changes of the epoch (of the generation in classic groups) one behind the other, without a `pause`, more than
-members that come or go once would cause. A rolling restart is no such thing: each member leaves and joins once.
+members that come or go once would cause. A rolling restart is no such thing: each member leaves and joins once. Nor is
+a job that starts, commits and leaves: a first member that comes and a last one that leaves make nobody wait.
 Where a cleaner has been, earlier changes are gone, so counts are lower bounds.""",
     tables=("timeline", "groups", "current_offsets", "group_lag"),
     levels={

@@ -1,0 +1,191 @@
+"""Members of groups over time, commits one by one, and where logs ended when."""
+
+from __future__ import annotations
+
+import json
+from bisect import bisect_right
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Final
+
+if TYPE_CHECKING:
+    from kafka_records_tables.report.rule_context import RuleContext
+
+MOST_GROUPS: Final = 200
+"""Groups of a kind that are looked at more closely, the worst first."""
+
+Place = tuple[str, int]
+"""Topic and partition."""
+Offset = tuple[str, str, int]
+"""Group, topic and partition."""
+
+
+@dataclass(slots=True)
+class MemberLife:
+    """A member from when it joined until it left."""
+
+    group_id: str
+    member_id: str
+    joined_ms: int | None
+    joined_at: int
+    """Offset of the record that has it first."""
+    log_partition: int
+    client_id: str | None = None
+    host: str | None = None
+    instance_id: str | None = None
+    left_ms: int | None = None
+    left_at: int | None = None
+    """Offset of the record without it; None while it is there."""
+    places: set[Place] = field(default_factory=set)
+    """All that it has ever been assigned."""
+
+    @property
+    def topics(self) -> set[str]:
+        """The topics of its assignments."""
+        return {topic for topic, _ in self.places}
+
+    @property
+    def name(self) -> str:
+        """What an operator looks for: the client id."""
+        return self.client_id or self.instance_id or self.member_id
+
+    def was_there(self, at_ms: int) -> bool:
+        """Whether it was a member at a moment."""
+        joined = self.joined_ms if self.joined_ms is not None else at_ms
+        return joined <= at_ms and (self.left_at is None or self.left_ms is None or self.left_ms > at_ms)
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """A time in which a committed offset held (a row of `history`)."""
+
+    offset: int
+    from_ms: int | None
+    to_ms: int | None
+    ended_by: str | None
+    log_partition: int
+    log_offset: int
+    topic_id: str | None
+    commits: int
+
+
+def member_lives(context: RuleContext, groups: Iterable[str]) -> dict[str, list[MemberLife]]:
+    """The members of some groups, each group's by when they joined; those who joined before the log begins are there
+    from their first event on."""
+    import pyarrow.compute as pc
+
+    from kafka_records_tables.report.case_columns import equal, kept
+
+    rows = context.table("timeline")
+    rows = kept(rows, equal(rows, "group_id", *groups), equal(rows, "event", *_EVENTS), pc.is_valid(rows["member_id"]))
+    names = ("group_id", "log_partition", "log_offset", "sequence")
+    rows = rows.sort_by([(name, "ascending") for name in names])
+    lives: dict[str, list[MemberLife]] = {}
+    there: dict[tuple[str, int, str], MemberLife] = {}
+    for row in rows.to_pylist():
+        key = row["group_id"], row["log_partition"], row["member_id"]
+        detail = json.loads(row["detail"]) if row["detail"] else {}
+        event = row["event"]
+        if event == "member_replaced":
+            former = there.pop((*key[:2], detail.get("former_member_id", "")), None)
+            if former is not None:
+                former.left_ms, former.left_at = row["at_timestamp_ms"], row["log_offset"]
+        life = there.get(key)
+        if life is None:
+            life = there[key] = MemberLife(key[0], key[2], row["at_timestamp_ms"], row["log_offset"], key[1])
+            lives.setdefault(key[0], []).append(life)
+            if event == "member_replaced" and former is not None:
+                life.client_id, life.host = former.client_id, former.host
+        if event in ("member_joined", "member_replaced"):
+            life.client_id = detail.get("client_id", life.client_id)
+            life.host = detail.get("client_host", life.host)
+            life.instance_id = detail.get("instance_id", life.instance_id)
+        elif event == "member_left":
+            life.left_ms, life.left_at = row["at_timestamp_ms"], row["log_offset"]
+            del there[key]
+        elif event == "assignment_changed":
+            for topic, partitions in detail.get("gained", {}).items():
+                if isinstance(partitions, list):
+                    life.places.update((topic, each) for each in partitions)
+    return lives
+
+
+_EVENTS: Final = ("member_joined", "member_replaced", "member_left", "assignment_changed")
+
+
+def commit_spans(context: RuleContext, groups: Sequence[str]) -> dict[Offset, list[Span]]:
+    """The commits of some groups by what they are for, in the order of the log: one after the other of one log
+    partition, and those of an earlier one first. None where no log is at hand."""
+    found: dict[Offset, list[Span]] = {}
+    for row in context.look("history", groups).to_pylist() if groups else ():
+        span = Span(
+            row["offset"],
+            row["valid_from_timestamp_ms"],
+            row["valid_to_timestamp_ms"],
+            row["ended_by"],
+            row["log_partition"],
+            row["log_offset"],
+            row["topic_id"],
+            row["commits"],
+        )
+        found.setdefault((row["group_id"], row["topic"], row["partition"]), []).append(span)
+    for spans in found.values():
+        spans.sort(key=lambda each: (each.from_ms or 0, each.log_partition, each.log_offset))
+    return found
+
+
+class LogEnds:
+    """Where logs start and end, and where they ended at a moment, as far as files of the topics tell."""
+
+    def __init__(self, context: RuleContext) -> None:
+        from kafka_records_tables.report.facts.log_samples import TABLE
+
+        self._rows: dict[Place, Mapping[str, Any]] = {}
+        for row in context.look(TABLE).to_pylist():
+            self._rows[row["topic"], row["partition"]] = row
+
+    def start(self, place: Place) -> int | None:
+        """The offset at which a log starts; None for a log that is not at hand."""
+        row = self._rows.get(place)
+        return None if row is None else row["log_start_offset"]
+
+    def end(self, place: Place) -> int | None:
+        """The offset after its last record."""
+        row = self._rows.get(place)
+        return None if row is None else row["log_end_offset"]
+
+    def topic_id(self, topic: str) -> str | None:
+        """The id of a topic."""
+        return next((row["topic_id"] for (name, _), row in self._rows.items() if name == topic), None)
+
+    def end_at(self, place: Place, at_ms: int | None) -> int | None:
+        """Where a log ended at a moment: after the last batch that was there; None where files do not tell."""
+        row = self._rows.get(place)
+        if row is None or at_ms is None or row["samples"] is None:
+            return None
+        samples = row["samples"]
+        times = [each["timestamp_ms"] for each in samples]
+        at = bisect_right(times, at_ms)
+        if at:
+            return int(samples[at - 1]["offset"]) + 1
+        is_whole = row["exact_from"] is not None and row["exact_from"] <= (row["log_start_offset"] or 0)
+        return row["log_start_offset"] if is_whole else None
+
+    def written_ms(self, place: Place, offset: int) -> int | None:
+        """When the first record at an offset or after it was there at the latest."""
+        row = self._rows.get(place)
+        if row is None or row["samples"] is None:
+            return None
+        return next((each["timestamp_ms"] for each in row["samples"] if each["offset"] >= offset), None)
+
+
+def log_ends(context: RuleContext) -> LogEnds:
+    """The ends of all logs, read when a rule asks for them first."""
+    return context.once(LogEnds)
+
+
+def stopped_quickly(life: MemberLife) -> int | None:
+    """How long a member was there, in milliseconds; None for one that is still there or has no times."""
+    if life.left_at is None or life.left_ms is None or life.joined_ms is None:
+        return None
+    return life.left_ms - life.joined_ms

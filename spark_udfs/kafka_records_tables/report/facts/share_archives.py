@@ -1,0 +1,107 @@
+"""Records that share groups gave up, over the whole history of their state: a table of the report's own."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING, Any, Final
+
+from kafka_records_tables.tables.declaration import LOG_PLACE, Column, Table, timestamps
+from kafka_records_tables.tables.record_reader import RecordReader
+from kafka_records_tables.topics import SHARE_STATE
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from kafka_records_engine.sources import Context
+
+_ARCHIVED: Final = 4
+
+TABLE: Final = Table(
+    name="share_archives",
+    topic=SHARE_STATE,
+    about="every range of offsets that a share group archived, with its deliveries",
+    helper="history",
+    records=("ShareSnapshot", "ShareUpdate"),
+    reads=("offset", "timestamp_ms", "base_offset", "key", "value", "control"),
+    columns=(
+        Column("group_id", "string", "the share group"),
+        Column("topic_id", "string", "id of the topic that it consumes"),
+        Column("topic", "string", "its name; null where the source does not tell it"),
+        Column("partition", "int32", "partition of that topic"),
+        Column("first_offset", "int64", "first offset of the range"),
+        Column("last_offset", "int64", "last offset of the range"),
+        Column("delivery_count", "int32", "how often its records were delivered"),
+        *timestamps("log", "when the first record that says so was written"),
+        *LOG_PLACE,
+    ),
+    sort=("log_partition", "log_offset"),
+    group="group_id",
+    module=__name__,
+    rules="One row per range of offsets, from the first record of the state that has it archived.",
+)
+
+
+class Reader(RecordReader):
+    uses_topics = True
+
+    def __init__(self, context: Context) -> None:
+        super().__init__(context, "share_group_state", TABLE.records, "not used: its share partition is unknown")
+        self._rows: list[dict[str, Any]] = []
+        self._seen: dict[tuple[str, str, int], set[int]] = {}
+
+    def add(self, rows: pa.RecordBatch) -> Iterable[pa.RecordBatch]:
+        import pyarrow.compute as pc
+
+        from kafka_records_tables.coordinator.records.decoded_records import DecodedRecords
+        from kafka_records_tables.coordinator.records.named_records import events
+        from kafka_records_tables.coordinator.shares.share_replay import PICKED, SNAPSHOT, UPDATE
+
+        names = {record: tuple(each for each in PICKED[record] if "." in each) for record in (SNAPSHOT, UPDATE)}
+        records = rows.filter(pc.is_null(rows.column("control")))
+        for event in events(DecodedRecords(records, self.schemas), names) if records.num_rows else ():
+            if event.value is not None:
+                self._take(event)
+        return ()
+
+    def _take(self, event: Any) -> None:
+        value, seen = event.value, self._seen.setdefault(event.key, set())
+        batches = zip(
+            value.state_batches_first_offset,
+            value.state_batches_last_offset,
+            value.state_batches_delivery_state,
+            value.state_batches_delivery_count,
+            strict=True,
+        )
+        for first, last, state, count in batches:
+            # A snapshot repeats what updates have said.
+            if state != _ARCHIVED or first in seen:
+                continue
+            seen.add(first)
+            group_id, topic_id, partition = event.key
+            self._rows.append(
+                {
+                    "group_id": group_id,
+                    "topic_id": topic_id,
+                    "topic": self.context.log.topics.names.get(topic_id),
+                    "partition": partition,
+                    "first_offset": first,
+                    "last_offset": last,
+                    "delivery_count": count,
+                    "log_timestamp_ms": event.timestamp_ms,
+                    "log_partition": self.context.partition,
+                    "log_offset": event.offset,
+                }
+            )
+
+    def finish(self) -> Iterator[pa.RecordBatch]:
+        import pyarrow as pa
+
+        from kafka_records_tables.tables.column_types import instants, record_batch
+
+        if self._rows:
+            names = [name for name in TABLE.schema.names if name != "log_timestamp"]
+            columns = {
+                name: pa.array([each[name] for each in self._rows], TABLE.schema.field(name).type) for name in names
+            }
+            columns["log_timestamp"] = instants(columns["log_timestamp_ms"])
+            yield record_batch(TABLE.schema, columns, len(self._rows))

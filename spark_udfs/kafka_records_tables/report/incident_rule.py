@@ -1,0 +1,100 @@
+"""Rules that weigh an incident when they find it: a function gives all incidents of a kind, each with its verdicts."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from kafka_records_tables.report.report_parts import Level, ReportFinding, Rows
+from kafka_records_tables.report.rule import Folds, Hypothesis, Question, ReportRule, Threshold, Verdict
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from kafka_records_tables.report.rule_context import RuleContext
+
+
+@dataclass(frozen=True, slots=True)
+class Incident:
+    """A finding with what is known of its causes."""
+
+    finding: ReportFinding
+    rank: float = 0
+    """The largest is the worst of its level."""
+    verdicts: Mapping[str, Verdict] = field(default_factory=dict)
+    """By the names of hypotheses; one that is missing does not apply."""
+
+
+Find = Callable[["RuleContext"], "list[Incident]"]
+
+
+@dataclass(frozen=True, slots=True)
+class PossibleCause:
+    """A hypothesis without the function that weighs it."""
+
+    name: str
+    about: str
+    evidence: str
+
+
+def incident_rule(
+    *,
+    kind: str,
+    title: str,
+    about: str,
+    tables: tuple[str, ...],
+    levels: Mapping[Level, str],
+    find: Find,
+    listing: Rows,
+    causes: tuple[PossibleCause, ...],
+    thresholds: tuple[Threshold, ...] = (),
+    questions: tuple[Question, ...] = (),
+    folds: tuple[Folds, ...] = (),
+) -> ReportRule:
+    """The rule whose cases are what `find` gives."""
+    return ReportRule(
+        kind=kind,
+        title=title,
+        about=about,
+        tables=tables,
+        levels=levels,
+        cases=partial(_cases, find),
+        tell=partial(_tell, find),
+        listing=lambda _: listing,
+        thresholds=thresholds,
+        causes=tuple(
+            Hypothesis(each.name, each.about, each.evidence, partial(_weigh, find, each.name)) for each in causes
+        ),
+        questions=questions,
+        folds=folds,
+    )
+
+
+def _cases(find: Find, context: RuleContext) -> pa.Table:
+    import pyarrow as pa
+
+    from kafka_records_tables.report.case_columns import ranked
+
+    found = context.once(find)
+    strings = pa.list_(pa.string())
+    columns = {
+        "at": pa.array(range(len(found)), pa.int64()),
+        "group_id_list": pa.array([list(each.finding.group_ids) for each in found], strings),
+        "topic_list": pa.array([list(each.finding.topics) for each in found], strings),
+        "transactional_id_list": pa.array([list(each.finding.transactional_ids) for each in found], strings),
+        "since_ms": pa.array([each.finding.since_timestamp_ms for each in found], pa.int64()),
+    }
+    levels = [int(each.finding.level) for each in found]
+    return ranked(pa.table(columns), levels, [each.rank for each in found])
+
+
+def _tell(find: Find, context: RuleContext, case: dict[str, Any]) -> ReportFinding:
+    incident: Incident = context.once(find)[case["at"]]
+    return incident.finding
+
+
+def _weigh(find: Find, name: str, context: RuleContext, case: dict[str, Any]) -> Verdict | None:
+    incident: Incident = context.once(find)[case["at"]]
+    return incident.verdicts.get(name)

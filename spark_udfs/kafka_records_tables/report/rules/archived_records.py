@@ -1,0 +1,226 @@
+"""Records that a share group gave up, at any time: the present state forgets them."""
+
+from __future__ import annotations
+
+from collections import Counter
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any, Final
+
+from kafka_records_tables.report.incident_rule import Incident, PossibleCause, incident_rule
+from kafka_records_tables.report.report_parts import Actor, Evidence, Level, NextStep, ReportFinding, Rows
+from kafka_records_tables.report.rule import Folds, Threshold, Verdict
+from kafka_records_tables.topics import SHARE_STATE
+
+if TYPE_CHECKING:
+    from kafka_records_tables.report.rule_context import RuleContext
+
+KIND: Final = "share_records_archived"
+
+
+def _find(context: RuleContext) -> list[Incident]:
+    from kafka_records_tables.report.case_columns import kept, numbers
+    from kafka_records_tables.report.facts.share_archives import TABLE
+
+    # Without share partitions there is nothing to read once more.
+    if not context.table("share_partitions").num_rows:
+        return []
+    rows = context.look(TABLE, context.request.groups)
+    # A record that was rejected is archived at its first delivery: a consumer has decided so.
+    is_late = numbers(rows, "delivery_count") >= context.limit(f"{KIND}.deliveries")
+    given_up = set(zip(*(kept(rows, is_late)[name].to_pylist() for name in ("group_id", "topic_id")), strict=True))
+    found: dict[tuple[str, str], list[dict[str, Any]]] = {}
+    for row in rows.to_pylist():
+        found.setdefault((row["group_id"], row["topic_id"]), []).append(row)
+    least = context.limit(f"{KIND}.rejected")
+    return [
+        _incident(context, *key, ranges, is_rejected=key not in given_up)
+        for key, ranges in found.items()
+        if key in given_up or len(ranges) >= least
+    ]
+
+
+def _usual_gap(ranges: list[dict[str, Any]]) -> int | None:
+    """The distance of their offsets, where it is the same for most of them in every partition."""
+    gaps: Counter[int] = Counter()
+    places: dict[int, list[int]] = {}
+    for each in ranges:
+        places.setdefault(each["partition"], []).append(each["first_offset"])
+    for offsets in places.values():
+        ordered = sorted(offsets)
+        gaps.update(later - earlier for earlier, later in pairwise(ordered))
+    if not gaps:
+        return None
+    gap, count = gaps.most_common(1)[0]
+    return gap if count >= 3 and 2 * count > sum(gaps.values()) else None
+
+
+def _incident(
+    context: RuleContext, group: str, topic_id: str, ranges: list[dict[str, Any]], *, is_rejected: bool
+) -> Incident:
+    from kafka_records_tables.report.command_lines import command_line, condition_of, option
+    from kafka_records_tables.report.rule_context import (
+        MINUTE_MS,
+        MOST_EVIDENCE,
+        counted,
+        length,
+        listed,
+        moment,
+        of_group,
+        partitions_shown,
+        shown,
+    )
+
+    ranges = sorted(ranges, key=lambda each: (each["log_timestamp_ms"] or 0, each["log_offset"]))
+    first, last = ranges[0], ranges[-1]
+    topic = first["topic"] or topic_id
+    count = sum(each["last_offset"] - each["first_offset"] + 1 for each in ranges)
+    partitions = sorted({each["partition"] for each in ranges})
+    deliveries = Counter(each["delivery_count"] for each in ranges)
+    usual = deliveries.most_common(1)[0][0]
+    since, until = first["log_timestamp_ms"], last["log_timestamp_ms"]
+    goes_on = until is not None and until >= context.at_ms - max(MINUTE_MS, 3 * (until - since) // max(len(ranges), 1))
+    gap = _usual_gap(ranges)
+    pattern = f" Most of them are {gap} offsets apart: the same kind of record fails each time." if gap else ""
+    members = [each for each in context.table("members").to_pylist() if each["group_id"] == group]
+    clients = list(dict.fromkeys(each["client_id"] or each["member_id"] for each in members))
+    look = context.ask_kafka(
+        f"Look at such a record, and see in the logs of the consumers"
+        f" ({listed(clients) if clients else 'none is there now'})"
+        " what fails there",
+        "kafka-console-consumer",
+        *option("--topic", topic),
+        "--partition",
+        str(last["partition"]),
+        "--offset",
+        str(last["first_offset"]),
+        "--max-messages",
+        "1",
+    )
+    words = [
+        "kafka-records",
+        "dump",
+        *context.request.source_arguments,
+        "--topic",
+        SHARE_STATE,
+        *option("--group", group),
+    ]
+    how = (
+        f"archived after {usual} deliveries, without being processed" if not is_rejected else "consumers rejected them"
+    )
+    evidence = (
+        Evidence(
+            f"offset {first['first_offset']} of partition {first['partition']} is archived at delivery"
+            f" {first['delivery_count']}",
+            SHARE_STATE,
+            first["log_partition"],
+            first["log_offset"],
+            since,
+        ),
+    )
+    rejected = Verdict(
+        f"The consumers of {shown(group)} reject these records (acknowledge with REJECT) at their first deliveries.",
+        evidence_for=evidence if is_rejected else (),
+        refuted_by=None if is_rejected else evidence[0],
+    )
+    verdict = Verdict(
+        f"The consumers of {shown(group)} cannot process these records: they release them, or do not"
+        f" acknowledge them in"
+        " time, until the limit of deliveries is reached.",
+        evidence_for=() if is_rejected else evidence,
+        refuted_by=evidence[0] if is_rejected else None,
+    )
+    finding = ReportFinding(
+        kind=KIND,
+        level=Level.MODERATE if is_rejected else Level.CRITICAL if goes_on else Level.HIGH,
+        title=RULE.title if not is_rejected else "consumers of a share group reject records",
+        problem=(
+            f"The share group {shown(group)} gave up {counted(count, 'record')} of {shown(topic)}"
+            f" ({partitions_shown(partitions)}): {how}, and the group archived them.{pattern}"
+            + (f" The last one was at {moment(until)}, {length(until - since)} after the first." if until else "")
+        ),
+        impact=(
+            "Nobody gets these records again: the group has moved on. They are still in the topic until its retention"
+            " takes them."
+        ),
+        consequence="data_lost",
+        group_ids=(group,),
+        topics=(topic,),
+        partitions=tuple(partitions),
+        who=tuple(Actor("is a member", group, None, each, None) for each in clients[:5]),
+        since_timestamp_ms=since,
+        is_going_on=goes_on,
+        scale={"records_lost": count, "partitions": len(partitions), "deliveries": usual},
+        symptom_confidence="high" if is_rejected else "medium",
+        why_not_sure=None if is_rejected else "a consumer may have rejected a record at its last delivery",
+        evidence=tuple(
+            Evidence(
+                f"offsets {each['first_offset']} to {each['last_offset']} of partition {each['partition']}: archived at"
+                f" delivery {each['delivery_count']}",
+                SHARE_STATE,
+                each["log_partition"],
+                each["log_offset"],
+                each["log_timestamp_ms"],
+            )
+            for each in ranges[:MOST_EVIDENCE]
+        ),
+        evidence_count=len(ranges),
+        rows=(Rows("share_partitions", of_group(group, condition_of("topic_id", topic_id))),),
+        next=(
+            look,
+            NextStep(
+                "Fix the consumers, or have them reject what they cannot process (acknowledge with REJECT) and put it"
+                " aside; where they only take too long, raise share.record.lock.duration.ms of the group, and"
+                " share.delivery.count.limit where more deliveries help"
+            ),
+            *(
+                [NextStep("See each change of its state, with its time", command_line(words))]
+                if context.request.source_arguments
+                else []
+            ),
+        ),
+        measured={"archived": count, "deliveries": usual},
+        thresholds=context.limits_of(f"{KIND}.deliveries"),
+    )
+    return Incident(finding, count, {"cannot_be_processed": verdict, "rejected": rejected})
+
+
+RULE = incident_rule(
+    kind=KIND,
+    title="a share group gave up records that nobody has processed",
+    about="""\
+Ranges of offsets that the state of a share partition ever had as archived after `deliveries` deliveries or more,
+counted over all records of the state: when the start offset has passed them, the present state has forgotten them.
+Records that a consumer rejects at its first deliveries are told where there are `rejected` of them or more: it has
+decided so.""",
+    tables=("share_partitions", "members"),
+    levels={
+        Level.CRITICAL: "it goes on",
+        Level.HIGH: "the last one was a while ago",
+        Level.MODERATE: "consumers rejected them",
+    },
+    find=_find,
+    listing=Rows("share_partitions"),
+    causes=(
+        PossibleCause(
+            "cannot_be_processed",
+            "consumers release the records, or let their locks run out, at each delivery",
+            "for: archived after as many deliveries as the limit allows; a rejection at the last one looks the same",
+        ),
+        PossibleCause(
+            "rejected", "consumers reject the records", "for: archived at the first deliveries; else refuted"
+        ),
+    ),
+    thresholds=(
+        Threshold("rejected", "count", 10, "ranges that consumers rejected", "fewer are the odd bad record"),
+        Threshold(
+            "deliveries",
+            "count",
+            3,
+            "deliveries of a record that was not just rejected",
+            "share.delivery.count.limit is 5, and brokers allow no less than 2",
+        ),
+    ),
+    folds=(Folds("share_redelivery"),),
+)
+
+RULES = (RULE,)

@@ -1,0 +1,309 @@
+"""Consumers that fail on a record, leave, come back and fail on it again."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+from kafka_records_tables.report.incident_rule import Incident, PossibleCause, incident_rule
+from kafka_records_tables.report.report_parts import Actor, Evidence, Level, NextStep, ReportFinding, Rows
+from kafka_records_tables.report.rule import Folds, Threshold, Verdict
+from kafka_records_tables.topics import OFFSETS
+
+if TYPE_CHECKING:
+    from kafka_records_tables.report.facts.group_facts import MemberLife, Span
+    from kafka_records_tables.report.rule_context import RuleContext
+
+KIND: Final = "crash_loop"
+
+
+@dataclass(frozen=True, slots=True)
+class StuckPartition:
+    """A partition whose offset does not move, though members come for it again and again."""
+
+    topic: str
+    partition: int
+    offset: int
+    lag: int
+    unread_ms: int | None
+    span: Span
+    attempts: list[MemberLife]
+    """Members that had it since, and are gone."""
+
+    @property
+    def place(self) -> str:
+        """As an operator writes it."""
+        return f"{self.topic}-{self.partition}"
+
+
+def _suspects(context: RuleContext) -> dict[str, list[dict[str, Any]]]:
+    """Groups of which many members left, with their partitions that have something to read, from `lag`."""
+    import pyarrow.compute as pc
+
+    from kafka_records_tables.report.case_columns import equal, grouped, kept
+    from kafka_records_tables.report.facts.group_facts import MOST_GROUPS
+
+    rows = context.table("timeline")
+    left = grouped(
+        kept(rows, equal(rows, "event", "member_left", "member_replaced")), ["group_id"], [("event", "count")]
+    )
+    left = left.filter(pc.greater_equal(left["event_count"], context.limit(f"{KIND}.attempts")))
+    left = left.sort_by([("event_count", "descending")]).slice(0, MOST_GROUPS)
+    lag = context.table("lag")
+    lag = kept(lag, equal(lag, "group_id", *left["group_id"].to_pylist()), pc.greater(lag["lag"], 0))
+    found: dict[str, list[dict[str, Any]]] = {}
+    for row in lag.to_pylist():
+        found.setdefault(row["group_id"], []).append(row)
+    return found
+
+
+def _find(context: RuleContext) -> list[Incident]:
+    from kafka_records_tables.report.facts.group_facts import commit_spans, member_lives
+
+    suspects = _suspects(context)
+    lives = member_lives(context, suspects)
+    spans = commit_spans(context, tuple(suspects))
+    found = []
+    for group, rows in suspects.items():
+        stuck = []
+        for row in rows:
+            of_place = spans.get((group, row["topic"], row["partition"]))
+            if of_place and of_place[-1].to_ms is None:
+                one = _stuck(context, row, of_place, lives.get(group, []))
+                if one is not None:
+                    stuck.append(one)
+        if stuck:
+            # Where an offset moves now and then, members have had it less often since.
+            most = max(len(each.attempts) for each in stuck)
+            stuck = [each for each in stuck if 2 * len(each.attempts) >= most]
+            stuck.sort(key=lambda each: (each.unread_ms or 2**62, each.span.from_ms or 0, each.partition))
+            found.append(_incident(context, group, stuck, lives[group], len(spans_of(spans, group)) - len(stuck)))
+    return found
+
+
+def spans_of(spans: dict[Any, Any], group: str) -> list[Any]:
+    """The partitions of a group that have commits."""
+    return [key for key in spans if key[0] == group]
+
+
+def _stuck(
+    context: RuleContext, row: dict[str, Any], spans: list[Span], lives: list[MemberLife]
+) -> StuckPartition | None:
+    last, place = spans[-1], (row["topic"], row["partition"])
+    since = max(last.from_ms or 0, row["unread_timestamp_ms"] or 0)
+    attempts = [each for each in lives if each.left_ms is not None and each.left_ms >= since and place in each.places]
+    if len(attempts) < context.limit(f"{KIND}.attempts"):
+        return None
+    # A job that starts and leaves reads what is there; one that had it while nothing moved has tried and failed.
+    return StuckPartition(*place, last.offset, row["lag"], row["unread_timestamp_ms"], last, attempts)
+
+
+def _incident(
+    context: RuleContext, group: str, stuck: list[StuckPartition], lives: list[MemberLife], others: int
+) -> Incident:
+    from statistics import median
+
+    from kafka_records_tables.report.command_lines import option
+    from kafka_records_tables.report.facts.group_facts import stopped_quickly
+    from kafka_records_tables.report.rule_context import MOST_EVIDENCE, counted, length, listed, of_group, shown
+
+    first = stuck[0]
+    tries = first.attempts
+    stays = [each for each in map(stopped_quickly, tries) if each is not None]
+    usual = median(stays) if stays else 0
+    clients = Counter(each.name for each in tries)
+    leaving = _how_they_left(context, group, usual)
+    more = [f"{each.place} at {each.offset}" for each in stuck[1:]]
+    along = f" {', '.join(more[:4])} {'stands' if len(more) == 1 else 'stand'} still since as well." if more else ""
+    goes_on = max(each.left_ms or 0 for each in tries) >= context.at_ms - max(10 * usual, 60_000)
+    words = ("--group", group), ("--topic", f"{first.topic}:{first.partition}")
+    skip = context.ask_kafka(
+        f"If the record cannot be processed, put it aside and stop the members of {shown(group)}; this shows what going"
+        f" on at {first.offset + 1} would be, and does it with --execute in the place of --dry-run",
+        "kafka-consumer-groups",
+        "--reset-offsets",
+        *(word for name, value in words for word in option(name, value)),
+        "--to-offset",
+        str(first.offset + 1),
+        "--dry-run",
+    )
+    look = context.ask_kafka(
+        f"Look at the record at offset {first.offset} of {first.place}, and see in the log of the application"
+        f" what fails"
+        " there",
+        "kafka-console-consumer",
+        *option("--topic", first.topic),
+        "--partition",
+        str(first.partition),
+        "--offset",
+        str(first.offset),
+        "--max-messages",
+        "1",
+    )
+    moves = others > 0
+    poison = Verdict(
+        f"The application fails on the record at offset {first.offset} of {first.place}: it is the first of those that"
+        " nobody gets past.",
+        evidence_for=(
+            Evidence(
+                f"the offset of {first.place} stays {first.offset} while {counted(len(tries), 'member')} had"
+                f" the partition"
+                " and left",
+                OFFSETS,
+                first.span.log_partition,
+                first.span.log_offset,
+                first.span.from_ms,
+            ),
+            *((Evidence("other partitions of the group go on", OFFSETS, first.span.log_partition),) if moves else ()),
+        ),
+        steps=(look, skip),
+    )
+    start = Verdict(
+        "The application fails before it has processed anything, whatever the record: no partition of the group moves.",
+        evidence_for=() if moves else (Evidence("no partition of the group moves", OFFSETS, first.span.log_partition),),
+        refuted_by=Evidence("other partitions of the group go on meanwhile") if moves else None,
+    )
+    slow = _polls_too_late(context, group, stays)
+    late = Verdict(
+        f"The application of {shown(group)} polls too late: its members are put out of the group when"
+        " max.poll.interval.ms is over, before they commit, and the next ones get the same records.",
+        evidence_for=(Evidence(slow),) if slow else (),
+        evidence_against=(Evidence("others of its partitions go on"),) if moves else (),
+        is_certain=bool(slow) and not moves,
+        refuted_by=None if slow else Evidence(f"half of the members left within {length(usual)}, and at no fixed time"),
+        steps=(
+            NextStep(
+                "Find out why the work became slow; until then lower max.poll.records, or raise max.poll.interval.ms"
+                " above what one poll takes"
+            ),
+        ),
+    )
+    finding = ReportFinding(
+        kind=KIND,
+        level=Level.HIGH if goes_on else Level.MODERATE,
+        title=RULE.title if not late.is_certain else "members poll too late, are put out and come back, for ever",
+        problem=(
+            f"The group {shown(group)} does not get past offset {first.offset} of {shown(first.topic)} partition"
+            f" {first.partition}: {counted(len(tries), 'member')} took the partition since and left, half of"
+            f" them within"
+            f" {length(usual)}, always under new member ids ({listed(list(clients))}).{leaving}{along}"
+        ),
+        impact=(
+            f"{counted(sum(each.lag for each in stuck), 'record')} of {counted(len(stuck), 'partition')} wait, and more"
+            " come. Each restart rebalances the group."
+        ),
+        consequence="work_stopped",
+        group_ids=(group,),
+        topics=tuple(sorted({each.topic for each in stuck})),
+        partitions=tuple(sorted({each.partition for each in stuck if each.topic == first.topic})),
+        who=tuple(
+            Actor(f"left {counted(count, 'time')}", group, None, name, next(x.host for x in tries if x.name == name))
+            for name, count in clients.most_common(5)
+        ),
+        since_timestamp_ms=first.span.from_ms,
+        is_going_on=goes_on,
+        scale={"records_waiting": sum(each.lag for each in stuck), "attempts": len(tries), "partitions": len(stuck)},
+        evidence=tuple(
+            Evidence(
+                f"{each.name} is gone after {length(stopped_quickly(each) or 0)}",
+                OFFSETS,
+                each.log_partition,
+                each.left_at,
+                each.left_ms,
+            )
+            for each in tries[:MOST_EVIDENCE]
+        ),
+        evidence_count=len(tries),
+        rows=(Rows("timeline", of_group(group)), Rows("history", of_group(group))),
+        next=(
+            context.see("See who joined, what each had and when it left", Rows("timeline", of_group(group))),
+            context.see("See which offsets move and which do not", Rows("lag", of_group(group))),
+        ),
+        measured={"attempts": len(tries), "stay_ms": round(usual)},
+        thresholds=context.limits_of(f"{KIND}.attempts"),
+    )
+    return Incident(finding, len(tries), {"polls_too_late": late, "poison_record": poison, "fails_at_start": start})
+
+
+def _polls_too_late(context: RuleContext, group: str, stays: list[int]) -> str:
+    """What shows that members were put out: they stay as long as their rebalance time-out is, which clients take from
+    max.poll.interval.ms. Empty where they do not."""
+    from statistics import median
+
+    from kafka_records_tables.report.case_columns import equal, kept
+    from kafka_records_tables.report.rule_context import length
+
+    rows = kept(context.table("members"), equal(context.table("members"), "group_id", group))
+    limits = [each for each in rows["rebalance_timeout_ms"].to_pylist() if each is not None and each > 0]
+    usual = median(stays) if stays else 0
+    near = [each for each in stays if 0.8 * usual <= each <= 1.25 * usual]
+    if not limits or 10 * len(near) < 7 * len(stays):
+        return ""
+    fits = [each for each in limits if each <= usual <= 1.3 * each + 1000]
+    return f"members stay for {length(usual)}, and max.poll.interval.ms is {length(fits[0])}" if fits else ""
+
+
+def _how_they_left(context: RuleContext, group: str, usual: float) -> str:
+    """Whether they left by themselves or timed out, as a sentence."""
+    from kafka_records_tables.report.case_columns import equal, kept
+    from kafka_records_tables.report.rule_context import length
+
+    rows = kept(context.table("members"), equal(context.table("members"), "group_id", group))
+    timeouts = [each for each in rows["session_timeout_ms"].to_pylist() if each is not None]
+    if timeouts and usual < min(timeouts):
+        return f" They leave by themselves: the session time-out is {length(min(timeouts))}, and was not over."
+    if not timeouts and usual < 6000:
+        return (
+            " They leave by themselves: brokers allow no session time-out below 6 s (unless"
+            " group.min.session.timeout.ms says so)."
+        )
+    return " No record says whether they left by themselves or were not heard of."
+
+
+RULE = incident_rule(
+    kind=KIND,
+    title="members fail on a record, leave and come back, for ever",
+    about="""\
+Partitions with records to read whose offset stays where it is while members get the partition, leave, and others get
+it: `attempts` of them. The record that comes first in time among those that wait is the one that nobody gets past.
+Members of jobs that come and go leave moved offsets or nothing to read, and are no finding.""",
+    tables=("timeline", "lag", "members"),
+    levels={Level.HIGH: "it goes on", Level.MODERATE: "the last member that failed left a while ago"},
+    find=_find,
+    listing=Rows("timeline", ("event=member_left",)),
+    causes=(
+        PossibleCause(
+            "polls_too_late",
+            "members are put out when max.poll.interval.ms is over",
+            "for: they stay exactly that long; against: other partitions move; refuted where they leave at any time",
+        ),
+        PossibleCause(
+            "poison_record",
+            "the application cannot process a record",
+            "for: one offset stays while others move; against: nothing moves",
+        ),
+        PossibleCause(
+            "fails_at_start",
+            "the application cannot work at all",
+            "for: no partition moves; refuted where one does",
+        ),
+    ),
+    thresholds=(
+        Threshold(
+            "attempts",
+            "count",
+            4,
+            "members that had a partition and left before its offset moved",
+            "a deployment that fails is repeated two or three times",
+        ),
+    ),
+    folds=(
+        Folds("endless_rebalances"),
+        Folds("two_committers"),
+        Folds("members_unsettled"),
+        Folds("group_stands_still"),
+    ),
+)
+
+RULES = (RULE,)

@@ -1,0 +1,244 @@
+"""Groups whose offsets expired while they were away, and that began again from somewhere else."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any, Final
+
+from kafka_records_tables.report.command_lines import kafka_command
+from kafka_records_tables.report.incident_rule import Incident, PossibleCause, incident_rule
+from kafka_records_tables.report.report_parts import Evidence, Level, NextStep, ReportFinding, Rows
+from kafka_records_tables.report.rule import Folds, Question, Threshold, Verdict
+from kafka_records_tables.topics import OFFSETS
+
+if TYPE_CHECKING:
+    from kafka_records_tables.report.facts.group_facts import LogEnds, MemberLife, Span
+    from kafka_records_tables.report.rule_context import RuleContext
+
+KIND: Final = "expired_and_began_again"
+
+
+@dataclass(frozen=True, slots=True)
+class Restart:
+    """A partition that was committed again after its offset had been deleted."""
+
+    topic: str
+    partition: int
+    before: Span
+    after: Span
+    again: int
+    skipped: int
+
+
+def _suspects(context: RuleContext) -> list[str]:
+    """Groups of which offsets were deleted by what may be a clean-up, and that have offsets now."""
+    import numpy as np
+    import pyarrow.compute as pc
+
+    from kafka_records_tables.report.case_columns import kept, true_where
+    from kafka_records_tables.report.facts.group_facts import MOST_GROUPS
+
+    rows = context.table("activity")
+    counts = [rows[name] for name in ("expirations", "likely_expirations", "deletions", "likely_deletions")]
+    counts.append(rows["unclear_deletions"])
+    some = np.zeros(rows.num_rows, bool)
+    for each in counts:
+        some |= true_where(pc.greater(each, 0))
+    gone = kept(rows, some)["group_id"].unique()
+    there = context.table("current_offsets")["group_id"].unique()
+    found: list[str] = gone.filter(pc.is_in(gone, there)).to_pylist()[:MOST_GROUPS]
+    return found
+
+
+def _find(context: RuleContext) -> list[Incident]:
+    from kafka_records_tables.report.case_columns import equal, kept
+    from kafka_records_tables.report.facts.group_facts import commit_spans, log_ends, member_lives
+
+    groups = _suspects(context)
+    if not groups:
+        return []
+    rows = context.look("disappearances", tuple(groups))
+    rows = kept(rows, equal(rows, "record", "OffsetCommit"))
+    causes = {
+        (each["log_partition"], each["log_offset"]): each
+        for each in rows.to_pylist()
+        if "expired" in each["possible_causes"]
+    }
+    lives, ends = member_lives(context, groups), log_ends(context)
+    found: dict[str, list[tuple[Restart, dict[str, Any]]]] = {}
+    gone_at: dict[tuple[str, str, int], list[dict[str, Any]]] = {}
+    for each in causes.values():
+        gone_at.setdefault((each["group_id"], each["topic"], each["partition"]), []).append(each)
+    for key, spans in commit_spans(context, tuple(groups)).items():
+        for before, after in pairwise(spans):
+            if before.ended_by != "tombstone":
+                continue
+            why = [each for each in gone_at.get(key, ()) if before.log_offset < each["log_offset"] < after.log_offset]
+            if why:
+                restart = _restart(key[1:], before, after, lives.get(key[0], []), ends, why[0])
+                found.setdefault(key[0], []).append((restart, why[0]))
+    return [_incident(context, group, some, lives.get(group, [])) for group, some in found.items()]
+
+
+def _restart(
+    place: tuple[str, int], before: Span, after: Span, lives: list[MemberLife], ends: LogEnds, why: dict[str, Any]
+) -> Restart:
+    start = ends.start(place) or 0
+    joined = [
+        each.joined_ms
+        for each in lives
+        if each.joined_ms is not None and (why["log_timestamp_ms"] or 0) <= each.joined_ms <= (after.from_ms or 0)
+    ]
+    end = ends.end_at(place, max(joined)) if joined else None
+    # Whoever begins at the end is never below where the log ended when it came.
+    if after.offset < before.offset or (end is not None and after.offset < end):
+        return Restart(*place, before, after, max(before.offset - start, 0), 0)
+    return Restart(*place, before, after, 0, max((end if end is not None else after.offset) - before.offset, 0))
+
+
+def _incident(
+    context: RuleContext, group: str, found: list[tuple[Restart, dict[str, Any]]], lives: list[MemberLife]
+) -> Incident:
+    from kafka_records_tables.report.rule_context import (
+        MOST_EVIDENCE,
+        counted,
+        length,
+        listed,
+        moment,
+        of_group,
+        shown,
+    )
+
+    found.sort(key=lambda each: (each[1]["log_timestamp_ms"] or 0, each[1]["log_offset"]))
+    gone, restarts = found[0][1], [each for each, _ in found]
+    since = gone["log_timestamp_ms"]
+    began = min(each.after.from_ms or 2**62 for each in restarts)
+    again, skipped = sum(each.again for each in restarts), sum(each.skipped for each in restarts)
+    left = max((each.left_ms for each in lives if each.left_ms is not None and each.left_ms <= since), default=None)
+    away = "" if left is None else f", {length(since - left)} after its last member had left ({moment(left)})"
+    topics = sorted({each.topic for each in restarts})
+    what = []
+    if again:
+        what.append(f"it began at the start of the log, and {counted(again, 'record')} were read again")
+    if skipped:
+        what.append(
+            f"it began at the end of the log (auto.offset.reset latest), and {counted(skipped, 'record')} were"
+            f" never read"
+        )
+    is_due = all(each["cause"] == "expired" for _, each in found)
+    is_sure = is_due and all(each["possible_causes"] == ["expired"] for _, each in found)
+    evidence = tuple(
+        Evidence(
+            f"the offset of {each.topic}-{each.partition} ({each.before.offset}) is deleted; {each.after.offset} is"
+            " committed next",
+            OFFSETS,
+            why["log_partition"],
+            why["log_offset"],
+            why["log_timestamp_ms"],
+        )
+        for each, why in found[:MOST_EVIDENCE]
+    )
+    expired = Verdict(
+        f"The offsets of {shown(group)} expired: nobody was a member for longer than offsets.retention.minutes.",
+        evidence_for=evidence[:1],
+        is_certain=is_sure,
+        lacked=(
+            ()
+            if is_due
+            else (f"offsets.retention.minutes of the brokers: {length(context.request.retention_ms)} was taken",)
+        ),
+    )
+    others = {word for _, each in found for word in each["possible_causes"]} - {"expired", "group_expired"}
+    deleted = Verdict(
+        f"Somebody deleted the group {shown(group)} or its offsets while it was away.",
+        evidence_for=() if is_due else evidence[:1],
+        refuted_by=None if others else Evidence("the clean-up took what was due, and no request does just that"),
+    )
+    lately = context.at_ms - context.limit(f"{KIND}.lately")
+    finding = ReportFinding(
+        kind=KIND,
+        level=Level.LOW if began < lately else Level.CRITICAL if skipped else Level.HIGH,
+        title=RULE.title,
+        problem=(
+            f"The offsets of the group {shown(group)} for {listed(topics)} ({counted(len(restarts), 'partition')}) were"
+            f" deleted at {moment(since)}{away}. When it came back, at {moment(began)}, it had none."
+        ),
+        impact=(
+            f"Out of offsets, {' and '.join(what)}."
+            if what
+            else "It went on where it was: nothing was lost or repeated."
+        ),
+        consequence="data_lost" if skipped else "work_repeated" if again else "none",
+        group_ids=(group,),
+        topics=tuple(topics),
+        partitions=tuple(sorted({each.partition for each in restarts})) if len(topics) == 1 else (),
+        since_timestamp_ms=since,
+        is_going_on=False,
+        scale={"records_lost": skipped, "records_repeated": again, "partitions": len(restarts)},
+        evidence=evidence,
+        evidence_count=len(found),
+        rows=(Rows("disappearances", of_group(group)), Rows("history", of_group(group))),
+        next=(
+            NextStep(
+                "Raise offsets.retention.minutes of the brokers above the longest time that the group is away"
+                " (7 days by"
+                " default), or keep a member running"
+            ),
+            NextStep(
+                f"Read what was skipped with another group id from {restarts[0].before.offset} of {restarts[0].topic}-"
+                f"{restarts[0].partition} on"
+                if skipped
+                else "See whether what was read again did harm: it is the same records"
+            ),
+            context.see("See each deletion, and how sure its cause is", Rows("disappearances", of_group(group))),
+            context.see("See what was committed before and after it", Rows("history", of_group(group))),
+        ),
+        measured={"lost": skipped, "repeated": again},
+        thresholds=context.limits_of(f"{KIND}.lately"),
+    )
+    return Incident(finding, skipped + again, {"expired": expired, "offsets_deleted": deleted})
+
+
+RULE = incident_rule(
+    kind=KIND,
+    title="offsets expired while a group was away, and it began again elsewhere",
+    about="""\
+Tombstones of offsets that a clean-up wrote, and the first commits for these partitions after them. Whether the group
+began at the start or at the end is told by where the log ended when its member came, and how many records were read
+again or never is counted for each partition.""",
+    tables=("activity", "current_offsets", "timeline"),
+    levels={
+        Level.CRITICAL: "records were skipped",
+        Level.HIGH: "records were read again",
+        Level.LOW: "it began again longer than `lately` ago",
+    },
+    find=_find,
+    listing=Rows("disappearances", ("cause=expired",)),
+    causes=(
+        PossibleCause(
+            "expired",
+            "the group was away for longer than the retention of offsets",
+            "for: tombstones of all that was due",
+        ),
+        PossibleCause("offsets_deleted", "somebody deleted the offsets", "refuted where `disappearances` rules it out"),
+    ),
+    questions=(
+        Question(
+            "expired",
+            "offsets_deleted",
+            "Is offsets.retention.minutes of the brokers shorter than the group was away?",
+            lambda context, _: kafka_command(
+                "kafka-configs", context.bootstrap, context.config, "--describe", "--entity-type", "brokers", "--all"
+            ),
+        ),
+    ),
+    thresholds=(
+        Threshold(
+            "lately", "duration", "7d", "what happened within this time matters", "who was hit notices within a week"
+        ),
+    ),
+    folds=(Folds("offsets_began_anew"), Folds("offsets_rewound")),
+)
+
+RULES = (RULE,)

@@ -1,0 +1,298 @@
+"""Offsets that a tool wrote for a group and that belong to another log: they are beyond its end."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+from kafka_records_tables.report.incident_rule import Incident, PossibleCause, incident_rule
+from kafka_records_tables.report.report_parts import Actor, Evidence, Level, NextStep, ReportFinding, Rows
+from kafka_records_tables.report.rule import Folds, Verdict
+from kafka_records_tables.topics import OFFSETS
+
+if TYPE_CHECKING:
+    from kafka_records_tables.report.facts.group_facts import LogEnds, MemberLife, Span
+    from kafka_records_tables.report.rule_context import RuleContext
+
+KIND: Final = "offsets_from_elsewhere"
+
+
+@dataclass(frozen=True, slots=True)
+class ForeignOffset:
+    """An offset beyond the end of its log, and what came of it."""
+
+    group_id: str
+    topic: str
+    partition: int
+    span: Span
+    end: int | None
+    """Where the log ended when it was committed; None where files do not tell."""
+    end_now: int
+    ever_had_members: bool
+    had_members: bool
+    """Whether the group had members when it was committed."""
+    before: int | None
+    """What the group had committed before it."""
+    after: Span | None
+    """What it committed next."""
+    skipped: int
+    again: int
+
+    @property
+    def place(self) -> str:
+        """As an operator writes it."""
+        return f"{self.topic}-{self.partition}"
+
+
+def _suspects(context: RuleContext) -> list[str]:
+    """Groups with an offset beyond the end of its log, now or before it fell."""
+    import pyarrow.compute as pc
+
+    from kafka_records_tables.report.case_columns import equal, kept
+    from kafka_records_tables.report.facts.group_facts import MOST_GROUPS
+
+    lag = context.table("lag")
+    now = kept(lag, equal(lag, "problem", "beyond_end"))["group_id"].unique().to_pylist()
+    falls = context.table("regressions")
+    ends = {(each["topic"], each["partition"]): each["log_end_offset"] for each in _ends(context)}
+    fell = kept(falls, pc.greater(falls["from_offset"], falls["to_offset"]))
+    fell = fell.select(["group_id", "topic", "partition", "from_offset"]).to_pylist() if ends else []
+    before = [
+        each["group_id"] for each in fell if each["from_offset"] > ends.get((each["topic"], each["partition"]), 2**62)
+    ]
+    return list(dict.fromkeys([*now, *before]))[:MOST_GROUPS]
+
+
+def _ends(context: RuleContext) -> list[dict[str, Any]]:
+    rows: list[dict[str, Any]] = context.table("log_ends").select(["topic", "partition", "log_end_offset"]).to_pylist()
+    return rows
+
+
+def _find(context: RuleContext) -> list[Incident]:
+    from kafka_records_tables.report.facts.group_facts import commit_spans, log_ends, member_lives
+
+    groups = _suspects(context)
+    if not groups:
+        return []
+    lives, ends = member_lives(context, groups), log_ends(context)
+    found: dict[str, list[ForeignOffset]] = {}
+    for (group, topic, partition), spans in commit_spans(context, tuple(groups)).items():
+        for at in range(len(spans)):
+            one = _foreign(group, (topic, partition), spans, at, lives.get(group, []), ends)
+            if one is not None:
+                found.setdefault(topic, []).append(one)
+    return [_incident(context, of_topic) for of_topic in found.values()]
+
+
+def _foreign(
+    group: str, place: tuple[str, int], spans: list[Span], at: int, lives: list[MemberLife], ends: LogEnds
+) -> ForeignOffset | None:
+    span, end_now = spans[at], ends.end(place)
+    if end_now is None or span.offset <= end_now or span.from_ms is None:
+        return None
+    if span.topic_id is not None and ends.topic_id(place[0]) not in (None, span.topic_id):
+        # The topic was deleted and created again since: the offset is of the topic before.
+        return None
+    known = [each for each in lives if each.joined_ms is not None]
+    had = any(each.was_there(span.from_ms) for each in known)
+    if had:
+        # A member commits what it has read: it was the log that was cut.
+        return None
+    ever = any((each.joined_ms or 0) <= span.from_ms for each in known)
+    before = spans[at - 1].offset if at else None
+    after = next((each for each in spans[at + 1 :] if each.offset <= end_now), None)
+    skipped = again = 0
+    if after is not None:
+        own = before if before is not None and before <= end_now else ends.start(place) or 0
+        joined = max(
+            (each.joined_ms or 0 for each in known if (each.joined_ms or 0) <= (after.from_ms or 0)), default=None
+        )
+        reset_to = ends.end_at(place, joined) if joined is not None else None
+        if reset_to is not None and after.offset >= reset_to:
+            # It began at the end: whoever begins at the start has to pass all of it first.
+            skipped = max(reset_to - own, 0)
+        elif after.offset < own:
+            again = own - (ends.start(place) or 0)
+    return ForeignOffset(
+        group, *place, span, ends.end_at(place, span.from_ms), end_now, ever, had, before, after, skipped, again
+    )
+
+
+def _incident(context: RuleContext, found: list[ForeignOffset]) -> Incident:
+    from kafka_records_tables.report.rule_context import (
+        MOST_EVIDENCE,
+        counted,
+        listed,
+        moment,
+        numbers_shown,
+        of_group,
+        shown,
+    )
+
+    found = sorted(found, key=lambda each: (each.span.from_ms or 0, each.group_id, each.partition))
+    first, topic = found[0], found[0].topic
+    since = first.span.from_ms or 0
+    groups = list(dict.fromkeys(each.group_id for each in found))
+    went_on = list(dict.fromkeys(each.group_id for each in found if each.after is not None))
+    waiting = [each for each in groups if each not in went_on]
+    skipped, again = sum(each.skipped for each in found), sum(each.again for each in found)
+    never = all(not each.ever_had_members for each in found)
+    known_end = next((each.end for each in found if each.end is not None), None)
+    partitions = sorted({each.partition for each in found})
+    ended = f"ended at {known_end} then" if known_end is not None else f"ends at {first.end_now} today"
+    parts = []
+    if went_on:
+        clients = (
+            f"{listed(went_on)} has consumed since" if len(went_on) == 1 else f"{listed(went_on)} have consumed since"
+        )
+        if skipped:
+            parts.append(
+                f"{clients}: out of range, they began at the end (auto.offset.reset latest), and"
+                f" {counted(skipped, 'record')} were never read"
+            )
+        elif again:
+            parts.append(f"{clients}: out of range, they began at the start, and read {counted(again, 'record')} again")
+        else:
+            parts.append(f"{clients}: out of range, they began where auto.offset.reset says")
+    if waiting:
+        parts.append(
+            f"{listed(waiting)} will begin where auto.offset.reset says, unless the offsets are set before:"
+            " with `latest` all that is in the log is skipped"
+        )
+    steps = []
+    if waiting:
+        steps.append(
+            _set(
+                context,
+                waiting[0],
+                topic,
+                "--to-earliest",
+                f"Before {shown(waiting[0])} starts, set its offsets:"
+                " to the earliest, or by time with --to-datetime, which is the moment up to which it had read",
+            )
+        )
+    for group in went_on[:1]:
+        if skipped:
+            of = [each for each in found if each.group_id == group and each.skipped]
+            ranges = ", ".join(f"{each.place} up to {each.skipped + (each.before or 0)}" for each in of[:4])
+            steps.append(
+                _set(
+                    context,
+                    group,
+                    topic,
+                    "--to-earliest",
+                    f"Read what {shown(group)} has skipped ({ranges}): with a second group id that starts at the"
+                    " earliest, or stop the group and set it back, which repeats what came later",
+                )
+            )
+    verdict = Verdict(
+        f"Somebody wrote offsets of another cluster or topic for {listed(groups)} with a tool"
+        f" (alterConsumerGroupOffsets,"
+        " kafka-consumer-groups --reset-offsets, a migration script).",
+        evidence_for=(
+            Evidence(
+                f"{first.group_id} {'never had a member' if never else 'had no members'} when {first.span.offset} was"
+                f" committed for {first.place}, whose log {ended}",
+                OFFSETS,
+                first.span.log_partition,
+                first.span.log_offset,
+                since,
+            ),
+            *((Evidence("the commits have the topic id of today"),) if first.span.topic_id is not None else ()),
+        ),
+        is_certain=never or known_end is not None,
+    )
+    same_topic = Evidence(f"the commit has the topic id that {topic} has today ({first.span.topic_id})")
+    alone = "never had a member" if never else "had no members"
+    nobody = Evidence(f"{first.group_id} {alone} that could have read so far, and the log of {first.place} {ended}")
+    finding = ReportFinding(
+        kind=KIND,
+        level=Level.CRITICAL if skipped else Level.HIGH,
+        title=RULE.title,
+        problem=(
+            f"At {moment(since)} somebody committed offsets beyond the end of {shown(topic)} (partitions"
+            f" {numbers_shown(partitions)}) for {listed(groups)}: {first.span.offset} for {first.place}, whose"
+            f" log {ended}."
+            f" {'The groups never had a member until then' if never else 'The groups had no members at that time'}, so"
+            " no consumer has read so far."
+        ),
+        impact="; ".join(parts)[:1].upper() + "; ".join(parts)[1:] + ".",
+        consequence="data_lost" if skipped else "work_repeated" if again else "none",
+        group_ids=tuple(groups),
+        topics=(topic,),
+        partitions=tuple(partitions),
+        who=tuple(Actor("has no members and did not commit this itself", group) for group in groups[:3]),
+        since_timestamp_ms=since,
+        is_going_on=bool(waiting),
+        scale={"records_lost": skipped, "records_repeated": again, "groups": len(groups), "offsets": len(found)},
+        evidence=tuple(
+            Evidence(
+                f"{each.group_id}: {each.span.offset} for {each.place}"
+                + (f", then {each.after.offset}" if each.after is not None else ""),
+                OFFSETS,
+                each.span.log_partition,
+                each.span.log_offset,
+                each.span.from_ms,
+            )
+            for each in found[:MOST_EVIDENCE]
+        ),
+        evidence_count=len(found),
+        rows=tuple(Rows("history", of_group(group)) for group in groups[:3]),
+        next=(
+            *steps,
+            context.see("See all that was committed for the group", Rows("history", of_group(groups[0]))),
+            NextStep("Find the script: offsets of one cluster mean nothing in another one; take them over by time"),
+        ),
+        measured={"offsets": len(found), "lost": skipped},
+    )
+    return Incident(
+        finding,
+        skipped + len(found),
+        {
+            "another_cluster": verdict,
+            "topic_recreated": Verdict(
+                refuted_by=same_topic if first.span.topic_id is not None else None,
+                statement=f"{topic} was deleted and created again.",
+            ),
+            "log_truncated": Verdict(refuted_by=nobody),
+        },
+    )
+
+
+def _set(context: RuleContext, group: str, topic: str, to: str, what: str) -> NextStep:
+    from kafka_records_tables.report.command_lines import option
+
+    words = ("--reset-offsets", *option("--group", group), *option("--topic", topic), to, "--dry-run")
+    return context.ask_kafka(f"{what} (--execute in the place of --dry-run does it)", "kafka-consumer-groups", *words)
+
+
+RULE = incident_rule(
+    kind=KIND,
+    title="offsets of another log were written for a group",
+    about="""\
+Commits beyond the end of their log for a group that had no members then, with the topic id of today, or none: no
+consumer has read so far, and no log was cut. What consumers did afterwards is counted from their next commits.
+What a member committed is no such finding (`offsets_beyond_end`): then its log was cut.""",
+    tables=("lag", "regressions", "timeline", "log_ends"),
+    levels={Level.CRITICAL: "records were skipped", Level.HIGH: "nothing was skipped so far"},
+    find=_find,
+    listing=Rows("lag", ("problem=beyond_end",)),
+    causes=(
+        PossibleCause(
+            "another_cluster",
+            "a tool wrote offsets of another cluster or topic",
+            "for: no member ever, beyond the end at that moment",
+        ),
+        PossibleCause("topic_recreated", "the topic was created again", "refuted by the topic id of the commit"),
+        PossibleCause("log_truncated", "the log was cut", "refuted by where the log ended at that moment"),
+    ),
+    folds=(
+        Folds("offsets_beyond_end"),
+        Folds("group_stands_still"),
+        Folds("offsets_rewound"),
+        Folds("offsets_reset"),
+        Folds("topic_recreated"),
+    ),
+)
+
+RULES = (RULE,)

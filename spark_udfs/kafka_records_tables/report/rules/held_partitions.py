@@ -1,0 +1,168 @@
+"""A member that does not give up partitions, while others wait for them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from kafka_records_tables.report.incident_rule import Incident, PossibleCause, incident_rule
+from kafka_records_tables.report.report_parts import Actor, Evidence, Level, NextStep, ReportFinding, Rows
+from kafka_records_tables.report.rule import Folds, Threshold, Verdict
+from kafka_records_tables.topics import OFFSETS
+
+if TYPE_CHECKING:
+    from kafka_records_tables.report.rule_context import RuleContext
+
+KIND: Final = "partitions_not_given_up"
+
+
+def _find(context: RuleContext) -> list[Incident]:
+    from kafka_records_tables.report.case_columns import equal, kept
+
+    rows = context.table("assignments")
+    rows = kept(rows, equal(rows, "role", "pending_revocation"))
+    held: dict[tuple[str, str], list[dict[str, Any]]] = {}
+    for row in rows.to_pylist():
+        held.setdefault((row["group_id"], row["member_id"]), []).append(row)
+    found = (_incident(context, *key, some) for key, some in held.items())
+    return [each for each in found if each is not None]
+
+
+def _incident(context: RuleContext, group: str, member_id: str, held: list[dict[str, Any]]) -> Incident | None:
+    from kafka_records_tables.report.case_columns import equal, kept
+    from kafka_records_tables.report.rule_context import (
+        counted,
+        length,
+        listed,
+        moment,
+        of_group,
+        places_shown,
+        shown,
+    )
+
+    places = {(each["topic"], each["partition"]) for each in held}
+    asked_ms = min(each["log_timestamp_ms"] for each in held)
+    members = {
+        each["member_id"]: each
+        for each in kept(context.table("members"), equal(context.table("members"), "group_id", group)).to_pylist()
+    }
+    holder = members.get(member_id)
+    own = kept(context.table("assignments"), equal(context.table("assignments"), "group_id", group))
+    owned = {
+        (each["topic"], each["partition"])
+        for each in own.to_pylist()
+        if each["member_id"] == member_id and each["role"] in ("current", "pending_revocation")
+    }
+    waits = {
+        each["member_id"]
+        for each in own.to_pylist()
+        if each["role"] == "target" and (each["topic"], each["partition"]) in places and each["member_id"] != member_id
+    }
+    lags = [
+        each
+        for each in kept(context.table("lag"), equal(context.table("lag"), "group_id", group)).to_pylist()
+        if (each["topic"], each["partition"]) in owned
+    ]
+    moved = max((each["commit_timestamp_ms"] or 0 for each in lags), default=0)
+    if holder is None or context.at_ms - asked_ms < context.limit(f"{KIND}.after"):
+        return None
+    if moved > asked_ms:
+        # It works on, and gives them up when it has processed what it has.
+        return None
+    waiting = sum(each["lag"] or 0 for each in lags)
+    name, others = holder["client_id"] or member_id, [members[each] for each in waits if each in members]
+    since = min((each["epoch_timestamp_ms"] or asked_ms for each in others), default=asked_ms)
+    since = min(since, asked_ms)
+    timeout = holder["rebalance_timeout_ms"]
+    ends = None if timeout is None or timeout < 0 else asked_ms + timeout
+    fenced = (
+        "" if ends is None else f" The coordinator removes it when its rebalance time-out of {length(timeout)} is over."
+    )
+    silent = f"has committed nothing since {moment(moved)}" if moved else "has committed nothing"
+    verdict = Verdict(
+        f"The application of {shown(name)} hangs: it {silent}, and its heartbeats go on, for it is still a member.",
+        evidence_for=(
+            Evidence(
+                f"{name} was asked to give up {counted(len(places), 'partition')}, and has not",
+                OFFSETS,
+                held[0]["log_partition"],
+                held[0]["log_offset"],
+                asked_ms,
+            ),
+        ),
+    )
+    finding = ReportFinding(
+        kind=KIND,
+        level=Level.HIGH,
+        title=RULE.title,
+        problem=(
+            f"In the group {shown(group)} the member {shown(name)} (member id {member_id}, host"
+            f" {holder['client_host']}) does"
+            f" not give up {places_shown(sorted(places))}. {counted(len(waits), 'member')}"
+            f" ({listed(sorted(each['client_id'] or each['member_id'] for each in others))}) wait for it, for"
+            f" {length(context.at_ms - asked_ms)} by now; and it {silent}.{fenced}"
+        ),
+        impact=f"{counted(waiting, 'record')} of {counted(len(owned), 'partition')} wait: nobody reads what it holds.",
+        consequence="work_stopped",
+        group_ids=(group,),
+        topics=tuple(sorted({topic for topic, _ in places})),
+        partitions=(
+            tuple(sorted({partition for _, partition in places})) if len({each for each, _ in places}) == 1 else ()
+        ),
+        who=(
+            Actor("does not give up its partitions", group, member_id, holder["client_id"], holder["client_host"]),
+            *(
+                Actor("waits for them", group, each["member_id"], each["client_id"], each["client_host"])
+                for each in others
+            ),
+        ),
+        since_timestamp_ms=since,
+        until_timestamp_ms=None,
+        is_going_on=True,
+        scale={"records_waiting": waiting, "partitions": len(places), "members_waiting": len(waits)},
+        evidence=verdict.evidence_for,
+        evidence_count=len(held),
+        rows=(Rows("assignments", of_group(group)), Rows("members", of_group(group))),
+        next=(
+            NextStep(
+                f"Take a thread dump of {shown(name)} on {holder['client_host']} (jstack), to see where it"
+                f" hangs, then restart"
+                " it: the others get its partitions as soon as it has left"
+            ),
+            context.see(
+                "See what each member has, has to give up and is to have", Rows("assignments", of_group(group))
+            ),
+            context.describe_members(group),
+        ),
+        measured={"lasts_ms": context.at_ms - asked_ms, "waiting": waiting},
+        thresholds=context.limits_of(f"{KIND}.after"),
+    )
+    return Incident(finding, waiting, {"application_hangs": verdict})
+
+
+RULE = incident_rule(
+    kind=KIND,
+    title="a member does not give up partitions that others wait for",
+    about="""\
+Members of consumer groups (KIP-848) that were asked to give up partitions `after` ago or earlier, still have them, and
+have committed nothing since: their applications hang, while their heartbeats go on. A member that commits works on, and
+gives them up with its next poll. Classic groups tell nothing of this.""",
+    tables=("assignments", "members", "lag"),
+    levels={Level.HIGH: "always"},
+    find=_find,
+    listing=Rows("assignments", ("role=pending_revocation",)),
+    causes=(
+        PossibleCause("application_hangs", "the application hangs", "for: it commits nothing, and is still a member"),
+    ),
+    thresholds=(
+        Threshold(
+            "after",
+            "duration",
+            "20s",
+            "how long a member has to give up partitions",
+            "it takes a poll and a heartbeat, which is 5 s",
+        ),
+    ),
+    folds=(Folds("members_unsettled"), Folds("endless_rebalances"), Folds("group_stands_still")),
+)
+
+RULES = (RULE,)

@@ -1,0 +1,147 @@
+"""Transactional ids that are made for each run, or each transaction, and never used again."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from kafka_records_tables.report.incident_rule import Incident, PossibleCause, incident_rule
+from kafka_records_tables.report.report_parts import Evidence, Level, NextStep, ReportFinding, Rows
+from kafka_records_tables.report.rule import Threshold, Verdict
+from kafka_records_tables.topics import TRANSACTIONS
+
+if TYPE_CHECKING:
+    from kafka_records_tables.report.rule_context import RuleContext
+
+KIND: Final = "many_transactional_ids"
+_SEPARATORS: Final = "[-_.:]"
+
+
+def _find(context: RuleContext) -> list[Incident]:
+    import pyarrow.compute as pc
+
+    from kafka_records_tables.report.case_columns import equal, kept, numbers, with_columns
+
+    rows = context.table("transactions")
+    least = context.limit(f"{KIND}.ids")
+    if rows.num_rows < least:
+        return []
+    # Without what differs: the last part, or a number or hexadecimal digits at the end.
+    family = pc.replace_substring_regex(rows["transactional_id"], f"{_SEPARATORS}?[0-9A-Za-z]*$", "")
+    shorter = pc.replace_substring_regex(rows["transactional_id"], "[0-9a-fA-F-]+$", "")
+    family = pc.if_else(pc.equal(pc.utf8_length(family), 0), shorter, family)
+    rows = with_columns(rows, family=family)
+    # An id that is used again after a restart has a higher epoch of its producer.
+    once = kept(
+        rows, numbers(rows, "producer_epoch") <= context.limit(f"{KIND}.epochs"), ~_is(equal(rows, "state", "Ongoing"))
+    )
+    counts = once.group_by("family").aggregate([("transactional_id", "count")])
+    of_all = {
+        row["family"]: row["transactional_id_count"]
+        for row in rows.group_by("family").aggregate([("transactional_id", "count")]).to_pylist()
+    }
+    found = []
+    for row in counts.to_pylist():
+        name, count = row["family"], row["transactional_id_count"]
+        if count >= least and 10 * count >= 9 * of_all[name]:
+            incident = _incident(context, name, kept(once, equal(once, "family", name)))
+            if incident is not None:
+                found.append(incident)
+    return found
+
+
+def _is(condition: Any) -> Any:
+    from kafka_records_tables.report.case_columns import true_where
+
+    return true_where(condition)
+
+
+def _incident(context: RuleContext, family: str, rows: Any) -> Incident | None:
+    from kafka_records_tables.report.rule_context import HOUR_MS, counted, length, moment, shown
+
+    rows = rows.sort_by([("last_update_timestamp_ms", "ascending")])
+    ids = rows.to_pylist()
+    first, last, count = ids[0], ids[-1], len(ids)
+    since, until = first["start_timestamp_ms"] or first["last_update_timestamp_ms"], last["last_update_timestamp_ms"]
+    lasts = max(until - since, 1)
+    # Instances that all started together are a large application; ids that come one after the other are an explosion.
+    early = sum(1 for each in ids if (each["last_update_timestamp_ms"] or 0) <= since + lasts / 2)
+    if lasts < context.limit(f"{KIND}.spread") or not count / 10 <= early <= 9 * count / 10:
+        return None
+    an_hour = round(count * HOUR_MS / lasts)
+    goes_on = context.at_ms - until <= max(20 * lasts / count, 60_000)
+    verdict = Verdict(
+        f"The application makes a new transactional id ({shown(family)} and something random) for each start or each"
+        " transaction, in place of one for each instance.",
+        evidence_for=(
+            Evidence(
+                f"{count} ids of one transaction or few each, the last one at {moment(until)}",
+                TRANSACTIONS,
+                last["log_partition"],
+                last["log_offset"],
+                until,
+            ),
+        ),
+    )
+    finding = ReportFinding(
+        kind=KIND,
+        level=Level.MODERATE if goes_on else Level.LOW,
+        title=RULE.title,
+        problem=(
+            f"{counted(count, 'transactional id')} begin with {shown(family)} and were used for one"
+            f" transaction or few each,"
+            f" in {length(lasts)}: about {an_hour} new ones an hour."
+        ),
+        impact=(
+            "Coordinators keep each of them in memory for transactional.id.expiration.ms (7 days by default), load all"
+            " of them after a restart, and a new id cannot fence the instance before it, so its open transactions stay."
+        ),
+        consequence="waste",
+        transactional_ids=tuple(each["transactional_id"] for each in (first, last)),
+        since_timestamp_ms=since,
+        is_going_on=goes_on,
+        scale={"transactional_ids": count, "an_hour": an_hour},
+        evidence=verdict.evidence_for,
+        evidence_count=count,
+        rows=(Rows("transactions"),),
+        next=(
+            NextStep(
+                "Have the application use a fixed transactional.id for each of its instances (its name and the"
+                " number of the"
+                " instance), the same after each restart"
+            ),
+            context.see("See all transactional ids", Rows("transactions")),
+        ),
+        measured={"ids": count, "lasts_ms": lasts},
+        thresholds=context.limits_of(*(f"{KIND}.{each.name}" for each in RULE.thresholds)),
+    )
+    return Incident(finding, count, {"random_ids": verdict})
+
+
+RULE = incident_rule(
+    kind=KIND,
+    title="an application makes new transactional ids all the time",
+    about="""\
+Transactional ids that are equal but for their ends, of which nine in ten were used for `epochs` epochs of a producer at
+most and are done, and which came one after the other over `spread` or longer. Instances of one application that started
+together, and ids that are used again after a restart, are no finding.""",
+    tables=("transactions",),
+    levels={Level.MODERATE: "it goes on", Level.LOW: "the last one came a while ago"},
+    find=_find,
+    listing=Rows("transactions"),
+    causes=(
+        PossibleCause("random_ids", "ids are made with something random", "for: many ids of one transaction each"),
+    ),
+    thresholds=(
+        Threshold("ids", "count", 100, "ids of one application", "few applications have as many instances"),
+        Threshold(
+            "epochs",
+            "count",
+            2,
+            "epochs of a producer whose id was used once",
+            "an id that a restart uses again has more",
+        ),
+        Threshold("spread", "duration", "20s", "time over which the ids came", "a large application starts at once"),
+    ),
+)
+
+RULES = (RULE,)

@@ -1,0 +1,227 @@
+"""Groups that are so slow that records are deleted before they read them, counted over their commits."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any, Final
+
+from kafka_records_tables.report.incident_rule import Incident, PossibleCause, incident_rule
+from kafka_records_tables.report.report_parts import Evidence, Level, NextStep, ReportFinding, Rows
+from kafka_records_tables.report.rule import Folds, Threshold, Verdict
+from kafka_records_tables.topics import OFFSETS
+
+if TYPE_CHECKING:
+    from kafka_records_tables.report.facts.group_facts import Span
+    from kafka_records_tables.report.rule_context import RuleContext
+
+KIND: Final = "deleted_before_read"
+
+
+@dataclass(frozen=True, slots=True)
+class Jump:
+    """A commit that is further from the one before than the group reads in between."""
+
+    topic: str
+    partition: int
+    before: int
+    after: Span
+    lost: int
+
+
+def _suspects(context: RuleContext) -> dict[str, list[dict[str, Any]]]:
+    """Partitions of groups that have something to read, in logs that do not start at 0, from `lag`."""
+    import pyarrow.compute as pc
+
+    from kafka_records_tables.report.case_columns import kept
+    from kafka_records_tables.report.facts.group_facts import MOST_GROUPS
+
+    rows = context.table("lag")
+    rows = kept(rows, pc.greater(rows["log_start_offset"], 0), pc.greater(rows["lag"], 0))
+    found: dict[str, list[dict[str, Any]]] = {}
+    for row in rows.sort_by([("lost", "descending")]).to_pylist():
+        if row["group_id"] in found or len(found) < MOST_GROUPS:
+            found.setdefault(row["group_id"], []).append(row)
+    return found
+
+
+def _find(context: RuleContext) -> list[Incident]:
+    from kafka_records_tables.report.facts.group_facts import commit_spans
+
+    suspects = _suspects(context)
+    spans = commit_spans(context, tuple(suspects))
+    found: dict[tuple[str, str], tuple[list[Jump], list[dict[str, Any]]]] = {}
+    for group, rows in suspects.items():
+        for row in rows:
+            every = spans.get((group, row["topic"], row["partition"]), [])
+            jumps = _jumps(context, row, every)
+            # That records were deleted is certain where the log starts between two commits, or beyond the last one.
+            crosses = any(each.before < row["log_start_offset"] <= each.after.offset for each in jumps)
+            if jumps and (crosses or row["problem"] == "below_log_start"):
+                of_topic = found.setdefault((group, row["topic"]), ([], []))
+                of_topic[0].extend(jumps)
+                of_topic[1].append(row)
+    return [_incident(context, *key, *each) for key, each in found.items()]
+
+
+def _jumps(context: RuleContext, row: dict[str, Any], spans: list[Span]) -> list[Jump]:
+    from statistics import median, quantiles
+
+    pairs = [
+        (before, after)
+        for before, after in pairwise(spans)
+        if before.ended_by != "tombstone" and after.offset > before.offset
+    ]
+    steps = [after.offset - before.offset for before, after in pairs]
+    if len(steps) < context.limit(f"{KIND}.commits"):
+        return []
+    limit = max(context.limit(f"{KIND}.times") * median(steps), 2)
+    usual = [each for each in steps if each <= limit]
+    step = round(quantiles(usual, n=4)[2]) if len(usual) > 1 else round(median(steps))
+    return [
+        Jump(row["topic"], row["partition"], before.offset, after, after.offset - before.offset - step)
+        for before, after in pairs
+        if after.offset - before.offset > limit and before.offset < row["log_start_offset"]
+    ]
+
+
+def _incident(context: RuleContext, group: str, topic: str, jumps: list[Jump], rows: list[dict[str, Any]]) -> Incident:
+    from kafka_records_tables.report.command_lines import option
+    from kafka_records_tables.report.rule_context import (
+        MINUTE_MS,
+        MOST_EVIDENCE,
+        counted,
+        length,
+        of_group,
+        partitions_shown,
+        shown,
+    )
+
+    jumps.sort(key=lambda each: (each.after.from_ms or 0, each.partition))
+    since, until = jumps[0].after.from_ms or 0, jumps[-1].after.from_ms or 0
+    waiting = sum(each["lost"] or 0 for each in rows)
+    lost = sum(each.lost for each in jumps) + waiting
+    lasts = max(until - since, 1)
+    a_minute = round(sum(each.lost for each in jumps) * MINUTE_MS / lasts) if len(jumps) > 2 else None
+    speed = f", about {counted(a_minute, 'record')} a minute" if a_minute else ""
+    goes_on = waiting > 0 or context.at_ms - until <= 3 * lasts / max(len(jumps), 1)
+    more = (
+        f" {counted(waiting, 'record')} before the start of the log are among them, which it has not met yet."
+        if waiting
+        else ""
+    )
+    retention = next(
+        (
+            each["value"]
+            for each in context.look("configs").to_pylist()
+            if each["resource_name"] == topic and each["name"] == "retention.ms"
+        ),
+        None,
+    )
+    keeps = "" if retention is None else f" The topic keeps records for {length(int(retention))} (retention.ms)."
+    raised = context.ask_kafka(
+        f"Raise retention.ms of {shown(topic)} now, above what the group is behind (7 days here), so that"
+        f" nothing more is"
+        " lost",
+        "kafka-configs",
+        "--alter",
+        *option("--topic", topic),
+        "--add-config",
+        "retention.ms=604800000",
+    )
+    verdict = Verdict(
+        f"{shown(group)} reads more slowly than {shown(topic)} is written, and the retention of the topic"
+        f" deletes what it"
+        " has not read.",
+        evidence_for=tuple(
+            Evidence(
+                f"{each.topic}-{each.partition}: from {each.before} to {each.after.offset} in one commit; the"
+                f" log starts at"
+                f" {rows[0]['log_start_offset']} now",
+                OFFSETS,
+                each.after.log_partition,
+                each.after.log_offset,
+                each.after.from_ms,
+            )
+            for each in jumps[-2:]
+        ),
+    )
+    partitions = sorted({each.partition for each in jumps})
+    finding = ReportFinding(
+        kind=KIND,
+        level=Level.CRITICAL if goes_on else Level.HIGH,
+        title=RULE.title,
+        problem=(
+            f"The group {shown(group)} jumped {counted(len(jumps), 'time')} over records of {shown(topic)}"
+            f" ({partitions_shown(partitions)}) that had been deleted before it read them: about"
+            f" {counted(lost, 'record')}{speed}.{more}{keeps}"
+        ),
+        impact=(
+            "Nobody of the group has read these records, and they are gone. It goes on while the group is as slow."
+            if goes_on
+            else "Nobody of the group has read these records, and they are gone."
+        ),
+        consequence="data_lost",
+        group_ids=(group,),
+        topics=(topic,),
+        partitions=tuple(partitions),
+        since_timestamp_ms=since,
+        is_going_on=goes_on,
+        scale={"records_lost": lost, "jumps": len(jumps), "records_lost_a_minute": a_minute or 0},
+        symptom_confidence="medium",
+        why_not_sure="how many records of a jump were read before it is taken from the other commits of the group",
+        evidence=tuple(
+            Evidence(
+                f"{each.topic}-{each.partition}: from {each.before} to {each.after.offset}",
+                OFFSETS,
+                each.after.log_partition,
+                each.after.log_offset,
+                each.after.from_ms,
+            )
+            for each in jumps[:MOST_EVIDENCE]
+        ),
+        evidence_count=len(jumps),
+        rows=(Rows("history", of_group(group)), Rows("lag", of_group(group))),
+        next=(
+            raised,
+            NextStep(
+                "Then make the group faster: more members (up to one for each partition), less work for each record"
+            ),
+            context.see("See how its offsets moved", Rows("history", of_group(group))),
+            context.see("See where logs start, and where the group is", Rows("lag", of_group(group))),
+        ),
+        measured={"lost": lost, "jumps": len(jumps)},
+        thresholds=context.limits_of(f"{KIND}.commits", f"{KIND}.times"),
+    )
+    return Incident(finding, lost, {"too_slow": verdict})
+
+
+RULE = incident_rule(
+    kind=KIND,
+    title="records are deleted before a group reads them, again and again",
+    about="""\
+Commits that are `times` as far from the one before as those of the group usually are, from offsets that the log no
+longer has, in groups that are behind; at least one of them, or the present offset, has to show that the log had been
+deleted up to there. What was lost is the sum over all jumps, less what the group usually reads in between.""",
+    tables=("lag",),
+    levels={Level.CRITICAL: "it goes on", Level.HIGH: "it has ended"},
+    find=_find,
+    listing=Rows("lag", ("problem=below_log_start",)),
+    causes=(
+        PossibleCause(
+            "too_slow", "the group is slower than the retention of the topic", "for: jumps over the start of the log"
+        ),
+    ),
+    thresholds=(
+        Threshold(
+            "commits", "count", 5, "commits of a partition by which the others are measured", "of fewer none is usual"
+        ),
+        Threshold("times", "count", 4, "how many times the usual distance a jump is", "polls are of different sizes"),
+    ),
+    folds=(
+        Folds("offsets_below_log_start", ("group_id",)),
+        Folds("group_stands_still"),
+    ),
+)
+
+RULES = (RULE,)

@@ -1,0 +1,258 @@
+"""Two applications that use one group id by mistake."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from kafka_records_tables.report.incident_rule import Incident, PossibleCause, incident_rule
+from kafka_records_tables.report.report_parts import Actor, Evidence, Level, NextStep, ReportFinding, Rows
+from kafka_records_tables.report.rule import Folds, Threshold, Verdict
+from kafka_records_tables.topics import OFFSETS
+
+if TYPE_CHECKING:
+    from kafka_records_tables.report.facts.group_facts import MemberLife
+    from kafka_records_tables.report.rule_context import RuleContext
+
+KIND: Final = "two_applications"
+
+
+@dataclass(slots=True)
+class Application:
+    """Members that are assigned topics that no other members of the group are."""
+
+    topics: set[str]
+    lives: list[MemberLife]
+
+    @property
+    def clients(self) -> list[str]:
+        """Their client ids."""
+        return list(dict.fromkeys(each.name for each in self.lives))
+
+    @property
+    def first(self) -> MemberLife:
+        """The member that came first."""
+        return min(self.lives, key=lambda each: (each.joined_ms or 0, each.joined_at))
+
+    def was_there(self, at_ms: int) -> bool:
+        """Whether it had a member at a moment."""
+        return any(each.was_there(at_ms) for each in self.lives)
+
+
+def applications(lives: list[MemberLife]) -> list[Application]:
+    """Members by the topics that they were assigned: those who ever had one topic in common, or a topic of the same
+    member, are one application. Those who were assigned nothing are left out."""
+    found: list[Application] = []
+    for life in lives:
+        topics = life.topics
+        if not topics:
+            continue
+        own = [each for each in found if each.topics & topics]
+        rest = [each for each in found if not each.topics & topics]
+        one = Application(topics.union(*(each.topics for each in own)), [life])
+        for each in own:
+            one.lives = each.lives + one.lives
+        found = [*rest, one]
+    return sorted(found, key=lambda each: (each.first.joined_ms or 0, each.first.joined_at))
+
+
+def _suspects(context: RuleContext) -> list[str]:
+    """Groups that have been assigned several topics, with several clients."""
+    import pyarrow.compute as pc
+
+    from kafka_records_tables.report.case_columns import equal, grouped, kept
+    from kafka_records_tables.report.facts.group_facts import MOST_GROUPS
+
+    rows = context.table("timeline")
+    firsts = grouped(kept(rows, equal(rows, "event", "first_commit")), ["group_id"], [("detail", "count_distinct")])
+    several = firsts.filter(pc.greater_equal(firsts["detail_count_distinct"], 2))["group_id"]
+    joins = kept(rows, equal(rows, "event", "member_joined"), pc.is_in(rows["group_id"], several.combine_chunks()))
+    counts = grouped(joins, ["group_id"], [("member_id", "count_distinct")])
+    counts = counts.filter(pc.greater_equal(counts["member_id_count_distinct"], 2))
+    counts = counts.sort_by([("member_id_count_distinct", "descending")])
+    found: list[str] = counts["group_id"].slice(0, MOST_GROUPS).to_pylist()
+    return found
+
+
+def _find(context: RuleContext) -> list[Incident]:
+    from kafka_records_tables.report.facts.group_facts import member_lives
+
+    found = []
+    for group, lives in member_lives(context, _suspects(context)).items():
+        apps = applications(lives)
+        if len(apps) < 2:
+            continue
+        proof = _proof(context, group, apps)
+        shared = _shared_moments(context, apps, lives)
+        # Where an application is replaced by one that reads other topics, the two are there together for one rollout.
+        is_lasting = len(shared) >= context.limit(f"{KIND}.generations") and _keeps_coming(context, apps)
+        if proof is not None and is_lasting:
+            found.append(_incident(context, group, apps, proof, shared))
+    return found
+
+
+def _shared_moments(context: RuleContext, apps: list[Application], lives: list[MemberLife]) -> list[int]:
+    """When members came and went while two of the applications were there."""
+    moments = {each.joined_ms for each in lives} | {each.left_ms for each in lives}
+    known = sorted(each for each in moments if each is not None)
+    return [each for each in known if sum(app.was_there(each) for app in apps) >= 2]
+
+
+def _changes(apps: list[Application], since_ms: int) -> list[int]:
+    """When members came or left, from a moment on."""
+    lives = [life for app in apps for life in app.lives]
+    moments = {each.joined_ms for each in lives} | {each.left_ms for each in lives}
+    return sorted(each for each in moments if each is not None and each >= since_ms)
+
+
+def _keeps_coming(context: RuleContext, apps: list[Application]) -> bool:
+    """Whether two of them are there at the end of the log, or one came back while another one stayed."""
+    if sum(any(each.left_at is None for each in app.lives) for app in apps) >= 2:
+        return True
+    for app in apps:
+        returns = [each.joined_ms for each in app.lives[1:] if each.joined_ms is not None]
+        if any(other is not app and sum(other.was_there(at) for at in returns) >= 2 for other in apps):
+            return True
+    return False
+
+
+def _proof(context: RuleContext, group: str, apps: list[Application]) -> Evidence | None:
+    """What shows that members of one application do not subscribe to the topics of the other: their subscriptions, or
+    an assignment that left out the topics of the other one while nobody else was there to have them."""
+    from kafka_records_tables.report.case_columns import equal, kept
+    from kafka_records_tables.report.rule_context import listed
+
+    rows = kept(context.table("members"), equal(context.table("members"), "group_id", group)).to_pylist()
+    wanted: dict[str, set[str]] = {each["member_id"]: set(each["subscribed_topics"] or ()) for each in rows}
+    by_app = [set().union(*(wanted[life.member_id] for life in app.lives if life.member_id in wanted)) for app in apps]
+    present = [topics for topics in by_app if topics]
+    if len(present) >= 2:
+        if any(one & other for at, one in enumerate(present) for other in present[at + 1 :]):
+            return None
+        names = " and ".join(listed(sorted(each)) for each in present[:2])
+        return Evidence(f"members subscribe to {names}", OFFSETS, rows[0]["log_partition"], rows[0]["log_offset"])
+    for app, topics in zip(apps, by_app, strict=True):
+        others = set().union(*(other.topics for other in apps if other is not app))
+        if topics and not topics & others:
+            shows = f"members subscribe to {listed(sorted(topics))}, and not to {listed(sorted(others))}"
+            return Evidence(shows, OFFSETS, rows[0]["log_partition"], rows[0]["log_offset"])
+    for app in apps:
+        for other in apps:
+            alone = [
+                each
+                for each in app.lives
+                if other is not app
+                and each.joined_ms
+                and not other.was_there(each.joined_ms)
+                and each.joined_ms > (other.first.joined_ms or 0)
+            ]
+            for life in alone:
+                if life.places and not life.topics & other.topics:
+                    shows = f"{life.name} was given {listed(sorted(life.topics))} alone while nobody had"
+                    shows += f" {listed(sorted(other.topics))}"
+                    return Evidence(shows, OFFSETS, life.log_partition, life.joined_at, life.joined_ms)
+    return None
+
+
+def _incident(
+    context: RuleContext, group: str, apps: list[Application], proof: Evidence, shared: list[int]
+) -> Incident:
+    from kafka_records_tables.report.rule_context import counted, listed, of_group, shown
+
+    later = max(apps[1:], key=lambda each: (len(each.lives), each.first.joined_ms or 0))
+    restless = max(apps, key=lambda each: len(each.lives))
+    since = min(shared)
+    there = _changes(apps, since)
+    words = [f"{listed(app.clients)} with {listed(sorted(app.topics))}" for app in apps]
+    hosts = {app_at: {each.host for each in app.lives if each.host} for app_at, app in enumerate(apps)}
+    is_apart = all(not hosts[0] & hosts[at] for at in range(1, len(apps)))
+    clients_apart = not set(apps[0].clients) & {name for app in apps[1:] for name in app.clients}
+    often = len(there) >= context.limit(f"{KIND}.rebalances_high")
+    churn = len(restless.lives)
+    verdict = Verdict(
+        f"Two applications share the group id {shown(group)}: {'; '.join(words)}. They do not share a topic.",
+        evidence_for=(
+            proof,
+            *((Evidence("their client ids are different"),) if clients_apart else ()),
+            *((Evidence("they run on different hosts"),) if is_apart else ()),
+        ),
+        is_certain=clients_apart,
+    )
+    move = NextStep(
+        f"Give one of the applications a group.id of its own ({shown(later.clients[0])}, which came later),"
+        f" and take its"
+        f" offsets of {listed(sorted(later.topics))} along: this writes them into a file, which kafka-consumer-groups"
+        " --reset-offsets --from-file gives to the new group",
+        context.command(
+            Rows("current_offsets", of_group(group, f"topic={sorted(later.topics)[0]}")),
+            "--format",
+            "reset-offsets",
+            "--output",
+            "offsets.csv",
+        ),
+    )
+    finding = ReportFinding(
+        kind=KIND,
+        level=Level.HIGH if often else Level.MODERATE,
+        title=RULE.title,
+        problem=(
+            f"The members of the group {shown(group)} are of {len(apps)} applications that consume different topics:"
+            f" {'; '.join(words)}. The group was rebalanced {counted(len(there), 'time')} since both were"
+            f" there; {counted(churn, 'member')} came as {listed(restless.clients)}."
+        ),
+        impact="Whenever a member of one application comes or goes, the other one is rebalanced and stops for it. Who"
+        " monitors or resets the group hits both.",
+        consequence="work_stopped",
+        group_ids=(group,),
+        topics=tuple(sorted(set().union(*(app.topics for app in apps)))),
+        who=tuple(
+            Actor(f"consumes {listed(sorted(app.topics))}", group, None, name, next(iter(hosts[at]), None))
+            for at, app in enumerate(apps)
+            for name in app.clients[:4]
+        ),
+        since_timestamp_ms=since,
+        is_going_on=sum(app.was_there(context.at_ms) for app in apps) >= 2 or often,
+        scale={"rebalances": len(there), "applications": len(apps)},
+        evidence=(
+            Evidence(f"{later.first.name} joins", OFFSETS, later.first.log_partition, later.first.joined_at, since),
+            proof,
+        ),
+        evidence_count=2,
+        rows=(Rows("timeline", of_group(group)), Rows("members", of_group(group))),
+        next=(
+            move,
+            context.see("See who joins and leaves, and what each is assigned", Rows("timeline", of_group(group))),
+            context.describe_members(group),
+        ),
+        measured={"rebalances": len(there), "members": sum(len(app.lives) for app in apps)},
+        thresholds=context.limits_of(f"{KIND}.generations", f"{KIND}.rebalances_high"),
+    )
+    return Incident(finding, len(there), {"shared_group_id": verdict})
+
+
+RULE = incident_rule(
+    kind=KIND,
+    title="two applications share a group id",
+    about="""\
+Members of one group that consume different topics: no member was ever assigned topics of both sides, and subscriptions,
+or assignments while one side was alone, show that they do not want those of the other side. Where one version of an
+application replaces another one that reads other topics, both are there for one rollout: that is no finding.""",
+    tables=("timeline", "members"),
+    levels={Level.HIGH: "`rebalances_high` rebalances while both were there", Level.MODERATE: "fewer"},
+    find=_find,
+    listing=Rows("members"),
+    causes=(
+        PossibleCause(
+            "shared_group_id",
+            "two applications were given one group id",
+            "for: disjoint subscriptions, client ids, hosts; refuted by a member that has topics of both",
+        ),
+    ),
+    thresholds=(
+        Threshold("generations", "count", 3, "times that members came or left while both were there", "a rollout"),
+        Threshold("rebalances_high", "count", 8, "as many are trouble", "two deployments of three members need fewer"),
+    ),
+    folds=(Folds("endless_rebalances"), Folds("members_unsettled")),
+)
+
+RULES = (RULE,)

@@ -1,0 +1,116 @@
+"""Groups that stand still or fall behind, by their own measure."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from kafka_records_tables.report.incident_rule import Incident, PossibleCause, incident_rule
+from kafka_records_tables.report.report_parts import Actor, Evidence, Level, NextStep, ReportFinding, Rows
+from kafka_records_tables.report.rule import Threshold, Verdict
+from kafka_records_tables.topics import OFFSETS
+
+if TYPE_CHECKING:
+    from kafka_records_tables.report.rule_context import RuleContext
+
+KIND: Final = "group_stands_still"
+
+
+def _find(context: RuleContext) -> list[Incident]:
+    from kafka_records_tables.report.case_columns import equal, kept
+
+    rows = context.table("progress")
+    rows = kept(rows, equal(rows, "state", "stopped"))
+    stopped: dict[str, list[dict[str, Any]]] = {}
+    for row in rows.to_pylist():
+        stopped.setdefault(row["group_id"], []).append(row)
+    counts = {each["group_id"]: each["member_count"] for each in context.table("groups").to_pylist()}
+    least = context.limit(f"{KIND}.after")
+    return [
+        _incident(context, group, places)
+        for group, places in stopped.items()
+        # Nobody is there to read what an application that was stopped has left.
+        if counts.get(group)
+        and all(each["reason"] is None for each in places)
+        and max(each["wait_ms"] or 0 for each in places) >= least
+    ]
+
+
+def _incident(context: RuleContext, group: str, places: list[dict[str, Any]]) -> Incident:
+    from kafka_records_tables.report.case_columns import equal, kept
+    from kafka_records_tables.report.rule_context import counted, length, listed, moment, of_group, places_shown, shown
+
+    rows = context.table("lag")
+    lags = {(each["topic"], each["partition"]): each for each in kept(rows, equal(rows, "group_id", group)).to_pylist()}
+    mine = [lags.get((each["topic"], each["partition"])) or {} for each in places]
+    waiting = sum(each.get("lag") or 0 for each in mine)
+    since = min((each["since_timestamp_ms"] or context.at_ms for each in places), default=context.at_ms)
+    last = max((each["commit_timestamp_ms"] or 0 for each in places), default=0)
+    wait = max(each["wait_ms"] or 0 for each in places)
+    usual = max((each["longest_wait_ms"] or 0 for each in places), default=0)
+    members = kept(context.table("members"), equal(context.table("members"), "group_id", group)).to_pylist()
+    clients = list(dict.fromkeys(each["client_id"] or each["member_id"] for each in members))
+    owners = list(dict.fromkeys(each["client_id"] for each in mine if each.get("client_id"))) or clients
+    verdict = Verdict(
+        f"The application of {listed(owners)} hangs, or fails at what it has read without leaving: it is still a"
+        " member, so its heartbeats go on.",
+        evidence_for=(
+            Evidence(f"nothing was committed after {moment(last)}", OFFSETS, places[0]["log_partition"], None, last),
+        ),
+    )
+    rest = len(lags) - len(places)
+    others = f" {counted(rest, 'other partition')} go on." if rest > 0 else ""
+    topics = tuple(sorted({each["topic"] for each in places}))
+    numbers = tuple(sorted({each["partition"] for each in places}))
+    finding = ReportFinding(
+        kind=KIND,
+        level=Level.HIGH,
+        title=RULE.title,
+        problem=(
+            f"The group {shown(group)} has {counted(len(members), 'member')} ({listed(clients)}) and does not move"
+            f" on in {places_shown((each['topic'], each['partition']) for each in places)}: records wait for"
+            f" {length(wait)}, and never waited for longer than {length(usual)} before."
+            f" The last commit was at {moment(last)}.{others}"
+        ),
+        impact=f"{counted(waiting, 'record')} wait, and more come.",
+        consequence="work_stopped",
+        group_ids=(group,),
+        topics=topics,
+        partitions=numbers if len(topics) == 1 else (),
+        who=tuple(
+            Actor("is a member and commits nothing", group, each["member_id"], each["client_id"], each["client_host"])
+            for each in members[:5]
+        ),
+        since_timestamp_ms=since,
+        is_going_on=True,
+        scale={"records_waiting": waiting, "partitions": len(places)},
+        evidence=verdict.evidence_for,
+        evidence_count=len(places),
+        rows=(Rows("progress", of_group(group)), Rows("lag", of_group(group))),
+        next=(
+            NextStep(f"Take a thread dump of {listed(owners)} (jstack) and look into its log, then restart it"),
+            context.see("See which partitions stand still, and since when", Rows("progress", of_group(group))),
+            context.describe_members(group),
+        ),
+        measured={"wait_ms": wait, "usual_ms": usual},
+        thresholds=context.limits_of(f"{KIND}.after"),
+    )
+    return Incident(finding, waiting, {"application_hangs": verdict})
+
+
+RULE = incident_rule(
+    kind=KIND,
+    title="a group has members and reads nothing",
+    about="""\
+Groups with members of which `progress` says that partitions are `stopped`: records wait for longer than they ever did
+for this group, and nothing is committed. A group without members is none: nobody is there to read.""",
+    tables=("progress", "lag", "members", "groups"),
+    levels={Level.HIGH: "always"},
+    find=_find,
+    listing=Rows("progress", ("state=stopped",)),
+    causes=(PossibleCause("application_hangs", "the application hangs", "for: it is a member and commits nothing"),),
+    thresholds=(
+        Threshold("after", "duration", "30s", "how long records have waited", "shorter stops happen in any deployment"),
+    ),
+)
+
+RULES = (RULE,)

@@ -1,0 +1,218 @@
+"""Clusters of real brokers in trouble, or in health that looks like it: what the report concludes."""
+
+from __future__ import annotations
+
+import tarfile
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from kafka_records_tables.report.making import read_report
+from kafka_records_tables.report.report_parts import Level
+from tools.incidents.recording import unpack
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+DATA = Path(__file__).resolve().parents[1] / "data"
+CLUSTERS, RECORDED = DATA / "clusters", DATA / "incidents"
+
+
+@dataclass(frozen=True)
+class Concluded:
+    """What the only finding above a note says."""
+
+    kind: str
+    cause: str
+    since_ms: int
+    """Within five seconds."""
+    scale: Mapping[str, int]
+    first: str
+    """In the first step."""
+    groups: Sequence[str]
+    effects: Sequence[str] = field(default=())
+    never: Sequence[str] = field(default=())
+
+
+FOREIGN = ("offsets_beyond_end", "offsets_rewound")
+CONCLUDED = {
+    "01": Concluded(
+        "two_applications",
+        "shared_group_id",
+        1795444279100,
+        {"rebalances": 13},
+        "group.id of its own",
+        ["events-consumer"],
+        never=("max.poll",),
+    ),
+    "05": Concluded(
+        "groups_in_two_partitions",
+        "partitions_added",
+        1795443605061,
+        {"groups": 20, "groups_read_again": 3},
+        "--format reset-offsets",
+        ["shipment-tracker", "price-board", "refund-desk"],
+        ("records_misplaced", "group_stands_still"),
+        ("expired", "recreated"),
+    ),
+    "07": Concluded(
+        "crash_loop",
+        "poison_record",
+        1795443775571,
+        {"attempts": 42, "partitions": 3},
+        "--topic orders.v2 --partition 2 --offset 68",
+        ["order-router"],
+        never=("raise max.poll",),
+    ),
+    "08": Concluded(
+        "offsets_from_elsewhere",
+        "another_cluster",
+        1795443804755,
+        {"records_lost": 870, "groups": 2},
+        "--to-earliest",
+        ["stock-sync", "stock-audit"],
+        FOREIGN,
+        ("was cut", "second time", "--to-latest"),
+    ),
+    "12": Concluded(
+        "share_records_archived",
+        "cannot_be_processed",
+        1795444593864,
+        {"records_lost": 36, "deliveries": 5},
+        "--topic mail.queue --partition 1",
+        ["mailer"],
+    ),
+    "dead_instance_transaction-1": Concluded(
+        "transaction_of_dead_instance",
+        "instance_died",
+        1795558742402,
+        {"records_waiting": 578},
+        "kafka-transactions",
+        ["reading-archiver"],
+        ("transaction_open",),
+    ),
+    "deleted_before_read-1": Concluded(
+        "deleted_before_read",
+        "too_slow",
+        1795558888075,
+        {"records_lost": 1313, "jumps": 14},
+        "retention.ms=",
+        ["reading-writer"],
+        ("offsets_below_log_start",),
+    ),
+    "expired_offsets-1": Concluded(
+        "expired_and_began_again",
+        "expired",
+        1795559105598,
+        {"records_lost": 946, "records_repeated": 0},
+        "--entity-type brokers",
+        ["route-archiver"],
+    ),
+    "foreign_offsets-1": Concluded(
+        "offsets_from_elsewhere",
+        "another_cluster",
+        1795558542895,
+        {"records_lost": 900},
+        "--to-earliest",
+        ["alarm-scorer", "click-ranker"],
+        FOREIGN,
+    ),
+    "partitions_not_given_up-1": Concluded(
+        "partitions_not_given_up",
+        "application_hangs",
+        1795558820225,
+        {"records_waiting": 818, "partitions": 4, "members_waiting": 2},
+        "thread dump",
+        ["room-planner"],
+        ("members_unsettled", "group_stands_still"),
+    ),
+    "poison_record-1": Concluded(
+        "crash_loop",
+        "poison_record",
+        1795558350730,
+        {"records_waiting": 161, "partitions": 1},
+        "--topic bookings.v2 --partition 3 --offset 71",
+        ["room-auditor"],
+    ),
+    "share_archived-1": Concluded(
+        "share_records_archived",
+        "rejected",
+        1795558955642,
+        {"records_lost": 92},
+        "--topic carts-raw",
+        ["rating-merger"],
+    ),
+    "transactional_ids_explode-1": Concluded(
+        "many_transactional_ids", "random_ids", 1795559263575, {"transactional_ids": 319}, "fixed transactional.id", []
+    ),
+    "two_applications-1": Concluded(
+        "two_applications",
+        "shared_group_id",
+        1795558610692,
+        {"rebalances": 12},
+        "group.id of its own",
+        ["parcel-exporter"],
+    ),
+}
+HEALTHY = ("03", "jobs-1", "rolling_restart-1", "scaling-1")
+
+
+def cluster(name: str, into: Path) -> Path:
+    """Its data directory."""
+    if (RECORDED / name).is_dir():
+        return unpack(RECORDED / name, into)
+    with tarfile.open(CLUSTERS / f"{name}.tar.xz") as packed:
+        packed.extractall(into, filter="data")
+    return into
+
+
+def _named(names: Iterable[str]) -> list[Any]:
+    """Recordings of the generator have a test of their own, so that these are another variant."""
+    return [pytest.param(each, marks=pytest.mark.matrix if "-" in each else ()) for each in names]
+
+
+@pytest.mark.parametrize("name", _named(CONCLUDED))
+def test_an_incident_is_one_finding_with_its_cause(name: str, tmp_path: Path) -> None:
+    """Among healthy groups of all kinds, of which nothing is said."""
+    wanted = CONCLUDED[name]
+    findings = read_report(cluster(name, tmp_path), processes=1).findings
+    (found,) = [each for each in findings if each.level > Level.NOTE]
+    assert (found.kind, found.causes[0].name) == (wanted.kind, wanted.cause)
+    assert found.since_timestamp_ms is not None
+    assert abs(found.since_timestamp_ms - wanted.since_ms) <= 5000
+    assert {name: found.scale[name] for name in wanted.scale} == wanted.scale
+    assert wanted.first in f"{found.next[0].what} {found.next[0].command}"
+    assert set(wanted.groups) <= set(found.group_ids)
+    assert {each.kind for each in found.effects} == set(wanted.effects)
+    texts = [found.problem, found.impact, *(each.statement for each in found.causes)]
+    texts += [f"{step.what} {step.command}" for step in found.next]
+    assert not [(word, text) for word in wanted.never for text in texts if word in text]
+
+
+@pytest.mark.parametrize("name", _named(HEALTHY))
+def test_a_healthy_cluster_has_no_more_than_notes(name: str, tmp_path: Path) -> None:
+    findings = read_report(cluster(name, tmp_path), processes=1).findings
+    assert [(each.kind, each.problem) for each in findings if each.level > Level.NOTE] == []
+
+
+def test_without_metadata_and_topics_less_is_known_and_nothing_false_is_said(tmp_path: Path) -> None:
+    """The logs of `__consumer_offsets` alone tell the number of partitions, and nothing of others."""
+    data = cluster("05", tmp_path)
+    logs = sorted(each for each in data.iterdir() if each.name.startswith("__consumer_offsets-"))
+    findings = [each for each in read_report(logs, processes=1).findings if each.level > Level.NOTE]
+    assert [each.kind for each in findings] == ["groups_in_two_partitions"]
+    assert "50 partitions" in findings[0].problem
+    foreign = cluster("08", tmp_path / "08")
+    logs = sorted(each for each in foreign.iterdir() if each.name.startswith("__consumer_offsets-"))
+    assert not [each for each in read_report(logs, processes=1).findings if "offsets_from" in each.kind]
+
+
+@pytest.mark.spark
+@pytest.mark.matrix
+@pytest.mark.parametrize("name", ["01", "05", "07", "08", "12"])
+def test_both_engines_conclude_the_same(name: str, spark: SparkSession, tmp_path: Path) -> None:
+    data = cluster(name, tmp_path)
+    assert read_report(data, spark=spark).findings == read_report(data, processes=1).findings
