@@ -7,7 +7,8 @@ from dataclasses import dataclass
 
 from kafka_records_engine.findings import OnFinding
 from kafka_records_engine.log._transaction_index import OnHole, Transaction
-from kafka_records_engine.log.batches import BatchHead, ControlMarker, RawRecord
+from kafka_records_engine.log.batches import BatchHead, RawRecord
+from kafka_records_engine.log.control_records import ControlMarker
 from kafka_records_engine.log.opened import OpenLog
 from kafka_records_engine.log.reading import FoundLog, _ended, _entries, _ignore, _opened, _records
 
@@ -47,7 +48,7 @@ def read_batches(
     """
     with _opened(log) as opened:
         for path, batch, entry, state in _entries(opened, on_finding, settle, on_hole):
-            pairs = list(_records(path, batch, entry, on_finding))
+            pairs = list(_records(path, batch, entry, on_finding, of_quorum=False))
             markers = tuple(marker for _, marker in pairs) if batch.is_control else ()
             ends = (marker for marker in markers if marker is not None and marker.control is not None)
             transaction = _ended(next(ends, None)) if batch.is_control else state()

@@ -31,17 +31,18 @@ from kafka_records_engine.log.batches import (
     BrokenRecordsError,
     Span,
     read_head,
-    read_marker,
     record_bytes,
     record_spans,
 )
 from kafka_records_engine.log.compression import CODECS, Decompressed, decompress
+from kafka_records_engine.log.control_records import QUORUM_CONTROLS, read_marker
 from kafka_records_engine.numpy_types import FLAGS, INT64
 
-CONTROLS: Final = ("commit", "abort")
+CONTROLS: Final = ("commit", "abort", *QUORUM_CONTROLS.values())
+"""Words for control records: the ends of transactions, then what only metadata logs have."""
 TIMESTAMP_TYPES: Final = ("create", "log_append")
 
-_ENDED: Final[tuple[Transaction, ...]] = ("committed", "aborted")
+_ENDED: Final[tuple[Transaction, ...]] = ("committed", "aborted", *("none" for _ in QUORUM_CONTROLS))
 _MOST_DECOMPRESSED: Final = 32 * 1024 * 1024
 """A block ends after N decompressed bytes, even if the chunk holds more."""
 _MOST_ROWS: Final = 256 * 1024
@@ -102,10 +103,13 @@ class _Added:
 class _CarefulReader:
     """Reads the records of one entry one by one, starting with record number `done`, at `position`."""
 
-    def __init__(self, head: BatchHead, at: int, content: Decompressed, done: int = 0, position: int = 0) -> None:
+    def __init__(
+        self, head: BatchHead, at: int, content: Decompressed, *, of_quorum: bool, done: int = 0, position: int = 0
+    ) -> None:
         self.first_offset: int | None = None
         self._head = head
         self._at = at
+        self._of_quorum = of_quorum
         self._content = content
         self._spans = record_spans(head, content.data, done, position)
         self._delivered = done
@@ -127,7 +131,7 @@ class _CarefulReader:
             for span in self._spans:
                 control = -1
                 if head.is_control:
-                    found = _read_control(data, span)
+                    found = _read_control(data, span, self._of_quorum)
                     if not isinstance(found, int):
                         self._left_out.add(found)
                         continue
@@ -169,11 +173,15 @@ class BlockReader:
     this bound a batch of a few kilobytes, which may hold millions of records, would fill the memory.
     """
 
-    def __init__(self, path: str, index: TransactionIndex | None, on_finding: OnFinding) -> None:
-        """Without an `index`, records of transactions are `pending`."""
+    def __init__(
+        self, path: str, index: TransactionIndex | None, on_finding: OnFinding, *, of_quorum: bool = False
+    ) -> None:
+        """Without an `index`, records of transactions are `pending`. `of_quorum`: this is a metadata log, in which
+        control records about the quorum are rows too."""
         self._path = path
         self._index = index
         self._on_finding = on_finding
+        self._of_quorum = of_quorum
         self._found: list[Finding] = []
 
     def blocks(self, vetted: Vetted) -> Iterator[Block]:
@@ -230,7 +238,7 @@ class BlockReader:
             at = int(entries[position])
             start = int(starts[position])
             content = contents[at] if at in contents else Decompressed(arena[start : int(ends[position])])
-            reader = _CarefulReader(_head(chunk, at), at, content)
+            reader = _CarefulReader(_head(chunk, at), at, content, of_quorum=self._of_quorum)
             reader.read(added, start)
             if reader.first_offset is not None:
                 base_offset[at] = reader.first_offset
@@ -267,7 +275,8 @@ class BlockReader:
                 self._report_up_to(chunk.position + int(chunk.entries[at]))
                 return
         whole = content or Decompressed(data[first:end])
-        reader = _CarefulReader(_head(chunk, at), at, whole, done, position - first)
+        begun = position - first
+        reader = _CarefulReader(_head(chunk, at), at, whole, of_quorum=self._of_quorum, done=done, position=begun)
         is_read = False
         while not is_read:
             added, left_out = _Added(), reader.left_out
@@ -318,14 +327,15 @@ def transactions_of(states: NDArray[np.int8], control: INT64) -> NDArray[np.int8
     return states if (control < 0).all() else np.where(control < 0, states, _ENDS[control])
 
 
-def _read_control(data: bytes, span: Span) -> int | ControlTrouble:
-    """The index in CONTROLS of a marker; for any other control record the reason why it is no row."""
+def _read_control(data: bytes, span: Span, of_quorum: bool) -> int | ControlTrouble:
+    """The index in CONTROLS of a control record that is a row; for any other one the reason why it is no row."""
     key = data[span.key_at : span.key_at + span.key_size] if span.key_size >= 0 else None
     value = data[span.value_at : span.value_at + span.value_size] if span.value_size >= 0 else None
-    trouble = control_trouble(key, value)
+    trouble = control_trouble(key, value, of_quorum=of_quorum)
     if trouble is not None:
         return trouble
-    kind = read_marker(key, value).control
+    marker = read_marker(key, value)
+    kind = marker.control or marker.of_quorum
     return -1 if kind is None else CONTROLS.index(kind)
 
 

@@ -12,10 +12,10 @@ from kafka_records_engine.log.batches import (
     BatchHead,
     BrokenRecordsError,
     computed_crc,
-    read_marker,
     record_spans,
     records_end,
 )
+from kafka_records_engine.log.control_records import read_marker
 from kafka_records_runtime.errors import plural
 
 _SMALLEST_RECORD: Final = 7
@@ -98,13 +98,14 @@ def disorder(path: str, head: BatchHead, before: int) -> Finding:
 ControlTrouble = tuple[str, Severity]
 
 
-def control_trouble(key: bytes | None, value: bytes | None) -> ControlTrouble | None:
-    """Why a control record is no row: it does not parse, or it ends no transaction. None for a marker."""
+def control_trouble(key: bytes | None, value: bytes | None, *, of_quorum: bool) -> ControlTrouble | None:
+    """Why a control record is no row: it does not parse, or it ends no transaction. None for a marker, and `of_quorum`,
+    in the metadata log, for a record of the quorum."""
     try:
         marker = read_marker(key, value)
     except BrokenRecordsError as error:
         return error.detail, "damage"
-    if marker.control is not None:
+    if marker.control is not None or (of_quorum and marker.of_quorum is not None):
         return None
     return f"a control record of type {marker.type}, which ends no transaction", "note"
 

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Hashable, Iterable
+from collections.abc import Collection, Hashable, Iterable
 from contextlib import suppress
 from dataclasses import dataclass, field
 from itertools import pairwise
@@ -53,7 +53,7 @@ def open_log(log: FoundLog) -> OpenLog:
     """Open the files of `log` as they are now. What could not be opened is among its findings, but for what nobody
     here may read: that raises NotReadable."""
     try:
-        taken = _settled_files(log.place)
+        taken = _settled_files(log.place, log.files or ())
     except PermissionError:
         raise NotReadable(str(log.place)) from None
     except OSError as error:
@@ -107,25 +107,26 @@ class _Taken:
                 segment.file.close()
 
 
-def list_folder(folder: Place) -> Listing:
-    """What the folder of a partition holds of its log: `.log` and `.log.swap` files, and unfinished `.log.cleaned`."""
+def list_folder(folder: Place, named: Collection[str] = ()) -> Listing:
+    """What the folder of a partition holds of its log: `.log` and `.log.swap` files, unfinished `.log.cleaned`, and
+    others that somebody has `named`."""
     return {
         entry.name: entry.version
         for entry in folder.listed()
-        if entry.name.endswith(SUFFIXES) or _CLEANED.fullmatch(entry.name)
+        if entry.name.endswith(SUFFIXES) or entry.name in named or _CLEANED.fullmatch(entry.name)
     }
 
 
-def _settled_files(folder: Place) -> _Taken | None:
+def _settled_files(folder: Place, named: Collection[str]) -> _Taken | None:
     """The open files of one moment; None if they changed during every try. Raises OSError when they cannot be
     listed."""
     for number in range(TRIES):
         if number:
             time.sleep(min(_WAIT * number, _LONGEST_WAIT))
-        before = list_folder(folder)
-        taken = _open_all(folder, before)
+        before = list_folder(folder, named)
+        taken = _open_all(folder, before, named)
         try:
-            after = list_folder(folder)
+            after = list_folder(folder, named)
         except BaseException:
             taken.close(())
             raise
@@ -154,12 +155,12 @@ def _offset_in_name(name: str) -> int:
     return int(match[1]) if match else -1
 
 
-def _open_all(folder: Place, listing: Listing) -> _Taken:
+def _open_all(folder: Place, listing: Listing, named: Collection[str]) -> _Taken:
     taken = _Taken(folder)
     cleaned = (_CLEANED.fullmatch(name) for name in listing)
     taken.cleaned = tuple(int(match[1]) for match in cleaned if match)
     for name in listing:
-        if name.endswith(SUFFIXES):
+        if name.endswith(SUFFIXES) or name in named:
             taken.files[name] = _opened(folder.child(name), listing[name])
     return taken
 
@@ -197,8 +198,8 @@ def _chosen(log: FoundLog, taken: _Taken) -> OpenLog:
 
 def _without_outdated(taken: _Taken) -> tuple[list[SegmentFile], list[Finding]]:
     """The files that belong to the log: those that a broker would keep at its next start."""
-    plain = [segment for name, segment in taken.files.items() if name.endswith(".log")]
-    swaps = [segment for name, segment in taken.files.items() if not name.endswith(".log")]
+    plain = [segment for name, segment in taken.files.items() if not name.endswith(".swap")]
+    swaps = [segment for name, segment in taken.files.items() if name.endswith(".swap")]
     findings = []
     for swap in _ordered(swaps):
         if swap.base_offset is None or (taken.cleaned and swap.base_offset >= min(taken.cleaned)):

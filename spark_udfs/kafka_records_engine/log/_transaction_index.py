@@ -21,12 +21,11 @@ from kafka_records_engine.log.batches import (
     RECORDS_AT,
     BatchHead,
     BrokenRecordsError,
-    ControlMarker,
     read_head,
-    read_marker,
     read_records,
     record_bytes,
 )
+from kafka_records_engine.log.control_records import ControlMarker, read_marker
 from kafka_records_engine.log.opened import OpenLog, SegmentFile
 from kafka_records_engine.numpy_types import FLAGS, INT64
 

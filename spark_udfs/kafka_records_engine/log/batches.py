@@ -40,8 +40,6 @@ _MESSAGE: Final = Struct(">qiIBb")
 _LONG: Final = Struct(">q")
 _INT: Final = Struct(">i")
 _MESSAGE_HEAD: Final = _MESSAGE.size
-_MARKER_KEY: Final = Struct(">hh")
-_MARKER_VALUE: Final = Struct(">hi")
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,19 +149,6 @@ class BrokenRecordsError(KafkaRecordsError, ValueError):
 
     def __str__(self) -> str:
         return self.detail
-
-
-@dataclass(frozen=True, slots=True)
-class ControlMarker:
-    """What a control record says: its type, and for the end of a transaction the coordinator's epoch."""
-
-    type: int
-    coordinator_epoch: int | None = None
-
-    @property
-    def control(self) -> Literal["commit", "abort"] | None:
-        """None for the other control types, which occur only in the metadata log."""
-        return "abort" if self.type == 0 else "commit" if self.type == 1 else None
 
 
 # -- heads -------------------------------------------------------------------------------------------------------------
@@ -466,32 +451,3 @@ def _inner_messages(batch: BatchHead, data: bytes) -> Iterator[tuple[Span, int]]
             at += 8
         position += ENTRY_HEAD + size
         yield _legacy_span(offset, timestamp, *_key_and_value(data, at, position, name)), position
-
-
-# -- control records ---------------------------------------------------------------------------------------------------
-
-
-def read_marker(key: bytes | None, value: bytes | None) -> ControlMarker:
-    """What the record of a control batch says (`ControlRecordType`, `EndTransactionMarker`; KIP-98).
-
-    Later versions of both are read like version 0. Raises BrokenRecordsError.
-    """
-    marker = marker_of_key(key)
-    if marker.control is None:
-        return marker
-    if value is None or len(value) < _MARKER_VALUE.size:
-        raise BrokenRecordsError(f"the end of a transaction needs 6 bytes, it has {len(value or b'')}")
-    version, epoch = _MARKER_VALUE.unpack_from(value)
-    if version < 0:
-        raise BrokenRecordsError(f"the end of a transaction has version {version}")
-    return ControlMarker(marker.type, epoch)
-
-
-def marker_of_key(key: bytes | None) -> ControlMarker:
-    """What the key of a control record says, which is its type. Raises BrokenRecordsError."""
-    if key is None or len(key) < _MARKER_KEY.size:
-        raise BrokenRecordsError(f"the key of a control record needs 4 bytes, it has {len(key or b'')}")
-    version, kind = _MARKER_KEY.unpack_from(key)
-    if version < 0:
-        raise BrokenRecordsError(f"the key of a control record has version {version}")
-    return ControlMarker(kind)

@@ -21,6 +21,7 @@ from os import PathLike
 from typing import Any, Final
 
 from kafka_records_engine.log._local_files import LOCAL
+from kafka_records_engine.log.control_records import METADATA_TOPIC
 from kafka_records_engine.log.paths import expanded, inside_of, is_archive, without_secrets
 from kafka_records_engine.log.places import Entry, Files, LogSourceError, Place
 from kafka_records_runtime.errors import plural
@@ -31,6 +32,10 @@ __all__ = ["SUFFIXES", "FoundLog", "LogSourceError", "find_logs"]
 
 SUFFIXES: Final = (".log", ".log.swap")
 """Files that hold records have names with these ends."""
+
+CHECKPOINT_SUFFIX: Final = ".checkpoint"
+"""So end the names of checkpoints of a metadata log, which hold records too, with offsets of their own. They are read
+as rows only where somebody names one."""
 
 _FOLDER: Final = re.compile(r"([a-zA-Z0-9._-]{1,249})-([0-9]+)")
 _PUT_AWAY: Final = re.compile(r".*-(?:delete|future|stray)")
@@ -93,7 +98,7 @@ def find_logs(
             known = asked.setdefault(resolved, (folder, files))
             if known[1] is not None and files is not known[1]:
                 asked[resolved] = (known[0], None if files is None else [*known[1], *files])
-    named = [(*_told(folder, unnamed or topic), folder, files) for folder, files in asked.values()]
+    named = [(*_told_of(folder, files, unnamed or topic), folder, files) for folder, files in asked.values()]
     chosen = [each for each in named if topic in (None, each[0])]
     if topic is not None and not chosen:
         there = some_names(sorted({name for name, *_ in named})) or "nothing"
@@ -158,7 +163,7 @@ def _folders(source: Place, looks: _Looks) -> _Folders:
     if is_archive(source):
         return _folders(inside_of(source), looks)
     if kind == "file":
-        if not source.name.endswith(SUFFIXES):
+        if not source.name.endswith((*SUFFIXES, CHECKPOINT_SUFFIX)):
             raise _HoldsNoLog(str(source), "this is no .log file")
         return [(source.parent, [source.name])]
     if kind == "other":
@@ -283,6 +288,16 @@ def _place(name: str) -> tuple[str, int] | None:
     if not match or len(match[2]) > _MOST_DIGITS or int(match[2]) > MAX_INT32:
         return None
     return match[1], int(match[2])
+
+
+def _told_of(folder: Place, files: list[str] | None, topic: str | None) -> tuple[str, int]:
+    """Topic and partition of files in a folder. Raises LogSourceError for a checkpoint beside other files, as its
+    offsets are its own."""
+    if not any(name.endswith(CHECKPOINT_SUFFIX) for name in files or ()):
+        return _told(folder, topic)
+    if len(set(files or ())) > 1:
+        raise LogSourceError(str(folder), "a checkpoint is read by itself: name one of these files at a time")
+    return METADATA_TOPIC, 0
 
 
 def _told(folder: Place, topic: str | None) -> tuple[str, int]:

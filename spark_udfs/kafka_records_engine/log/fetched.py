@@ -21,6 +21,7 @@ from kafka_records_engine.log._scanning import PAD, Chunk, entries_of, nonsense_
 from kafka_records_engine.log._suspects import Suspects
 from kafka_records_engine.log._transaction_index import Holes, OnHole
 from kafka_records_engine.log._vetting import Vetted
+from kafka_records_engine.log.control_records import METADATA_TOPIC
 from kafka_records_engine.log.opened import LogFile, OpenLog, SegmentFile
 from kafka_records_engine.log.raw_rows import RowColumns
 
@@ -114,7 +115,7 @@ class RecordSets:
         return Taken(int(lasts[count - 1]) + 1, self._rows([vetted], place), rest=rest)
 
     def _rows(self, chunks: list[Vetted], place: str) -> Iterator[Any]:
-        reader = BlockReader(place, None, self._tell)
+        reader = BlockReader(place, None, self._tell, of_quorum=self._topic == METADATA_TOPIC)
         for vetted in chunks:
             for block in reader.blocks(vetted):
                 yield self._made.record_batch(block, vetted.chunk, 0)

@@ -21,10 +21,10 @@ from kafka_records_engine.log.batches import (
     RECORDS_AT,
     BrokenRecordsError,
     read_head,
-    read_marker,
     read_records,
     record_bytes,
 )
+from kafka_records_engine.log.control_records import read_marker
 from kafka_records_engine.log.offset_index import OffsetIndex
 from kafka_records_engine.log.opened import LogFile, OpenLog, SegmentFile
 from kafka_records_engine.log.places import Place

@@ -13,20 +13,11 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from kafka_records_engine.findings import Finding, in_file
-from kafka_records_engine.log.batches import (
-    LARGEST_OFFSET,
-    BrokenRecordsError,
-    marker_of_key,
-    read_head,
-    read_records,
-    record_bytes,
-)
+from kafka_records_engine.log.batches import LARGEST_OFFSET, BrokenRecordsError, read_head, read_records, record_bytes
+from kafka_records_engine.log.control_records import METADATA_TOPIC, marker_of_key
 from kafka_records_engine.log.fetched import RecordSets
 from kafka_records_engine.log.places import Place
 from kafka_records_runtime.printable import printable
-
-METADATA_TOPIC: Final = "__cluster_metadata"
-"""The topic of the metadata log, whose only partition is 0."""
 
 _NAME: Final = re.compile(r"([0-9]{20})-([0-9]{10})\.checkpoint")
 _LARGEST: Final = 1 << 31

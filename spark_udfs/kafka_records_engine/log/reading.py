@@ -31,16 +31,9 @@ from kafka_records_engine.log._faults import ControlLeftOut, broken, control_tro
 from kafka_records_engine.log._opening import open_log
 from kafka_records_engine.log._transaction_index import Holes, OnHole, Transaction, TransactionIndex, index_transactions
 from kafka_records_engine.log._vetting import Vetted, read_vetted
-from kafka_records_engine.log.batches import (
-    BatchHead,
-    BrokenRecordsError,
-    ControlMarker,
-    RawRecord,
-    read_marker,
-    read_records,
-    record_bytes,
-)
+from kafka_records_engine.log.batches import BatchHead, BrokenRecordsError, RawRecord, read_records, record_bytes
 from kafka_records_engine.log.compression import CODECS
+from kafka_records_engine.log.control_records import METADATA_TOPIC, ControlMarker, read_marker
 from kafka_records_engine.log.discovery import FoundLog, LogSourceError, find_logs
 from kafka_records_engine.log.opened import OpenLog, SegmentFile
 from kafka_records_engine.log.raw_rows import PLACE_FIELDS, RAW_SCHEMA, RowColumns, rebatched
@@ -94,8 +87,9 @@ def read_partition(
     """The records of a log partition as `pyarrow.RecordBatch`es of RAW_SCHEMA, in the order of the log.
 
     Control records that end a transaction are rows too (`control` is commit or abort, and `transaction` says the
-    same). Records below a raised log start are left out unless `below_log_start`. A record batch has `batch_rows`
-    rows, fewer at the end and where records are very large; None gives them as they come, a few megabytes each.
+    same), and in the metadata log those of the quorum (`QUORUM_CONTROLS`). Records below a raised log start are left
+    out unless `below_log_start`. A record batch has `batch_rows` rows, fewer at the end and where records are very
+    large; None gives them as they come, a few megabytes each.
 
     With `settle` every row tells the outcome of its transaction, and the files are read twice. Without it they are read
     once, and rows of transactions are `pending`: the next control row with the same producer id tells the outcome.
@@ -142,11 +136,12 @@ def _blocks(
     on_hole: OnHole | None = None,
 ) -> Iterator[tuple[SegmentFile, Vetted, Block]]:
     index, chunks = _watched(log, on_finding, settle, on_hole)
+    of_quorum = log.topic == METADATA_TOPIC
     readers: dict[str, BlockReader] = {}
     for segment, vetted in chunks:
         on_chunk(segment, vetted)
         if segment.path not in readers:
-            readers = {segment.path: BlockReader(segment.path, index, on_finding)}
+            readers = {segment.path: BlockReader(segment.path, index, on_finding, of_quorum=of_quorum)}
         for block in readers[segment.path].blocks(vetted):
             yield segment, vetted, block
 
@@ -173,8 +168,10 @@ class LogRecord:
 
     @property
     def control(self) -> str | None:
-        """commit or abort for the records that end a transaction."""
-        return self.marker.control if self.marker else None
+        """commit or abort for the records that end a transaction; in the metadata log also what a quorum says."""
+        if self.marker is None:
+            return None
+        return self.marker.control or (self.marker.of_quorum if self.topic == METADATA_TOPIC else None)
 
     @property
     def is_left_out(self) -> bool:
@@ -201,7 +198,7 @@ def read_log(
         topic, partition = opened.topic, opened.partition
         for path, batch, entry, state in _entries(opened, on_finding, settle, on_hole):
             transaction: Transaction = "none" if batch.is_control else state()
-            records = _records(path, batch, entry, on_finding)
+            records = _records(path, batch, entry, on_finding, of_quorum=topic == METADATA_TOPIC)
             # Findings about a batch come before its records, unless it has very many of them.
             for record, marker in chain(list(islice(records, _MOST_AT_ONCE)), records):
                 if record.offset < log_start:
@@ -242,7 +239,7 @@ def _ended(marker: ControlMarker | None) -> Transaction:
 
 
 def _records(
-    path: str, batch: BatchHead, entry: bytes, on_finding: OnFinding
+    path: str, batch: BatchHead, entry: bytes, on_finding: OnFinding, *, of_quorum: bool
 ) -> Iterator[tuple[RawRecord, ControlMarker | None]]:
     """The records of an entry, with their markers in a control batch. Reports at the end what is wrong with the
     entry."""
@@ -254,7 +251,7 @@ def _records(
         for record in read_records(batch, content.data):
             marker = None
             if batch.is_control:
-                trouble = control_trouble(record.key, record.value)
+                trouble = control_trouble(record.key, record.value, of_quorum=of_quorum)
                 if trouble is not None:
                     left_out.add(trouble)
                 if trouble is None or trouble[1] == "note":

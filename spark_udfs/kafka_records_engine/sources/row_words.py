@@ -13,7 +13,8 @@ from typing import Any, Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from kafka_records_engine.log.batches import BrokenRecordsError, marker_of_key
+from kafka_records_engine.log.batches import BrokenRecordsError
+from kafka_records_engine.log.control_records import marker_of_key
 from kafka_records_engine.log.raw_rows import CONTROLS, TRANSACTIONS
 
 _CONTROLS: Final = pa.array(CONTROLS)
@@ -59,7 +60,8 @@ def as_controls(texts: Any, keys: Callable[[], Any]) -> Any:
 
 def _ending(key: bytes | None) -> str | None:
     try:
-        return marker_of_key(key).control
+        marker = marker_of_key(key)
+        return marker.control or marker.of_quorum
     except BrokenRecordsError:
         return None
 

@@ -13,9 +13,10 @@ from kafka_records_engine.findings import UNREAD_LOG, Finding, Severity, in_file
 from kafka_records_engine.log import reading as reader
 from kafka_records_engine.log.batches import LARGEST_OFFSET
 from kafka_records_engine.log.checkpoints import CLEANED, HIGH_WATERMARKS, read_checkpoint
+from kafka_records_engine.log.control_records import METADATA_TOPIC
 from kafka_records_engine.log.cuts import cuts_of
 from kafka_records_engine.log.log_end import LogEnd, end_of
-from kafka_records_engine.log.metadata_checkpoints import METADATA_TOPIC, checkpoint_from
+from kafka_records_engine.log.metadata_checkpoints import checkpoint_from
 from kafka_records_engine.log.paths import without_secrets
 from kafka_records_engine.log.places import LogSourceError, Place
 from kafka_records_engine.log.ranges import OffsetRange

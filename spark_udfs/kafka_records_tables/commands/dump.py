@@ -29,7 +29,9 @@ fields of a line:
                      {"type":2,"version":0,"data":{...}}, and the key is null
   producer_id        -1 for none
   is_transactional   whether the record belongs to a transaction; it may have been aborted: see the markers
-  control            "commit" or "abort" for a transaction marker, which has no key and no value here; else null
+  control            "commit" or "abort" for a transaction marker, which has no key and no value here; in the metadata
+                     log "leader_change", "snapshot_header", "snapshot_footer", "kraft_version" or "kraft_voters" for
+                     what its quorum writes, which has a value; else null
   opened             what members of classic groups carry as bytes (base64 in value), where it can be read:
                      {"members[0].subscription":{"version":3,"data":{...}},"members[0].assignment":...}
   topic_names        {"aK3dGfTcSs2cLAnzYBkzXg":"orders"}: the names of topic ids in this record, those that a file
@@ -66,6 +68,8 @@ examples:
       one partition
   kafka-records dump --bootstrap broker-1:9092 --command-config client.properties --topic __consumer_offsets
       what brokers have now
+  kafka-records dump /var/lib/kafka/data/__cluster_metadata-0/00000000000000001404-0000000004.checkpoint
+      a checkpoint of the metadata log
   kafka-records dump /backup/00000000000000000000.log --topic __transaction_state
       a file that is not in its folder
   kafka-records dump /var/lib/kafka/data --type OffsetCommit --type GroupMetadata --group inventory-sync

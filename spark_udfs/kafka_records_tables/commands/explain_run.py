@@ -119,19 +119,24 @@ def _explained(number: int, record: dict[str, Any], catalog: Catalog, show_secre
     except (TypeError, ValueError):
         raise CommandError(f"line {number} of standard input has a raw_key or raw_value that is not hex") from None
     if record["control"] is not None:
-        return _explained_marker(key or b"", value or b"")
+        return _explained_marker(str(record["control"]), key or b"", value or b"")
     topic = str(record["topic"])
     return explain_record(catalog.records(topic), key, value, catalog.retired(topic), show_secrets=show_secrets)
 
 
-def _explained_marker(key: bytes, value: bytes) -> Iterator[Line]:
-    """The two messages of a control record, each behind its int16 version. Newer versions are read as the highest, as
-    Kafka reads them."""
+def _explained_marker(control: str, key: bytes, value: bytes) -> Iterator[Line]:
+    """The two messages of a control record, each after its int16 version, of which newer ones are read as the highest,
+    as Kafka reads them. What a quorum writes has its version in itself."""
     from kafka_records.schemas.control import CONTROL_RECORD_TYPE_SCHEMA, END_TXN_MARKER
+    from kafka_records_tables.commands import quorum_records
 
-    for schema, data in ((CONTROL_RECORD_TYPE_SCHEMA, key), (END_TXN_MARKER, value)):
+    of_quorum = quorum_records.SCHEMAS.get(control)
+    framed = ((CONTROL_RECORD_TYPE_SCHEMA, key), *([] if of_quorum else [(END_TXN_MARKER, value)]))
+    for schema, data in framed:
         version = newer_as_highest(schema, prefix_of(data) or 0)
         yield from explain_message(schema, version, data[PREFIX.size :])
+    if of_quorum is not None:
+        yield from explain_message(of_quorum, quorum_records.VERSION, value)
 
 
 def _is_broken(lines: list[Line]) -> bool:

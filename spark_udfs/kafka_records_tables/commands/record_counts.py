@@ -110,7 +110,7 @@ def _rows(topic: str, catalog: Catalog, tallies: dict[_Kind, _Tally]) -> Iterato
     for kind in sorted(tallies, key=lambda kind: kind.order):
         tally = tallies[kind]
         if kind.control is not None:
-            name = f"({kind.control} marker)"
+            name = f"({kind.control} marker)" if kind.control in ("commit", "abort") else f"({kind.control})"
         elif kind.record_type is None:
             name = NO_FRAME if framing_of(schemas) == METADATA else KEY_WITHOUT_TYPE
         elif kind.record_type in schemas:

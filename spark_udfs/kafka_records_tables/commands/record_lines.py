@@ -19,6 +19,7 @@ from kafka_records_runtime.records import (
     UnknownVersionRecord,
 )
 from kafka_records_runtime.secrets import MAY_HOLD_SECRETS, without_secrets
+from kafka_records_tables.commands import quorum_records
 from kafka_records_tables.commands.embedded_messages import opened
 from kafka_records_tables.commands.totals import RecordTotals
 
@@ -41,6 +42,9 @@ COLUMNS: Final = (
     "control",
 )
 """The columns of raw rows that a line is made of, before those of the place."""
+
+
+_ENDS: Final = frozenset({"commit", "abort"})
 
 
 class FoundRecord(NamedTuple):
@@ -91,6 +95,9 @@ class RecordPrinter:
     def line(self, found: FoundRecord) -> dict[str, Any]:
         """What the line of a record says."""
         if found.control is not None:
+            if found.control not in _ENDS:
+                self._totals.counts.records += 1
+                return self._of_quorum(found)
             self._totals.counts.markers += 1
             return self._line(found, None, None, None)
         self._totals.counts.records += 1
@@ -105,6 +112,17 @@ class RecordPrinter:
         if self._may_hide and value is not None:
             found, value = self._without_secrets(found, record, value)
         return self._line(found, record.record_type, key, value, record=record)
+
+    def _of_quorum(self, found: FoundRecord) -> dict[str, Any]:
+        """The line of a control record of the metadata log."""
+        try:
+            data = quorum_records.shown(str(found.control), found.value)
+        except DecodeError as error:
+            said = f"{_place(found)}record at offset {found.offset}: {said_of(error)} (shown with its bytes)"
+            self._totals.undecodable_record(type(error).__name__, lambda: said)
+            shown = None if found.value is None else value_in_hex(found.value)
+            return self._line(found, None, None, shown, error=_described(error, "value"))
+        return self._line(found, None, None, {"version": quorum_records.VERSION, "data": data})
 
     def _without_secrets(
         self, found: FoundRecord, record: Record, value: dict[str, Any]

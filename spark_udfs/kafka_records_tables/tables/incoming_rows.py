@@ -14,6 +14,7 @@ from kafka_records_engine.numpy_types import INT64
 from kafka_records_runtime.errors import plural
 from kafka_records_tables.coordinator.records.decoded_records import schemas
 from kafka_records_tables.tables.completeness import Completeness
+from kafka_records_tables.topics import METADATA
 
 if TYPE_CHECKING:
     from kafka_records_engine.sources import Context
@@ -50,7 +51,8 @@ class IncomingRows:
         batch = self._up_to_moment(batch)
         if not batch.num_rows:
             return None
-        markers = batch.num_rows - batch.column("control").null_count
+        is_metadata = self._context.topic == METADATA  # control records of its quorum are records
+        markers = 0 if is_metadata else batch.num_rows - batch.column("control").null_count
         self._context.counts.records += batch.num_rows - markers
         self._context.counts.markers += markers
         self._known.look_for(batch)

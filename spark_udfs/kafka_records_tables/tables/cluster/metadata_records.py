@@ -60,6 +60,8 @@ class MetadataRecords:
         """The offset of the first record that is not in the checkpoint; None before the first rows."""
         self._end_offset = 0
         """The offset after the last row."""
+        self._is_checkpoint = False
+        """Whether the rows are those of a checkpoint that was named alone."""
 
     def take(self, batch: pa.RecordBatch) -> Iterator[tuple[DecodedRecords, bool]]:
         """What is in force after some more rows; and whether it is of the checkpoint, without times of its own."""
@@ -72,12 +74,14 @@ class MetadataRecords:
             if offsets[0] < self._first:
                 batch = batch.slice(int(np.searchsorted(offsets, self._first)))
         for found in self._in_force(batch):
-            yield found, False
+            yield found, self._is_checkpoint
 
     def _note_start(self, batch: pa.RecordBatch) -> None:
         """Where a source does not tell where the log starts, its first row does: a log begins at 0, and nothing is ever
         taken out of it but from the start on."""
         log = self._context.log
+        if self._first is None and batch.num_rows:
+            self._is_checkpoint = batch.column("control")[0].as_py() == "snapshot_header"
         if self._first is None and log.start is None and batch.num_rows:
             first = int(batch.column("offset")[0].as_py())
             log.start = first if first > _CONTROL_RECORDS else 0
