@@ -34,6 +34,7 @@ from kafka_records_runtime.uuids import Uuid
 from kafka_records_tables import read_table
 from kafka_records_tables.commands.main import main
 from kafka_records_tables.engines.logs_to_read import topics_known_to
+from kafka_records_tables.tables.cluster.known_from_metadata import facts_in_metadata
 from tests.log.logs import batch, record
 
 FOLDER = "__cluster_metadata-0"
@@ -124,7 +125,10 @@ def test_control_records_of_a_quorum_with_voters(tmp_path: Path, capsys: pytest.
         endpoints=(Endpoint(name="CONTROLLER", host="localhost", port=9093),),
         kraft_version_feature=KRaftVersionFeature(min_supported_version=0, max_supported_version=1),
     )
-    values = {5: KRaftVersionRecord(version=0, kraft_version=1), 6: VotersRecord(version=0, voters=(voter,))}
+    values: dict[int, Any] = {
+        5: KRaftVersionRecord(version=0, kraft_version=1),
+        6: VotersRecord(version=0, voters=(voter,)),
+    }
     records = [
         record(number, kind.to_bytes(4, "big"), value.encode(0)) for number, (kind, value) in enumerate(values.items())
     ]
@@ -412,3 +416,27 @@ def test_damaged_records_are_told_without_their_bytes(tmp_path: Path, capsys: py
     said = "".join(capsys.readouterr()) + (tmp_path / "f.jsonl").read_text()
     assert [form for form in forms(PLANTED[0]) if form in said] == []
     assert len(read_table("configs", tmp_path).findings) == 2
+
+
+def test_facts_for_rules(tmp_path: Path) -> None:
+    folder = made(
+        tmp_path,
+        *(TopicRecord("orders", A), TopicRecord("table", B)),
+        ConfigRecord(2, "orders", "retention.ms", "1000"),
+        ConfigRecord(2, "table", "cleanup.policy", "compact"),
+        ConfigRecord(2, "table", "of.a.plugin", PLANTED[0]),
+        ConfigRecord(4, "", "log.retention.ms", "2000"),
+        ConfigRecord(4, "", "group.share.delivery.count.limit", "7"),
+        ConfigRecord(32, "workers", "share.delivery.count.limit", "9"),
+        ConfigRecord(4, "", "log.cleanup.policy", "delete"),
+        ConfigRecord(4, "1", "log.cleanup.policy", "compact"),
+    )
+    facts = facts_in_metadata(Segments(folder))
+    assert facts is not None
+    assert PLANTED[0] not in str(facts)
+    assert [facts.retention_ms(topic) for topic in ("orders", "table")] == [1000, 2000]
+    assert [facts.is_compacted(topic) for topic in ("orders", "table")] == [None, True]
+    assert [facts.group_limit(group, "share.delivery.count.limit") for group in ("workers", "g")] == [9, 7]
+    assert facts.group_limit("g", "share.session.timeout.ms") is None
+    assert facts.topics.retentions == {"orders": 1000}
+    assert dict(facts.topics.deletions.times) == {"orders": (), "table": ()}

@@ -42,7 +42,8 @@ CONTROLS: Final = ("commit", "abort", *QUORUM_CONTROLS.values())
 """Words for control records: the ends of transactions, then what only metadata logs have."""
 TIMESTAMP_TYPES: Final = ("create", "log_append")
 
-_ENDED: Final[tuple[Transaction, ...]] = ("committed", "aborted", *("none" for _ in QUORUM_CONTROLS))
+_NO_END: Final[Transaction] = "none"
+_ENDED: Final[tuple[Transaction, ...]] = ("committed", "aborted", *[_NO_END] * len(QUORUM_CONTROLS))
 _MOST_DECOMPRESSED: Final = 32 * 1024 * 1024
 """A block ends after N decompressed bytes, even if the chunk holds more."""
 _MOST_ROWS: Final = 256 * 1024

@@ -11,6 +11,19 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
+class TopicDeletions:
+    """When topics were deleted, by the records of a metadata log. Empty where nothing tells it."""
+
+    times: Mapping[str, Sequence[int]] = field(default_factory=dict)
+    """By the name of each topic that is known, those that were never deleted among them: the times of its deletions, in
+    milliseconds since 1970, ascending. A topic that was created again under its name is the same here."""
+    since_ms: int | None = None
+    """From when on no deletion is missing; None for all times."""
+    until_ms: int | None = None
+    """The time of the last record; None where there is none."""
+
+
+@dataclass(frozen=True, slots=True)
 class KnownTopics:
     """What a source knows of the topics of its cluster. Empty where it cannot tell."""
 
@@ -22,6 +35,7 @@ class KnownTopics:
     """The `retention.ms` of topics that delete by time alone, by their names, as far as it is known."""
     asked_ms: int | None = field(default=None, compare=False)
     """When brokers were asked, in milliseconds since 1970; None for what is stored."""
+    deletions: TopicDeletions = field(default_factory=TopicDeletions)
 
 
 def _nothing_unread(asked: Sequence[Any]) -> Iterator[Any]:

@@ -114,6 +114,9 @@ What evidence shows:
   the group's members kept it. `open_transaction`: a transaction was open that commits it, or for the group.
 - `stays`: this offset of the group was as due and stays, so no clean-up ran. `stays_in_topic`: this offset of the same
   topic stays, so the topic was not deleted. `several_groups`: the write is about several, a request about one.
+- `topic_deleted`, `topic_there`: where the source has a metadata log too, the topics of all these offsets were deleted
+  within the minute before (also if they were created again since), or one of them was not. The first rules every other
+  cause out, and the second this one.
 - `group_ends`: the group ends in the same write, with this record. `other_kind`: there one of another kind begins.
 - `same_instance`: the record of the member that takes the place under the same instance id.
 - `seen_before`, `session_timeout_over`, `rebalance_timeout_over`: the last record that a heartbeat of the member made;

@@ -9,6 +9,8 @@ from kafka_records_engine.sources import Context
 from kafka_records_engine.sources.abilities import has
 from kafka_records_engine.sources.known_topics import TellsTopics
 from kafka_records_engine.sources.log_facts import KnownTopics
+from kafka_records_runtime.config_names import is_sensitive
+from kafka_records_tables.tables.cluster.cluster_facts import ClusterFacts
 from kafka_records_tables.tables.cluster.metadata_records import READS
 from kafka_records_tables.tables.cluster.topic_replay import TopicReplay
 from kafka_records_tables.topics import METADATA
@@ -21,8 +23,8 @@ _UNLIMITED: Final = "-1"
 
 
 def topics_in_metadata(source: Source) -> KnownTopics:
-    """Names by ids, those of deleted topics among them, numbers of partitions, and retentions; empty without a metadata
-    log, which is replayed once for all of it.
+    """Names by ids, those of deleted topics among them, numbers of partitions, retentions and deletions; empty without
+    a metadata log, which is replayed once for all of it.
 
     A damaged metadata log tells nothing: what it lacks might be what is asked for. Whoever reads its own tables is told
     what is wrong with it. Raises LogSourceError for a source that cannot be read.
@@ -30,11 +32,16 @@ def topics_in_metadata(source: Source) -> KnownTopics:
     replay = _replayed(source)
     if replay is None:
         return KnownTopics()
+    return _known(replay)
+
+
+def _known(replay: TopicReplay) -> KnownTopics:
     counts = replay.partition_counts()
     return KnownTopics(
         {topic.topic_id: topic.name for topic in replay.topics.values()},
         {topic.name: counts[topic.topic_id][0] for topic in replay.live_topics() if topic.topic_id in counts},
         _retentions(replay),
+        deletions=replay.deletions(),
     )
 
 
@@ -49,6 +56,22 @@ def _retentions(replay: TopicReplay) -> dict[str, int]:
         if is_by_time and retention.isdigit():
             found[topic.name] = int(retention)
     return found
+
+
+def facts_in_metadata(source: Source) -> ClusterFacts | None:
+    """Topics, settings and deletions; None where the source has no metadata log, or one that is damaged or cannot be
+    read."""
+    try:
+        replay = _replayed(source)
+    except LogSourceError:
+        return None
+    if replay is None:
+        return None
+    shown = {
+        (kind, name): {each: value for each, value in of_resource.items() if not is_sensitive(kind, each)}
+        for (kind, name), of_resource in replay.configs.items()
+    }
+    return ClusterFacts(_known(replay), shown)
 
 
 def _replayed(source: Source) -> TopicReplay | None:
@@ -77,6 +100,5 @@ def with_metadata(known: KnownTopics, source: Source) -> KnownTopics:
         return known
     if not more.names:
         return known
-    return KnownTopics(
-        {**more.names, **known.names}, {**more.partition_counts, **known.partition_counts}, more.retentions
-    )
+    counts = {**more.partition_counts, **known.partition_counts}
+    return KnownTopics({**more.names, **known.names}, counts, more.retentions, deletions=more.deletions)

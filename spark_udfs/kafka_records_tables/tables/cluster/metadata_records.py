@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from kafka_records_engine.columns.framing_in_columns import api_key_column
 from kafka_records_engine.findings import INCOMPLETE_HISTORY, UNREAD_LOG, Finding
@@ -60,6 +61,10 @@ class MetadataRecords:
         """The offset of the first record that is not in the checkpoint; None before the first rows."""
         self._end_offset = 0
         """The offset after the last row."""
+        self.since_ms: int | None = None
+        """When the rows of the log begin that are there; None where they begin with the log."""
+        self.until_ms: int | None = None
+        """The latest time of a row."""
         self._is_checkpoint = False
         """Whether the rows are those of a checkpoint that was named alone."""
 
@@ -68,6 +73,7 @@ class MetadataRecords:
         self._note_start(batch)
         yield from self._start()
         assert self._first is not None
+        self._note_times(batch)
         self._end_offset = int(batch.column("offset")[-1].as_py()) + 1 if batch.num_rows else self._end_offset
         if self._first:
             offsets = batch.column("offset").to_numpy()
@@ -75,6 +81,15 @@ class MetadataRecords:
                 batch = batch.slice(int(np.searchsorted(offsets, self._first)))
         for found in self._in_force(batch):
             yield found, self._is_checkpoint
+
+    def _note_times(self, batch: pa.RecordBatch) -> None:
+        times = batch.column("timestamp_ms")
+        if times.null_count == batch.num_rows:
+            return
+        if self.until_ms is None and (self._context.log.start or self._is_checkpoint):
+            self.since_ms = pc.max_element_wise(times[0], 0).as_py()
+        latest = pc.max(times).as_py()
+        self.until_ms = latest if self.until_ms is None else max(self.until_ms, latest)
 
     def _note_start(self, batch: pa.RecordBatch) -> None:
         """Where a source does not tell where the log starts, its first row does: a log begins at 0, and nothing is ever

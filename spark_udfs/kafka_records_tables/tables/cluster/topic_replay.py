@@ -11,6 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from kafka_records_engine.sources.log_facts import TopicDeletions
 from kafka_records_runtime.config_names import RESOURCE_TYPES
 from kafka_records_tables.tables.cluster.metadata_records import MetadataRecords, events, values_of
 
@@ -136,6 +137,16 @@ class TopicReplay:
     def configs_of(self, topic: Topic) -> Mapping[str, str]:
         """The configs of a topic that is there."""
         return self.configs.get((_TOPIC, topic.name), _NO_CONFIGS)
+
+    def deletions(self) -> TopicDeletions:
+        """When topics were deleted, as far as records tell it."""
+        times: dict[str, list[int]] = {}
+        for topic in self.topics.values():
+            of_name = times.setdefault(topic.name, [])
+            if topic.deleted_ms is not None:
+                of_name.append(topic.deleted_ms)
+        ordered = {name: tuple(sorted(each)) for name, each in times.items()}
+        return TopicDeletions(ordered, self._records.since_ms, self._records.until_ms)
 
     def live_topics(self) -> list[Topic]:
         """The topics that are there."""

@@ -44,7 +44,7 @@ _SESSION_MS: Final = 45_000
 
 
 class Reader(TableReader):
-    needs_all_groups = True
+    needs_all_groups = uses_topics = True
 
     def __init__(self, context: Context) -> None:
         known, asked = schemas(context, "consumer_offsets"), context.question.options

@@ -29,8 +29,8 @@ _OF_KEYS: Final = ("group_id", "topic", "partition", "member_id", "regular_expre
 
 
 class Reader(TableReader):
-    needs_all_groups = True
-    form_of_kept = 6
+    needs_all_groups = uses_topics = True
+    form_of_kept = 7
 
     def __init__(self, context: Context) -> None:
         self._context = context

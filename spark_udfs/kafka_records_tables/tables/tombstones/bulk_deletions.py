@@ -26,11 +26,13 @@ from kafka_records_tables.coordinator.offsets.live_offsets import (
     NO_TIME,
 )
 from kafka_records_tables.tables.declaration import RETENTION
+from kafka_records_tables.tables.tombstones.deleted_topics import OfTopics, of_topics
 from kafka_records_tables.tables.tombstones.member_causes import Verdict, said
 from kafka_records_tables.tables.words import causes
 from kafka_records_tables.tables.words.causes import Evidence
 
 if TYPE_CHECKING:
+    from kafka_records_engine.sources.log_facts import TopicDeletions
     from kafka_records_tables.coordinator.groups.group_log import GroupLog
     from kafka_records_tables.coordinator.groups.group_model import Group
     from kafka_records_tables.coordinator.groups.group_states import GroupState
@@ -121,6 +123,8 @@ class BulkDeletion:
         self._verdict_after: Verdict | None = None
         self._deleted_by: list[int] = []
         self._deletions = 0
+        self._topics: dict[str, OfTopics] = {}
+        """By group what a metadata log tells of the topics of its offsets."""
         of_groups: dict[str, tuple[list[Event], list[Event]]] = {}
         for event in tombstones:
             group_id = event.group_id
@@ -131,12 +135,21 @@ class BulkDeletion:
             self.groups[group_id] = SweptGroup(group_id, offsets or (), ends or ())
 
     def look(
-        self, groups: GroupLog, live: LiveOffsets, retention_ms: int, *, is_log_whole: bool, is_new_broker: bool
+        self,
+        groups: GroupLog,
+        live: LiveOffsets,
+        retention_ms: int,
+        *,
+        is_log_whole: bool,
+        is_new_broker: bool,
+        deletions: TopicDeletions,
     ) -> None:
-        """Note what is known before the write. `is_log_whole`: nothing is missing of the log, so that what was not told
-        is not there. `is_new_broker`: every group that goes has a tombstone. Before Kafka 4.0 groups without a
-        generation had none (`GroupMetadataManager.cleanupGroupMetadata`)."""
+        """Note what is known before the write, also of the `deletions` of topics. `is_log_whole`: nothing is missing of
+        the log, so that what was not told is not there. `is_new_broker`: every group that goes has a tombstone. Before
+        Kafka 4.0 groups without a generation had none (`GroupMetadataManager.cleanupGroupMetadata`)."""
         self._deleted_by, self._deletions = live.deleted_by, live.deletions
+        if deletions.times:
+            self._note_topics(deletions)
         taken = [_numbers(swept, live) for swept in self.groups.values()]
         gone = set(chain.from_iterable(taken))
         topics: dict[str, Staying] = {}
@@ -161,6 +174,12 @@ class BulkDeletion:
                     there = live.of_topic(topic, gone, _MOST_STAYING, is_log_whole=is_log_whole)
                     topics[topic] = there, live.log_offsets(there)
             swept.staying_in_topics = tuple([topics[topic] for topic in of_offsets])
+
+    def _note_topics(self, deletions: TopicDeletions) -> None:
+        now_ms = self._write.timestamp_ms
+        for group_id, swept in self.groups.items():
+            if swept.offsets:
+                self._topics[group_id] = of_topics({event.key[1] for event in swept.offsets}, now_ms, deletions)
 
     # -- the verdict ---------------------------------------------------------------------------------------------------
 
@@ -196,6 +215,7 @@ class BulkDeletion:
     def _of_groups(self, groups: Collection[SweptGroup], *, is_over: bool) -> Verdict:
         """Which ways are likely and possible; none is possible where what is known of the groups contradicts itself."""
         never = not_yet = refused = due = stays = stays_due = in_topic = end = None
+        of_topics = [self._topics[group.group_id] for group in groups if group.group_id in self._topics]
         may_be_refused = False
         goes_on, is_due, ended = False, True, 0
         for group in groups:
@@ -222,12 +242,34 @@ class BulkDeletion:
         proofs = [never or (stays if is_over else None), None, group_ends or refused, group_ends]
         proofs[3] = proofs[3] or (in_topic if is_over else None)
         signs = [not_yet or stays_due or (None if is_over else stays), None, several, None if is_over else in_topic]
-        is_ruled_out = (proofs[0] is not None, goes_on, proofs[2] is not None, proofs[3] is not None)
-        is_unlikely = (signs[0] is not None, False, several is not None or may_be_refused, signs[3] is not None)
+        self._add_topics(of_topics, proofs, signs)
+        is_ruled_out = (
+            proofs[0] is not None,
+            goes_on or proofs[1] is not None,
+            proofs[2] is not None,
+            proofs[3] is not None,
+        )
+        by_signs = (sign is not None for sign in signs)
+        is_unlikely = tuple(
+            flag or (may_be_refused and way == _OFFSETS) for way, flag in zip(_WAYS, by_signs, strict=True)
+        )
         weight = _weighed(is_ruled_out, is_unlikely, is_due)
         shown = [proof or (None if out else sign) for proof, out, sign in zip(proofs, is_ruled_out, signs, strict=True)]
         shown = [*dict.fromkeys(shown), due if weight.is_by_due else None]
         return Verdict(weight.cause, weight.possible, weight.confidence, tuple(filter(None, shown)))
+
+    @staticmethod
+    def _add_topics(told: Sequence[OfTopics], proofs: list[Evidence | None], signs: list[Evidence | None]) -> None:
+        """Add what a metadata log tells to the proofs and signs against each way."""
+        stays = next((each.stays for each in told if each.stays), None)
+        stayed = next((each.stayed for each in told if each.stayed), None)
+        proofs[3], signs[3] = proofs[3] or stays, signs[3] or stayed
+        if not told or proofs[3] is not None or signs[3] is not None:
+            return
+        deleted = told[0].deleted if all(each.deleted for each in told) else None
+        near = told[0].near if all(each.near for each in told) else None
+        for way in range(3):
+            proofs[way], signs[way] = proofs[way] or deleted, signs[way] or near
 
     def _shown(self, word: str, staying: Staying) -> Evidence | None:
         """The first of these offsets that did not go with others, a little later."""

@@ -275,7 +275,12 @@ class TombstoneExplainer:
             is_new = self._new_from is not None and self._new_from <= begin
             case.sweep = BulkDeletion(write, swept, goes)
             case.sweep.look(
-                self._groups, self._live, self._retention_ms, is_log_whole=is_log_whole, is_new_broker=is_new
+                self._groups,
+                self._live,
+                self._retention_ms,
+                is_log_whole=is_log_whole,
+                is_new_broker=is_new,
+                deletions=self._context.log.topics.deletions,
             )
         if deleted:
             self._live.delete(deleted)

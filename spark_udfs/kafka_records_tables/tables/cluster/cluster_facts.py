@@ -1,0 +1,58 @@
+"""What a metadata log tells of a cluster, for rules that would else have to assume it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from kafka_records_engine.sources.log_facts import KnownTopics
+
+_TOPIC, _BROKER, _GROUP = "topic", "broker", "group"
+_ALL_BROKERS: Final = ""
+_RETENTION_MS, _CLEANUP = "retention.ms", "cleanup.policy"
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterFacts:
+    """Topics and settings of a cluster. A setting is None where no record tells it: it is in the file of a broker then,
+    or at Kafka's default."""
+
+    topics: KnownTopics
+    configs: Mapping[tuple[str, str], Mapping[str, str]]
+    """By the type and the name of the resource: values by names, without secrets."""
+
+    def topic_setting(self, topic: str, name: str) -> str | None:
+        """A config of a topic (`retention.ms`): its own, or that which was set for all brokers (`log.retention.ms`)."""
+        own = self.configs.get((_TOPIC, topic), {}).get(name)
+        return self._of_all_brokers(f"log.{name}") if own is None else own
+
+    def group_setting(self, group: str, name: str) -> str | None:
+        """A config of a group (`share.delivery.count.limit`): its own, or that which was set for all brokers
+        (`group.share.delivery.count.limit`)."""
+        own = self.configs.get((_GROUP, group), {}).get(name)
+        return self._of_all_brokers(f"group.{name}") if own is None else own
+
+    def group_limit(self, group: str, name: str) -> int | None:
+        """The same as a number: a count, bytes or milliseconds."""
+        return _number(self.group_setting(group, name))
+
+    def retention_ms(self, topic: str) -> int | None:
+        """How long the records of a topic are kept; None where nothing tells it, and for ever."""
+        return _number(self.topic_setting(topic, _RETENTION_MS))
+
+    def is_compacted(self, topic: str) -> bool | None:
+        """Whether a cleaner compacts a topic; None where nothing tells it."""
+        policy = self.topic_setting(topic, _CLEANUP)
+        return None if policy is None else "compact" in policy
+
+    def _of_all_brokers(self, name: str) -> str | None:
+        """What was set for all brokers; None where a single one has something else."""
+        found = self.configs.get((_BROKER, _ALL_BROKERS), {}).get(name)
+        differ = any(kind == _BROKER and of and name in told for (kind, of), told in self.configs.items())
+        return None if differ else found
+
+
+def _number(text: str | None) -> int | None:
+    return int(text) if text is not None and text.isdigit() else None

@@ -1,0 +1,62 @@
+"""What a metadata log tells about the topics of offsets that went: whether they were deleted right before.
+
+A coordinator deletes the offsets of a topic when it applies the records that delete the topic, in one write
+(`GroupCoordinatorService.onPartitionsDeleted`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from kafka_records_tables.tables.words.causes import Evidence
+
+if TYPE_CHECKING:
+    from kafka_records_engine.sources.log_facts import TopicDeletions
+
+_SOON_MS: Final = 60_000
+"""A coordinator that is there applies a deletion within this time; one that is away has not loaded its groups."""
+
+_CLOCKS_MS: Final = 5_000
+"""Clocks of a controller and a coordinator may be apart by so much."""
+
+
+class OfTopics(NamedTuple):
+    """What rules a way out, and what makes it unlikely."""
+
+    deleted: Evidence | None = None
+    """All topics were deleted right before: nothing else took the offsets."""
+    near: Evidence | None = None
+    """They were, or a little after, by the clock of a controller."""
+    stays: Evidence | None = None
+    """A topic was not deleted, ever before."""
+    stayed: Evidence | None = None
+    """A topic was not deleted right before."""
+
+
+_NOTHING: Final = OfTopics()
+_DELETED: Final = Evidence("topic_deleted", None)
+_STAYS: Final = Evidence("topic_there", None)
+
+
+def of_topics(topics: Iterable[str], now_ms: int | None, known: TopicDeletions) -> OfTopics:
+    """What is known of some topics, at the time of a write."""
+    if now_ms is None or known.until_ms is None:
+        return _NOTHING
+    are_deleted = are_near = True
+    stays = stayed = None
+    for topic in topics:
+        times = known.times.get(topic)
+        before = [now_ms - each for each in times or () if now_ms - each >= -_CLOCKS_MS]
+        latest = min(before, default=None)
+        are_near &= latest is not None and latest <= _SOON_MS
+        are_deleted &= latest is not None and any(0 <= each <= _SOON_MS for each in before)
+        if times is None or known.until_ms < now_ms:
+            continue
+        if latest is None and known.since_ms is None:
+            stays = _STAYS
+        elif (latest is None or latest > _SOON_MS) and (known.since_ms is None or known.since_ms + _SOON_MS < now_ms):
+            stayed = _STAYS
+    if stays is not None or stayed is not None:
+        return OfTopics(stays=stays, stayed=stayed)
+    return OfTopics(_DELETED if are_deleted else None, _DELETED if are_near else None)
