@@ -125,7 +125,7 @@ def read_table(
         For other arguments that are not what they should be, before anything is read.
     LogSourceError
         For a source that is not there or holds no log of the topic.
-    UntoldTransactions
+    UnknownTransactions
         For records whose source does not tell of transactions, unless `assume` says what they count as.
     WorkerEnded
         When a process ends before its work is done.

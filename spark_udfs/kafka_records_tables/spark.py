@@ -117,7 +117,7 @@ def table(
         At once, when local workers would run a Python without this package.
     DamageFound
         In a worker, under FAILFAST.
-    UntoldTransactions
+    UnknownTransactions
         For rows whose source tells neither transaction nor producer, unless `assume` says what they count as: at once
         where `as_raw_rows` found no such columns (but under Spark Connect), in a worker for a row with nulls in them.
 
@@ -264,7 +264,7 @@ def changes(
         At once, for a DataFrame that is no streaming one.
     OtherQuestion
         In a worker, where the checkpoint belongs to another question.
-    MissingColumn, WorkerPython, DamageFound, UntoldTransactions, OutOfOrder, RecordsLost
+    MissingColumn, WorkerPython, DamageFound, UnknownTransactions, OutOfOrder, RecordsLost
         As `table` raises them; the last two in a worker, under FAILFAST.
 
     Notes

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
+import os
 import pickle
 import socket
 import threading
@@ -12,9 +13,11 @@ from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from unittest.mock import patch
 
 import pytest
 from kafka.admin import KafkaAdminClient
+from tests.broker.identity_provider import AUDIENCE, CLIENT, IdentityProvider
 
 from kafka_records_engine.log.discovery import LogSourceError
 from kafka_records_engine.log.raw_rows import RAW_SCHEMA
@@ -37,6 +40,8 @@ OFFSETS = "__consumer_offsets"
 USERS = {"reader": "reader-secret-1", "looker": "looker-secret-2", "nobody": "nobody-secret-3"}
 """reader may read and describe the offsets topic, looker may describe it, nobody may do nothing."""
 
+OAUTH_MODULE = "org.apache.kafka.common.security.oauthbearer.OAuthBearerLoginModule required;"
+
 
 @dataclass(frozen=True)
 class Guarded:
@@ -45,6 +50,7 @@ class Guarded:
     broker: Broker
     ports: dict[str, int]
     certificates: Certificates
+    provider: IdentityProvider
 
     def at(self, listener: str) -> str:
         return f"{HOST}:{self.ports[listener]}"
@@ -57,8 +63,15 @@ def jaas(user: str, password: str | None = None, module: str = "scram.Scram") ->
 
 @pytest.fixture(scope="module")
 def guarded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Guarded]:
-    folder = tmp_path_factory.mktemp("guarded")
-    with skipped_without_kafka():
+    provider = IdentityProvider()
+    with provider.serving():
+        yield from _guarded(tmp_path_factory.mktemp("guarded"), provider)
+
+
+def _guarded(folder: Path, provider: IdentityProvider) -> Iterator[Guarded]:
+    # Kafka takes keys from no address that nobody has allowed.
+    allowed = f"-Dorg.apache.kafka.sasl.oauthbearer.allowed.urls={provider.url}/keys"
+    with skipped_without_kafka(), patch.dict(os.environ, {"JDK_JAVA_OPTIONS": allowed}):
         certificates = made_in(folder)
         kinds = {
             "PLAINTEXT": "PLAINTEXT",
@@ -66,6 +79,7 @@ def guarded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Guarded]:
             "MUTUAL": "SSL",
             "PASSWORD": "SASL_PLAINTEXT",
             "BOTH": "SASL_SSL",
+            "TOKEN": "SASL_PLAINTEXT",
             "CONTROLLER": "PLAINTEXT",
         }
         ports = dict(zip(kinds, free_ports(len(kinds)), strict=True))
@@ -86,6 +100,13 @@ def guarded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Guarded]:
             "ssl.truststore.password": PASSWORD,
             "listener.name.mutual.ssl.client.auth": "required",
             "sasl.enabled.mechanisms": "PLAIN,SCRAM-SHA-256,SCRAM-SHA-512",
+            "listener.name.token.sasl.enabled.mechanisms": "OAUTHBEARER",
+            "listener.name.token.oauthbearer.sasl.jaas.config": OAUTH_MODULE,
+            "listener.name.token.oauthbearer.sasl.server.callback.handler.class": (
+                "org.apache.kafka.common.security.oauthbearer.OAuthBearerValidatorCallbackHandler"
+            ),
+            "listener.name.token.oauthbearer.sasl.oauthbearer.jwks.endpoint.url": f"{provider.url}/keys",
+            "listener.name.token.oauthbearer.sasl.oauthbearer.expected.audience": AUDIENCE,
             "listener.name.password.plain.sasl.jaas.config": f"{plain};",
             "listener.name.both.plain.sasl.jaas.config": f"{plain};",
             **{
@@ -103,7 +124,7 @@ def guarded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Guarded]:
     try:
         with closing(KafkaAdminClient(bootstrap_servers=broker.bootstrap)) as admin:
             _fill(admin)
-        yield Guarded(broker, ports, certificates)
+        yield Guarded(broker, ports, certificates, provider)
     finally:
         broker.stop()
 
@@ -438,3 +459,70 @@ def test_what_travels_to_a_worker_has_no_secret(guarded: Guarded, tmp_path: Path
     file.unlink()
     with pytest.raises(LogSourceError, match=f"^{file}: cannot be read: No such file or directory$"):
         list(reader.read(tasks[0]))
+
+
+# -- tokens ------------------------------------------------------------------------------------------------------------
+
+
+def with_credentials(guarded: Guarded, user: str, secret: str = CLIENT[1], path: str = "/token") -> dict[str, str]:
+    return {
+        "security.protocol": "SASL_PLAINTEXT",
+        "sasl.mechanism": "OAUTHBEARER",
+        "sasl.jaas.config": OAUTH_MODULE,
+        "sasl.oauthbearer.token.endpoint.url": f"{guarded.provider.url}{path}",
+        "sasl.oauthbearer.client.credentials.client.id": CLIENT[0],
+        "sasl.oauthbearer.client.credentials.client.secret": secret,
+        "sasl.oauthbearer.scope": user,
+    }
+
+
+def test_client_credentials_get_a_token_that_the_broker_demands(guarded: Guarded, tmp_path: Path) -> None:
+    wanted = read_table("current_offsets", LiveBrokers(guarded.broker.bootstrap)).table
+    assert wanted.num_rows
+    path = tmp_path / "client.properties"
+    path.write_text("".join(f"{name}={value}\n" for name, value in with_credentials(guarded, "reader").items()))
+    live = LiveBrokers(guarded.at("TOKEN"), path)
+    assert read_table("current_offsets", live).table == wanted
+    assert {*guarded.provider.asked} == {"reader"}
+
+
+def test_a_token_from_python_and_from_a_file(guarded: Guarded, tmp_path: Path) -> None:
+    config = ClientConfig(
+        security_protocol="SASL_PLAINTEXT", sasl_mechanism="OAUTHBEARER", token=lambda: guarded.provider.token("reader")
+    )
+    wanted = read_table("current_offsets", LiveBrokers(guarded.broker.bootstrap)).table
+    assert read_table("current_offsets", LiveBrokers(guarded.at("TOKEN"), config), processes=1).table == wanted
+    path = tmp_path / "token"
+    path.write_text(f"{guarded.provider.token('reader')}\n")
+    properties = {
+        "security.protocol": "SASL_PLAINTEXT",
+        "sasl.mechanism": "OAUTHBEARER",
+        "sasl.jaas.config": OAUTH_MODULE,
+        "sasl.oauthbearer.token.endpoint.url": path.as_uri(),
+    }
+    live = LiveBrokers(guarded.at("TOKEN"), ClientConfig.of(properties))
+    assert read_table("current_offsets", live).table == wanted
+
+
+def test_tokens_that_do_not_do(guarded: Guarded) -> None:
+    stranger = IdentityProvider()
+    url = guarded.provider.url
+    cases: list[tuple[Any, str]] = [
+        (lambda: stranger.token("reader"), "OAUTHBEARER: the broker refused the token: invalid_token"),
+        (lambda: guarded.provider.token("reader", seconds=-600), "the broker refused the token: invalid_token"),
+        (lambda: "two words", "what should be the token is none"),
+        (lambda: {}["secret-name"], "the function that gives the token failed with KeyError: call it alone"),
+        (with_credentials(guarded, "reader", "wrong-5"), f"{url}/token answers with status 401: check client id"),
+        (with_credentials(guarded, "reader", path="/moved"), f"{url}/moved answers with status 302"),
+    ]
+    for given, message in cases:
+        config = (
+            ClientConfig.of(given)
+            if isinstance(given, dict)
+            else ClientConfig(security_protocol="SASL_PLAINTEXT", sasl_mechanism="OAUTHBEARER", token=given)
+        )
+        with pytest.raises(LogSourceError) as failure:
+            read_table("current_offsets", LiveBrokers(guarded.at("TOKEN"), config), processes=1)
+        assert message in str(failure.value)
+        for secret in ("secret-name", "wrong-5", CLIENT[1], "eyJ"):
+            assert secret not in str(failure.value) + repr(config)

@@ -13,7 +13,7 @@ from kafka.admin import KafkaAdminClient
 
 from kafka_records_codegen.evolution.kafka_releases import cache_folder
 from kafka_records_engine.sources.live import LiveBrokers
-from kafka_records_tables.coordinator.transactions import UntoldTransactions
+from kafka_records_tables.coordinator.transactions import UnknownTransactions
 from tests.broker.clients import annotated, commit, create_topics
 from tests.broker.test_live_brokers import INTERNAL, ends_of
 from tests.kafka_needed import skipped_without_kafka
@@ -74,7 +74,7 @@ def test_internal_topics_have_rows_that_tables_refuse(
         raw = read_kafka(connected, broker.bootstrap, INTERNAL[0], isolation_level="read_uncommitted")
         commits = [row["offset"] for row in raw.where("contains(key, 'sparks-own-txn')").collect()]
         assert len(commits) >= 2
-        with pytest.raises(UntoldTransactions, match="the source tells neither transaction nor producer"):
+        with pytest.raises(UnknownTransactions, match="the source tells neither transaction nor producer"):
             current_offsets(raw)
         stream = read_kafka(
             connected,

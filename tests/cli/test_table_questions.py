@@ -23,7 +23,7 @@ from kafka_records_codegen.tree import write
 from kafka_records_tables import TABLES, read_table
 from kafka_records_tables.commands import table_run
 from kafka_records_tables.commands.command import NO_MEMORY
-from kafka_records_tables.coordinator.transactions import UntoldTransactions
+from kafka_records_tables.coordinator.transactions import UnknownTransactions
 from kafka_records_tables.engines.local import WorkerEnded
 from kafka_records_tables.query import _MOMENTS, topic_columns
 from kafka_records_tables.tables import inputs_of
@@ -423,7 +423,7 @@ def test_a_pattern_that_no_topic_matches_is_told(segments: str) -> None:
     ("failure", "message"),
     [
         (
-            UntoldTransactions("__consumer_offsets", 3, 7),
+            UnknownTransactions("__consumer_offsets", 3, 7),
             "__consumer_offsets-3: nobody can tell whether the record at offset 7 was written in a transaction, and "
             "whether that was committed; --assume committed counts such records as committed, although some may be of "
             "aborted or open transactions",

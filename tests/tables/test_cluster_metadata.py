@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import io
 import json
 import shutil
 from base64 import b64encode
@@ -264,9 +265,9 @@ def test_a_damaged_checkpoint_is_refused_and_the_next_one_read(disk: Path, cut: 
     assert {row["feature"]: row["level"] for row in found.table.to_pylist()} == {
         row["feature"]: row["level"] for row in rows("features", disk)
     }
-    (damage,) = (each for each in found.findings if each.severity == "damage")
-    assert damage.file == str(first)
-    assert damage.consequence == "nothing in this checkpoint is read"
+    (note,) = found.findings
+    assert (note.severity, note.file) == ("note", str(first))
+    assert note.consequence.startswith("a later checkpoint is read")
 
 
 def test_every_cut_of_a_checkpoint_is_found(disk: Path, tmp_path: Path) -> None:
@@ -440,3 +441,26 @@ def test_facts_for_rules(tmp_path: Path) -> None:
     assert facts.group_limit("g", "share.session.timeout.ms") is None
     assert facts.topics.retentions == {"orders": 1000}
     assert dict(facts.topics.deletions.times) == {"orders": (), "table": ()}
+
+
+def test_explain_says_that_a_value_is_redacted(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    main(["dump", str(planted(tmp_path)), "--bytes"])
+    monkeypatch.setattr("sys.stdin", io.StringIO(capsys.readouterr().out))
+    assert main(["explain", "-"]) == 0
+    said = "".join(capsys.readouterr())
+    assert said.count("value (redacted): dump --bytes --show-secrets has its bytes") == 3
+    assert "no value" not in said
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_tables_of_the_cluster_are_about_no_group(name: str, disk: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["table", name, str(disk), "--group", "g"]) == 2
+    said = capsys.readouterr().err
+    assert f"--group: rows of {name} are about no group; --where, --sort and --limit choose among them" in said
+
+
+def test_an_option_by_its_old_name_says_the_new_one(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["table", "topics", "x", "--untold", "committed"]) == 2
+    assert "unrecognized arguments: --untold; it is called --assume" in capsys.readouterr().err

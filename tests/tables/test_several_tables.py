@@ -24,7 +24,7 @@ from kafka_records_engine.sources.protocol import Context, LogPartition
 from kafka_records_engine.sources.segment_files import Segments
 from kafka_records_engine.sources.snapshot_runs import take_snapshot
 from kafka_records_tables import TABLES, Results, read_table, read_tables
-from kafka_records_tables.coordinator.transactions import UntoldTransactions
+from kafka_records_tables.coordinator.transactions import UnknownTransactions
 from kafka_records_tables.near_names import UnknownOption, UnknownTable
 from kafka_records_tables.tables.removal import held_offsets
 from tests.tables import willful_table
@@ -364,6 +364,6 @@ def test_a_source_that_a_table_refuses() -> None:
     topic.commit("g", 1)
     rows = topic.table().drop_columns(["transaction", "producer_id"])
 
-    with pytest.raises(UntoldTransactions):
+    with pytest.raises(UnknownTransactions):
         read_tables(["groups", "current_offsets"], rows)
     assert len(read_tables(["groups", "current_offsets"], rows, assume="committed")["current_offsets"]) == 1

@@ -14,7 +14,7 @@ import pytest
 
 from kafka_records_engine.log.discovery import LogSourceError
 from kafka_records_tables import TABLES, Result, read_table, read_tables
-from kafka_records_tables.coordinator.transactions import UntoldTransactions
+from kafka_records_tables.coordinator.transactions import UnknownTransactions
 from tests.tables.names import CAPTURED, USUAL, USUALLY, mostly
 from tests.tables.topic import OFFSETS_TOPIC, Topic
 
@@ -281,10 +281,10 @@ def test_rows_that_do_not_tell_of_transactions_are_refused(spark: SparkSession) 
     raw = as_raw_rows(whole.select("partition", "offset", "key", "value"), OFFSETS_TOPIC)
     # The driver sees that the columns are not there, also behind filters and other columns.
     for frame in (raw, raw.where("offset >= 0").withColumn("leader_epoch", F.lit(1))):
-        with pytest.raises(UntoldTransactions) as at_once:
+        with pytest.raises(UnknownTransactions) as at_once:
             current_offsets(frame)
-        assert str(at_once.value) == str(UntoldTransactions(OFFSETS_TOPIC))
-    with pytest.raises(UntoldTransactions):
+        assert str(at_once.value) == str(UnknownTransactions(OFFSETS_TOPIC))
+    with pytest.raises(UnknownTransactions):
         findings(raw, "current_offsets")
     assert offsets(current_offsets(raw, assume="committed")) == [("billing", 6)]
     assert [row["group_id"] for row in groups(raw).collect()] == ["billing"]
@@ -293,7 +293,7 @@ def test_rows_that_do_not_tell_of_transactions_are_refused(spark: SparkSession) 
         assert offsets(current_offsets(raw.withColumn(name, value))) == [("billing", 6)]
     with pytest.raises(PySparkException) as caught:
         current_offsets(raw.withColumn("transaction", F.lit(None).cast("string"))).collect()
-    assert f"UntoldTransactions: {UntoldTransactions(OFFSETS_TOPIC, 0, 0)}" in str(caught.value)
+    assert f"UnknownTransactions: {UnknownTransactions(OFFSETS_TOPIC, 0, 0)}" in str(caught.value)
 
 
 def test_saved_rows_that_do_not_tell_of_transactions_are_refused_by_the_driver(
@@ -306,7 +306,7 @@ def test_saved_rows_that_do_not_tell_of_transactions_are_refused_by_the_driver(
     rows = topic.table().drop_columns(["transaction", "producer_id"])
     pq.write_table(rows, tmp_path / "rows.parquet")
     for source in (rows, str(tmp_path)):
-        with pytest.raises(UntoldTransactions) as caught:
+        with pytest.raises(UnknownTransactions) as caught:
             in_spark.read_table(spark, "current_offsets", source)
         assert caught.value.offset is None
         assert offsets(in_spark.read_table(spark, "current_offsets", source, assume="committed")) == [("billing", 6)]
@@ -316,9 +316,9 @@ def test_in_one_run_a_table_raises_what_it_raises_here(spark: SparkSession) -> N
     topic = Topic()
     topic.commit("billing", 5)
     rows = topic.table().drop_columns(["transaction", "producer_id"])
-    with pytest.raises(UntoldTransactions) as here:
+    with pytest.raises(UnknownTransactions) as here:
         read_table("current_offsets", rows)
-    with pytest.raises(UntoldTransactions) as there:
+    with pytest.raises(UnknownTransactions) as there:
         read_table("current_offsets", rows, spark=spark)
     assert str(there.value) == str(here.value)
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from kafka_records_tables import TABLES, read_table
-from kafka_records_tables.coordinator.transactions import UntoldTransactions
+from kafka_records_tables.coordinator.transactions import UnknownTransactions
 from tests.conftest import DATA_DIR
 from tests.tables.names import USUALLY
 from tests.tables.topic import OFFSETS_TOPIC
@@ -164,4 +164,4 @@ def test_saved_rows_that_do_not_tell_of_transactions_are_refused_before_a_worker
     saved = str(DATA_DIR / "saved" / "spark-kafka-source.parquet")
     with pytest.raises(AnalysisException) as caught:
         load(spark, saved, table=table).count()
-    assert f"UntoldTransactions: {UntoldTransactions(OFFSETS_TOPIC)}\n" in f"{caught.value}\n"
+    assert f"UnknownTransactions: {UnknownTransactions(OFFSETS_TOPIC)}\n" in f"{caught.value}\n"

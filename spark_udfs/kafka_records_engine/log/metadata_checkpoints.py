@@ -9,7 +9,7 @@ controller has such a file it may delete the beginning of the log.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from kafka_records_engine.findings import Finding, in_file
@@ -25,6 +25,7 @@ _HEAD: Final = 12
 _SMALLEST_BATCH: Final = 61
 _MAGIC: Final = 2
 _MAGIC_AT: Final = 16
+_LATER: Final = "a later checkpoint is read: the state is the same, times of changes before its end are missing"
 _HEADER, _FOOTER = 3, 4
 """Types of control records (`ControlRecordType`)."""
 
@@ -51,7 +52,7 @@ def checkpoint_from(
     folder: Place, first: int, columns: tuple[str, ...]
 ) -> tuple[Checkpoint | None, tuple[Finding, ...]]:
     """The earliest sound checkpoint that holds the state of a log below `first` or later, and what is wrong with those
-    before it. A later one leaves out less of the history of the log."""
+    before it: damage, or a note where a later one has the same state. The earliest leaves out least of the history."""
     findings: list[Finding] = []
     try:
         names = checkpoint_names(folder)
@@ -63,7 +64,8 @@ def checkpoint_from(
             path = printable(str(folder.child(name)))
             try:
                 data = folder.child(name).read_bytes(_LARGEST)
-                return Checkpoint(path, end_offset, _rows(data, path, columns)), tuple(findings)
+                found = Checkpoint(path, end_offset, _rows(data, path, columns))
+                return found, tuple(replace(each, severity="note", consequence=_LATER) for each in findings)
             except OSError as error:
                 what = f"this cannot be read: {error.strerror or error}"
             except BrokenRecordsError as error:

@@ -115,7 +115,7 @@ class LogPartition(Protocol):
         from the log start on; with one, records below the log start come too where the source still has them, as files
         do. So the rows of adjoining ranges are those of the whole. Findings are about what had to be read, and about
         gaps that concern the range; what is damaged between two ranges belongs to both. Where `end` leaves something
-        out, the context gets a hole at `end - 1`, for a marker may stand behind it. `log_start` and `cleaned_up_to` are
+        out, the context gets a hole at `end - 1`, for a marker may stand behind it. `start` and `cleaned_up_to` are
         those of the log, whatever the range.
 
         They have at least the `columns` that were asked for, of `kafka_records_engine.log.raw_rows.RAW_SCHEMA` and of

@@ -8,7 +8,7 @@ import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from kafka_records_tables.commands import counts, delete_offsets, dump, explain, report, snapshot, table
 from kafka_records_tables.commands.parser import Parser
@@ -18,7 +18,8 @@ from kafka_records_tables.console.standard_error import complain, discard
 from kafka_records_tables.near_names import did_you_mean
 
 _DESCRIPTION = """\
-Read what Kafka's coordinators keep in __consumer_offsets, __share_group_state and __transaction_state.
+Read what Kafka's coordinators keep in __consumer_offsets, __share_group_state and __transaction_state, and its
+controllers in __cluster_metadata.
 
 Standard output carries the result and nothing else; progress, warnings and counts go to standard error.
 """
@@ -109,11 +110,17 @@ def _parsed(arguments: Sequence[str] | None) -> argparse.Namespace:
     return options
 
 
+_RENAMED: Final = {"--untold": "--assume"}
+"""Options by the names that they once had."""
+
+
 def _hint(program: Parser, command: Parser, name: str) -> str:
     """What to say about an option that a subcommand does not have: what to do without it, who has it, or what it may
     be meant for."""
     if name in command.without:
         return f"; {command.without[name]}"
+    if _RENAMED.get(name) in command.options:
+        return f"; it is called {_RENAMED[name]}"
     others = [each.prog.rpartition(" ")[2] for each in program.subcommands if name in each.options]
     if others:
         return f"; it is an option of {', '.join(others)}"

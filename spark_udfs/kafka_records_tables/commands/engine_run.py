@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from kafka_records_engine.log.discovery import LogSourceError
 from kafka_records_runtime.errors import KafkaRecordsError
 from kafka_records_tables.console.endings import CommandError
-from kafka_records_tables.coordinator.transactions import UntoldTransactions
+from kafka_records_tables.coordinator.transactions import UnknownTransactions
 from kafka_records_tables.engines.local import WorkerEnded
 from kafka_records_tables.query import QueryError
 
@@ -63,7 +63,7 @@ def told_in_words(no_log: Callable[[LogSourceError], str]) -> Iterator[None]:
         yield
     except LogSourceError as error:
         raise CommandError(no_log(error)) from None
-    except UntoldTransactions as error:
+    except UnknownTransactions as error:
         raise CommandError(
             f"{error.topic}-{error.partition}: nobody can tell whether the record at offset {error.offset} was "
             "written in a transaction, and whether that was committed; --assume committed counts such records as "

@@ -8,8 +8,9 @@ import sys
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
+from kafka_records_runtime.config_names import REDACTED
 from kafka_records_runtime.errors import UnsupportedVersion
-from kafka_records_runtime.explain import explain_key, explain_message, explain_record, explain_text
+from kafka_records_runtime.explain import Line, explain_key, explain_message, explain_record, explain_text
 from kafka_records_runtime.framing import COORDINATOR, PREFIX, framing_of, newer_as_highest, prefix_of
 from kafka_records_runtime.printable import printable
 from kafka_records_runtime.schema import covers
@@ -17,7 +18,6 @@ from kafka_records_tables.console.endings import DAMAGE, OK, CommandError
 from kafka_records_tables.console.standard_error import say
 
 if TYPE_CHECKING:
-    from kafka_records_runtime.explain import Line
     from kafka_records_tables.commands.catalog import Catalog
 
 
@@ -118,6 +118,8 @@ def _explained(number: int, record: dict[str, Any], catalog: Catalog, show_secre
         )
     except (TypeError, ValueError):
         raise CommandError(f"line {number} of standard input has a raw_key or raw_value that is not hex") from None
+    if value is None and record.get("value") is not None and not record.get("error"):
+        return iter([Line(None, "", "", "", f"value {REDACTED}: dump --bytes --show-secrets has its bytes")])
     if record["control"] is not None:
         return _explained_marker(str(record["control"]), key or b"", value or b"")
     topic = str(record["topic"])

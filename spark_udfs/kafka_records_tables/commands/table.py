@@ -308,14 +308,18 @@ def _check_records(table: Table, options: argparse.Namespace) -> None:
     """Raise a UsageError for a question about records to a table that is not made of any."""
     if options.as_of is not None and not is_of_records(table):
         raise UsageError(f"--as-of: rows of {table.name} tell how logs are now")
+    if options.group and table.group is None and not table.group_inputs:
+        raise UsageError(f"--group: rows of {table.name} are about no group; {_other_options(table)}")
     if table.records or table.inputs:
         return
-    for option, asked, why in (
-        ("--group", options.group, "are about no group"),
-        ("--assume", options.assume, "depend on no transaction"),
-    ):
-        if asked:
-            raise UsageError(f"{option}: rows of {table.name} {why}")
+    if options.assume:
+        raise UsageError(f"--assume: rows of {table.name} depend on no transaction")
+
+
+def _other_options(table: Table) -> str:
+    """What chooses rows of a table instead of groups."""
+    own = "".join(f", --{option.argument}" for option in table.options)
+    return f"--where, --sort and --limit choose among them{own and f'; it also takes {own[2:]}'}"
 
 
 def _own(table: Table, options: argparse.Namespace) -> dict[str, Any]:

@@ -47,7 +47,7 @@ _MOST_PENDING: Final = 100_000
 """Rows that wait for a marker before those that were written over are dropped (`TransactionResolver._squeeze`)."""
 
 
-class UntoldTransactions(KafkaRecordsError, ValueError):
+class UnknownTransactions(KafkaRecordsError, ValueError):
     """Records of `topic` whose source does not say which of them were written in a transaction. Partition and offset
     are None where the columns tell it before any record is read."""
 
@@ -97,7 +97,7 @@ def outside_transactions(batch: pa.RecordBatch, context: Context, tombstones_at_
     """The records that take effect where they stand: their source says so, or that no producer wrote them.
 
     Only records of transactions carry a producer id in the topics of coordinators. That goes for a source that says
-    `unknown`, or nothing, of the transaction itself. Raises UntoldTransactions as `TransactionResolver` does.
+    `unknown`, or nothing, of the transaction itself. Raises UnknownTransactions as `TransactionResolver` does.
     """
     return _outside(batch, _numbers_of_words(batch, context), context, tombstones_at_once)
 
@@ -124,13 +124,13 @@ def _outside(batch: pa.RecordBatch, words: NDArray[np.int32], context: Context, 
     silent = (words == _SILENT) | (words == _WORDS.index(UNKNOWN))
     if silent.any():
         has_producer = producers.is_valid().to_numpy(zero_copy_only=False)
-        untold = silent & ~has_producer & is_record
+        unknown = silent & ~has_producer & is_record
         if tombstones_at_once:
-            untold &= batch.column("value").is_valid().to_numpy(zero_copy_only=False)
-        if untold.any() and context.question.assume is None:
-            offset = int(batch.column("offset")[int(np.argmax(untold))].as_py())
-            raise UntoldTransactions(context.topic, context.partition, offset)
-        plain = plain | (silent & has_producer & (producers.fill_null(0).to_numpy() < 0)) | untold
+            unknown &= batch.column("value").is_valid().to_numpy(zero_copy_only=False)
+        if unknown.any() and context.question.assume is None:
+            offset = int(batch.column("offset")[int(np.argmax(unknown))].as_py())
+            raise UnknownTransactions(context.topic, context.partition, offset)
+        plain = plain | (silent & has_producer & (producers.fill_null(0).to_numpy() < 0)) | unknown
     if tombstones_at_once:
         plain = plain | batch.column("value").is_null().to_numpy(zero_copy_only=False)
     settled: FLAGS = is_record & plain
@@ -156,7 +156,7 @@ class TransactionResolver:
 
     Raises
     ------
-    UntoldTransactions
+    UnknownTransactions
         For a record whose source does not tell, unless the context says what it counts as.
     """
 

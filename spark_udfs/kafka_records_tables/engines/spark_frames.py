@@ -13,7 +13,7 @@ from kafka_records_engine.spark.spark_types import spark_schema
 from kafka_records_tables.engines.joined_tables import input_requests, logs_there
 from kafka_records_tables.engines.logs_to_read import AllLogs, asked_of_logs, logs_to_read, starts_before
 from kafka_records_tables.engines.spark_engine import over_logs
-from kafka_records_tables.engines.spark_rows import refuse_untold
+from kafka_records_tables.engines.spark_rows import refuse_unknown_transactions
 from kafka_records_tables.engines.spark_schema import schema_of
 from kafka_records_tables.engines.spark_tasks import FINDINGS, FailFast, GivenFindings, LogFindings, LogRows
 from kafka_records_tables.engines.spark_views import joined_findings, joined_frames
@@ -68,7 +68,7 @@ def _rows_of_logs(
     spark: SparkSession, request: TableRequest, logs: Sequence[LogPartition], names: Sequence[str], *, is_failfast: bool
 ) -> DataFrame:
     ordered = tuple(spread(logs))
-    refuse_untold(request.table, request.question.assume, tells_transactions=tell_transactions(ordered))
+    refuse_unknown_transactions(request.table, request.question.assume, tells_transactions=tell_transactions(ordered))
     function = LogRows(request, ordered, tuple(names), is_failfast)
     return over_logs(spark, len(ordered), function, schema_of(request.table, names))
 

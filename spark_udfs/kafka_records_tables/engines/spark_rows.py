@@ -22,7 +22,7 @@ from kafka_records_engine.spark.mapping import map_batches
 from kafka_records_engine.spark.raw import RAW_SCHEMA, absent_columns, raw_rows
 from kafka_records_engine.spark.workers import check_workers, is_connect
 from kafka_records_runtime.errors import KafkaRecordsError
-from kafka_records_tables.coordinator.transactions import UNKNOWN, UntoldTransactions
+from kafka_records_tables.coordinator.transactions import UNKNOWN, UnknownTransactions
 from kafka_records_tables.engines.seen_offsets import IS_TOLD
 from kafka_records_tables.engines.spark_tasks import LastOfKeys
 
@@ -58,7 +58,7 @@ IS_NEEDED: Final = "is_needed"
 def in_log_order(raw: DataFrame, request: TableRequest) -> tuple[DataFrame, StructType]:
     """The raw rows that a table needs, and their columns. Each partition is in one task, sorted by offset.
 
-    Raises StreamGiven, MissingColumn, WrongColumnType and UntoldTransactions at once.
+    Raises StreamGiven, MissingColumn, WrongColumnType and UnknownTransactions at once.
     """
     arguments.frame("raw", raw)
     refuse_stream(raw, request.table)
@@ -77,7 +77,8 @@ def all_rows(raw: DataFrame, request: TableRequest) -> tuple[DataFrame, StructTy
 
 def needed_rows(raw: DataFrame, request: TableRequest, *, needs_all: bool) -> tuple[DataFrame, StructType]:
     """The raw rows that a table needs, in any order, and their columns. With `needs_all` every row of the topic, those
-    that are not needed without what they hold. Raises MissingColumn, WrongColumnType and UntoldTransactions at once."""
+    that are not needed without what they hold. Raises MissingColumn, WrongColumnType and UnknownTransactions at once.
+    """
     more = () if request.question.as_of_ms is None else ("timestamp_ms",)
     return _with_columns(raw, request, more, needs_all=needs_all)
 
@@ -91,7 +92,7 @@ def _with_columns(
     columns = StructType([field for field in RAW_SCHEMA.fields if field.name in names])
     rows = raw_rows(raw).where(F.col("topic") == table.topic)
     if not is_connect(raw.sparkSession):
-        refuse_untold(
+        refuse_unknown_transactions(
             table, request.question.assume, tells_transactions=not {"transaction", "producer_id"} <= absent_columns(raw)
         )
     for name in _LOG_ORDER:
@@ -115,10 +116,10 @@ def _with_columns(
     return rows.select(*columns.names), columns
 
 
-def refuse_untold(table: Table, assume: str | None, *, tells_transactions: bool) -> None:
-    """Raise UntoldTransactions where the columns of a source show that the table would refuse its first record."""
+def refuse_unknown_transactions(table: Table, assume: str | None, *, tells_transactions: bool) -> None:
+    """Raise UnknownTransactions where the columns of a source show that the table would refuse its first record."""
     if table.needs_transactions and assume is None and not tells_transactions:
-        raise UntoldTransactions(table.topic)
+        raise UnknownTransactions(table.topic)
 
 
 def refuse_stream(df: DataFrame, table: Table) -> None:

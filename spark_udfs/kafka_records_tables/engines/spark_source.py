@@ -26,7 +26,7 @@ from kafka_records_tables.engines.raw_outcomes import raw_rows
 from kafka_records_tables.engines.spark_offsets import NAME, between
 from kafka_records_tables.engines.spark_options import Asked, PathsToRead, asked
 from kafka_records_tables.engines.spark_records import record_tasks
-from kafka_records_tables.engines.spark_rows import refuse_untold
+from kafka_records_tables.engines.spark_rows import refuse_unknown_transactions
 from kafka_records_tables.engines.spread_tasks import spread
 from kafka_records_tables.tables import tables_read
 
@@ -100,7 +100,7 @@ def _parts(asked: Asked) -> Sequence[InputPartition]:
         return [InputPartition(task) for task in record_tasks(asked.place.source())]
     if asked.rows is not None and asked.rows.request.table.inputs:
         if isinstance(asked.place, PathsToRead):
-            _refuse_untold_inputs(asked.rows.request, asked.place.source())
+            _refuse_unknown_transactions_inputs(asked.rows.request, asked.place.source())
         # Rows that belong together have to meet, and Spark lets no data source bring them together.
         return [InputPartition(_ALL_INPUTS)]
     source = asked.place.source()
@@ -117,7 +117,7 @@ def _parts(asked: Asked) -> Sequence[InputPartition]:
         can_be_cut = True
     found = {topic: _logs(asked, source, topic) for topic in topics}
     if asked.rows is not None:
-        _refuse_untold(asked.rows.request.table, asked.rows.request, chain.from_iterable(found.values()))
+        _refuse_unknown_transactions(asked.rows.request.table, asked.rows.request, chain.from_iterable(found.values()))
     logs = [part for of_topic in found.values() for part in between(of_topic, asked.starting, asked.ending)]
     if asked.bytes_per_task is not None and can_be_cut:
         logs = [part for log in logs for part in parts_of(log, asked.bytes_per_task)]
@@ -134,13 +134,13 @@ def _logs(asked: Asked, source: Source, topic: str) -> Sequence[LogPartition]:
         return ()
 
 
-def _refuse_untold_inputs(request: TableRequest, source: Source) -> None:
-    """Raise UntoldTransactions for a view whose inputs would refuse their first records."""
+def _refuse_unknown_transactions_inputs(request: TableRequest, source: Source) -> None:
+    """Raise UnknownTransactions for a view whose inputs would refuse their first records."""
     for table in tables_read(request.table):
         if table.needs_transactions:
             with suppress(LogSourceError):  # the worker says whose topic is missing
-                _refuse_untold(table, request, source.partitions(table.topic))
+                _refuse_unknown_transactions(table, request, source.partitions(table.topic))
 
 
-def _refuse_untold(table: Table, request: TableRequest, logs: Iterable[LogPartition]) -> None:
-    refuse_untold(table, request.question.assume, tells_transactions=tell_transactions(logs))
+def _refuse_unknown_transactions(table: Table, request: TableRequest, logs: Iterable[LogPartition]) -> None:
+    refuse_unknown_transactions(table, request.question.assume, tells_transactions=tell_transactions(logs))

@@ -240,7 +240,7 @@ class LastOfKeys:
     """Raw rows in any order, without those that later rows make superfluous (`TableReader.last_of_key`).
 
     Rows that have to wait for the end of a transaction stay, and so do control rows and keys without a record type.
-    Raises UntoldTransactions as the table does.
+    Raises UnknownTransactions as the table does.
     """
 
     request: TableRequest

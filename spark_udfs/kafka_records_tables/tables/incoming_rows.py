@@ -27,7 +27,7 @@ class IncomingRows:
     """Raw rows on their way into a table: those that it looks at, up to the moment and of the groups it is asked about.
 
     Counts records and markers, and notes from where on the answer is complete, where a cleaner has been and the answer
-    depends on what it took away (`Table.is_history`, `Context.as_of_ms`). A log without a record of a known type is
+    depends on what it took away (`Table.is_history`, `Question.as_of_ms`). A log without a record of a known type is
     damage, for its answer is empty. Raises ValueError for a row without a timestamp where one is needed.
     """
 
