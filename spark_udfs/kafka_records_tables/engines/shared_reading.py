@@ -27,7 +27,7 @@ class SharedReading:
         known = next((each.topics for _, each in task.requests if each.topics != KnownTopics()), first.topics)
         context = first.context(task.log.topic, task.log.partition, log=LogFacts(topics=known))
         self._context = replace(context, progress=progress)
-        shared: dict[Any, Any] | None = {} if len(task.requests) > 1 else None
+        shared: dict[Any, Any] = {}
         self._readers = [_Reader(number, request, self._context, shared) for number, request in task.requests]
 
     def rows(self) -> Iterator[tuple[int, Any]]:
@@ -65,7 +65,7 @@ class SharedReading:
 class _Reader:
     """One table: it has the facts about the log of the reading `told`, and findings and counts of its own."""
 
-    def __init__(self, number: int, request: TableRequest, told: Context, shared: dict[Any, Any] | None) -> None:
+    def __init__(self, number: int, request: TableRequest, told: Context, shared: dict[Any, Any]) -> None:
         self.number = number
         self.request = request
         self.context = replace(request.context(told.topic, told.partition, log=told.log), shared=shared)

@@ -24,7 +24,7 @@ from kafka_records_tables.coordinator.groups.subscriptions import PICKED as SUBS
 from kafka_records_tables.coordinator.offsets.commit_lots import CommitLot, first_behind, first_of_each
 from kafka_records_tables.coordinator.offsets.commits import COMMITS
 from kafka_records_tables.coordinator.offsets.last_commits import commit_keys
-from kafka_records_tables.coordinator.records.decoded_records import DecodedRecords, numbers_of
+from kafka_records_tables.coordinator.records.decoded_records import DecodedRecords, are_of_types, numbers_of
 from kafka_records_tables.coordinator.records.latest import joined
 from kafka_records_tables.coordinator.records.lot_size import LOT_ROWS
 from kafka_records_tables.coordinator.records.named_records import Event, Picked, events
@@ -71,7 +71,7 @@ class GroupLog:
         self._waiting: deque[Event] = deque()
         self._batches: dict[int, int] = {}
         self._commit_types = numbers_of(schemas, COMMITS)
-        self._group_types = np.array(numbers_of(schemas, (*GROUP_RECORDS, *PARTS)), np.int16)
+        self._group_types = numbers_of(schemas, (*GROUP_RECORDS, *PARTS))
         self._states: dict[str, GroupState] = {}
         self._commits: list[pa.RecordBatch] = []
         self._records: list[pa.RecordBatch] = []
@@ -83,7 +83,7 @@ class GroupLog:
         types, _ = prefix_column(batch.column("key"))
         is_record = batch.column("control").is_null().to_numpy(zero_copy_only=False)
         self._add_records(batch, types, is_record)
-        values = is_record & np.isin(types, self._commit_types)
+        values = is_record & are_of_types(types, self._commit_types)
         values &= batch.column("value").is_valid().to_numpy(zero_copy_only=False)
         if values.any():
             self._commits.append(_chosen(batch, _OF_COMMITS, values))
@@ -126,7 +126,7 @@ class GroupLog:
 
     def _add_records(self, batch: pa.RecordBatch, types: INT16, is_record: FLAGS) -> None:
         """Keep the records of groups."""
-        of_groups = is_record & np.isin(types, self._group_types)
+        of_groups = is_record & are_of_types(types, self._group_types)
         if of_groups.any():
             self._records.append(_chosen(batch, (*READS, "file", "position"), of_groups))
             self._record_count += int(of_groups.sum())
@@ -144,7 +144,7 @@ class GroupLog:
         """The records of groups, and their batches by their offsets."""
         if not self._records:
             return [], {}
-        found = DecodedRecords(joined(self._records), self._schemas)
+        found = DecodedRecords(joined(self._records), self._schemas, self._context.shared)
         found.report(self._context, lambda row: self._consequence if found.has_key[row] else NOT_USED)
         return list(events(found, self._picked)), _batches(found.rows)
 

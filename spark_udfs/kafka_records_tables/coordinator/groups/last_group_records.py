@@ -14,7 +14,7 @@ from kafka_records_engine.columns.framing_in_columns import prefix_column
 from kafka_records_tables.coordinator.groups.group_model import PICKED, Groups
 from kafka_records_tables.coordinator.groups.record_names import PARTS
 from kafka_records_tables.coordinator.offsets.commits import COMMITS
-from kafka_records_tables.coordinator.records.decoded_records import DecodedRecords, numbers_of
+from kafka_records_tables.coordinator.records.decoded_records import DecodedRecords, are_of_types, numbers_of
 from kafka_records_tables.coordinator.records.latest import LAST_VALUE, Latest
 from kafka_records_tables.coordinator.records.named_records import Picked, events
 
@@ -46,20 +46,17 @@ class GroupRecords:
         self._schemas = schemas
         self._parts = tuple(name for name in PARTS if name not in with_values)
         self._commit_types = numbers_of(schemas, COMMITS)
-        self._by_key_alone = np.array((*self._commit_types, *numbers_of(schemas, self._parts)), np.int16)
+        self._by_key_alone = (*self._commit_types, *numbers_of(schemas, self._parts))
         kept = ("offset", "key", LAST_VALUE, "file", "position", "base_offset", *columns)
         self._alone, self._whole = Latest(kept), Latest((*kept, "value"))
 
     def add(self, batch: pa.RecordBatch) -> None:
         """Add records of the types of the table; control rows among them are left out."""
         types, _ = prefix_column(batch.column("key"))
-        is_alone = np.isin(types, self._by_key_alone)
+        is_alone = are_of_types(types, self._by_key_alone)
         is_record = batch.column("control").is_null().to_numpy(zero_copy_only=False)
-        if is_alone.all() and is_record.all():
-            self._alone.add(batch)
-            return
-        self._alone.add(batch.filter(pa.array(is_alone & is_record)))
-        self._whole.add(batch.filter(pa.array(~is_alone & is_record)))
+        self._alone.add(batch, is_alone & is_record)
+        self._whole.add(batch, ~is_alone & is_record)
 
     def replayed(
         self,
@@ -72,7 +69,7 @@ class GroupRecords:
         """What a coordinator makes of them. Reports the records that cannot be decoded, with the `consequence` of a
         value that cannot, and with `reports_commits` also commits whose keys cannot be read. `picked` is what to read
         of values."""
-        told, seen = self._decoded(self._whole), self._decoded(self._alone)
+        told, seen = self._decoded(self._whole, context), self._decoded(self._alone, context)
         told.report(context, lambda row: consequence if told.has_key[row] else NOT_USED)
         is_reported = None if reports_commits else ~np.isin(seen.columns.record_type, self._commit_types)
         seen.report(context, lambda row: NOT_USED, is_reported)
@@ -84,11 +81,11 @@ class GroupRecords:
             groups.commit(name, offset)
         return Replayed(groups, told, seen)
 
-    def _decoded(self, latest: Latest) -> DecodedRecords:
+    def _decoded(self, latest: Latest, context: Context) -> DecodedRecords:
         nothing = pa.RecordBatch.from_pylist(
             [], pa.schema([("offset", pa.int64()), ("key", pa.binary()), (LAST_VALUE, pa.int64())])
         )
-        return DecodedRecords(nothing if (found := latest.rows()) is None else found, self._schemas)
+        return DecodedRecords(nothing if (found := latest.rows()) is None else found, self._schemas, context.shared)
 
     def _commits(self, seen: DecodedRecords) -> Iterator[tuple[str, int]]:
         """The last commit value of each group, whatever became of it."""

@@ -13,7 +13,12 @@ from kafka_records_engine.columns.framing_in_columns import prefix_column
 from kafka_records_engine.findings import reason_of
 from kafka_records_engine.numpy_types import FLAGS, INT64
 from kafka_records_tables.coordinator.offsets.commits import COMMITS
-from kafka_records_tables.coordinator.records.decoded_records import DecodedRecords, numbers_of, undecodable
+from kafka_records_tables.coordinator.records.decoded_records import (
+    DecodedRecords,
+    are_of_types,
+    numbers_of,
+    undecodable,
+)
 from kafka_records_tables.coordinator.records.latest import codes_of, joined
 from kafka_records_tables.coordinator.records.lot_size import LOT_BYTES, LOT_ROWS
 
@@ -75,7 +80,7 @@ def _whole_batches(rows: pa.RecordBatch) -> int:
 def of_offsets(batch: pa.RecordBatch, schemas: Mapping[int, RecordSchema]) -> pa.RecordBatch:
     """The commits and tombstones of offsets among raw rows."""
     numbers, _ = prefix_column(batch.column("key"))
-    is_commit = np.isin(numbers, numbers_of(schemas, COMMITS))
+    is_commit = are_of_types(numbers, numbers_of(schemas, COMMITS))
     is_commit &= batch.column("control").is_null().to_numpy(zero_copy_only=False)
     return batch if is_commit.all() else batch.filter(pa.array(is_commit))
 

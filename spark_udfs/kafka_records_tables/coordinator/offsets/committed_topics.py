@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 
 from kafka_records_engine.columns.framing_in_columns import prefix_column
 from kafka_records_tables.coordinator.offsets.commits import COMMITS
-from kafka_records_tables.coordinator.records.decoded_records import DecodedRecords, numbers_of
+from kafka_records_tables.coordinator.records.decoded_records import DecodedRecords, are_of_types, numbers_of
 
 if TYPE_CHECKING:
     from kafka_records_runtime.schema import RecordSchema
@@ -25,13 +25,13 @@ class CommittedTopics:
 
     def __init__(self, schemas: Mapping[int, RecordSchema]) -> None:
         self._schemas = schemas
-        self._types = np.array(numbers_of(schemas, COMMITS), np.int16)
+        self._types = numbers_of(schemas, COMMITS)
         self._found: pa.Array | None = None
 
     def taken(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         """Take the commits out of a batch; the other rows."""
         types, _ = prefix_column(batch.column("key"))
-        is_commit = np.isin(types, self._types)
+        is_commit = are_of_types(types, self._types)
         if not is_commit.any():
             return batch
         keys = batch.column("key").filter(pa.array(is_commit))
@@ -48,8 +48,7 @@ class CommittedTopics:
         keys = pc.binary_join_element_wise(self._found, end, pa.scalar(b"", self._found.type))
         rows = pa.RecordBatch.from_arrays([pa.array(np.arange(len(keys))), keys], ["offset", "key"])
         decoded = DecodedRecords(rows, self._schemas)
-        types = tuple(self._types.tolist())
-        groups, topics = (decoded.member(types, "key", name).to_pylist() for name in ("group", "topic"))
+        groups, topics = (decoded.member(self._types, "key", name).to_pylist() for name in ("group", "topic"))
         for group, topic in dict.fromkeys(zip(groups, topics, strict=True)):
             if group is not None and topic is not None:
                 yield group, topic

@@ -35,9 +35,10 @@ class Latest:
         self._kept = 0
         self._kept_bytes = 0
 
-    def add(self, batch: pa.RecordBatch) -> None:
-        """Add some rows. They have the column `value`, even if it is not among the columns that are kept."""
-        if not batch.num_rows:
+    def add(self, batch: pa.RecordBatch, which: FLAGS | None = None) -> None:
+        """Add some rows, or those that are True in `which`. They have the column `value`, even if it is not among the
+        columns that are kept."""
+        if not batch.num_rows or (which is not None and not which.any()):
             return
         chosen = batch.select([name for name in self._columns if name in batch.schema.names])
         if LAST_VALUE in self._columns:
@@ -47,8 +48,10 @@ class Latest:
             if values.null_count:
                 last = np.where(values.is_null().to_numpy(zero_copy_only=False), -1, offsets)
             chosen = chosen.append_column(LAST_VALUE, pa.array(last))
+        if which is not None and not which.all():
+            chosen = chosen.filter(pa.array(which))
         self._rows.append(chosen)
-        self._count += batch.num_rows
+        self._count += chosen.num_rows
         self._bytes += chosen.nbytes
         if self._count > max(LOT_ROWS, 2 * self._kept) or self._bytes > max(LOT_BYTES, 2 * self._kept_bytes):
             self._squeeze()

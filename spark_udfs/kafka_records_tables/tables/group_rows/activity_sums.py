@@ -18,7 +18,7 @@ from kafka_records_tables.coordinator.offsets.commits import COMMITS
 from kafka_records_tables.coordinator.offsets.key_numbers import UNREADABLE, KeyNumbers
 from kafka_records_tables.coordinator.offsets.repeated_commits import COMMITS as TO_SETTLE
 from kafka_records_tables.coordinator.offsets.repeated_commits import RepeatedCommits
-from kafka_records_tables.coordinator.records.decoded_records import DecodedRecords, numbers_of
+from kafka_records_tables.coordinator.records.decoded_records import DecodedRecords, are_of_types, numbers_of
 from kafka_records_tables.coordinator.records.lot_size import LOT_ROWS
 from kafka_records_tables.tables.group_rows.window_sums import NO_TIME, WindowSums
 
@@ -66,7 +66,7 @@ class ActivitySums:
         """Add raw rows behind those before; only commits, tombstones of offsets and control rows count."""
         numbers, _ = prefix_column(batch.column("key"))
         is_record = batch.column("control").is_null().to_numpy(zero_copy_only=False)
-        is_of_offset = is_record & np.isin(numbers, self._types)
+        is_of_offset = is_record & are_of_types(numbers, self._types)
         is_chosen = ~is_record | is_of_offset
         if not is_chosen.any():
             return
@@ -110,10 +110,12 @@ class ActivitySums:
     def records_of_groups(self, batch: pa.RecordBatch) -> None:
         """Add raw rows behind those before; only the records of groups count."""
         numbers, _ = prefix_column(batch.column("key"))
-        is_chosen = batch.column("control").is_null().to_numpy(zero_copy_only=False) & np.isin(numbers, self._of_groups)
+        is_chosen = batch.column("control").is_null().to_numpy(zero_copy_only=False) & are_of_types(
+            numbers, self._of_groups
+        )
         if not is_chosen.any():
             return
-        found = DecodedRecords(_filtered(batch, _DECODED, is_chosen), self._schemas)
+        found = DecodedRecords(_filtered(batch, _DECODED, is_chosen), self._schemas, self._context.shared)
         found.report(self._context, lambda row: _LOST if found.has_key[row] else NOT_USED)
         groups = pa.nulls(len(found.offsets), pa.string())
         for number, column in found.columns.records.items():

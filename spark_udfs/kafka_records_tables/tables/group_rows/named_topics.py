@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Final
 
-import numpy as np
 import pyarrow as pa
 
 from kafka_records_engine.columns.framing_in_columns import prefix_column
 from kafka_records_tables.coordinator.groups.group_model import SHARE_STATE, TOPICS, Group
-from kafka_records_tables.coordinator.records.decoded_records import DecodedRecords, numbers_of
+from kafka_records_tables.coordinator.records.decoded_records import DecodedRecords, are_of_types, numbers_of
 from kafka_records_tables.coordinator.records.latest import Latest
 
 if TYPE_CHECKING:
@@ -40,9 +39,9 @@ class NamedTopics:
         """Take commits out of a batch; the other rows."""
         types, _ = prefix_column(batch.column("key"))
         is_record = batch.column("control").is_null().to_numpy(zero_copy_only=False)
-        is_commit = np.isin(types, self._types) & is_record
+        is_commit = are_of_types(types, self._types) & is_record
         if is_commit.any():
-            self._latest.add(batch.filter(pa.array(is_commit)))
+            self._latest.add(batch, is_commit)
             batch = batch.filter(pa.array(~is_commit))
         return batch
 

@@ -14,7 +14,7 @@ from kafka_records_tables.coordinator.groups.group_model import SHARE, SHARE_STA
 from kafka_records_tables.coordinator.groups.loading_groups import LoadingGroups
 from kafka_records_tables.coordinator.offsets.commit_lots import Lots
 from kafka_records_tables.coordinator.offsets.commits import COMMITS
-from kafka_records_tables.coordinator.records.decoded_records import numbers_of, schemas
+from kafka_records_tables.coordinator.records.decoded_records import are_of_types, numbers_of, schemas
 from kafka_records_tables.coordinator.records.named_records import events
 from kafka_records_tables.tables.checking.assignment_checks import PICKED, assignment_problems
 from kafka_records_tables.tables.checking.assignment_gaps import Topics
@@ -93,7 +93,7 @@ def _commits_and_others(batch: pa.RecordBatch, types: tuple[int, ...]) -> tuple[
     """The records of a batch in two: a decoded column has an element per row, and most rows are commits, which no
     column of the many other records is about."""
     is_record = batch.column("control").is_null().to_numpy(zero_copy_only=False)
-    is_commit = np.isin(prefix_column(batch.column("key"))[0], types)
+    is_commit = are_of_types(prefix_column(batch.column("key"))[0], types)
     return batch.filter(pa.array(is_record & is_commit)), batch.filter(pa.array(is_record & ~is_commit))
 
 

@@ -18,6 +18,7 @@ from kafka_records_tables.coordinator.offsets.commits import COMMITS
 from kafka_records_tables.coordinator.offsets.last_commits import CommitKey, Deciding, LastCommits, last_offsets
 from kafka_records_tables.coordinator.records.decoded_records import (
     DecodedRecords,
+    are_of_types,
     filter_record_types,
     nulled,
     numbers_of,
@@ -151,7 +152,7 @@ class _Maker:
         for outcome, batch in settled:
             self._groups.add(batch)
             numbers, _ = prefix_column(batch.column("key"))
-            rows = batch.filter(pa.array(np.isin(numbers, self._types)))
+            rows = batch.filter(pa.array(are_of_types(numbers, self._types)))
             self._commits.add(outcome, rows)
             self._tombstones.add(rows.filter(pc.is_null(rows.column("value"))))
             if outcome in (OPEN, UNKNOWN):

@@ -21,7 +21,12 @@ from kafka_records_tables.coordinator.groups.group_model import GROUP, MEMBER, R
 from kafka_records_tables.coordinator.offsets.commit_lots import CommitLot
 from kafka_records_tables.coordinator.offsets.commits import COMMITS
 from kafka_records_tables.coordinator.offsets.live_offsets import FARTHEST_MS, IS_KNOWN, LiveOffsets
-from kafka_records_tables.coordinator.records.decoded_records import DecodedRecords, filter_record_types, numbers_of
+from kafka_records_tables.coordinator.records.decoded_records import (
+    DecodedRecords,
+    are_of_types,
+    filter_record_types,
+    numbers_of,
+)
 from kafka_records_tables.coordinator.records.named_records import Event
 from kafka_records_tables.coordinator.transactions import COMMITTED, OPEN, PENDING, outside_transactions
 from kafka_records_tables.tables.tombstones.bulk_deletions import BulkDeletion
@@ -213,7 +218,7 @@ class TombstoneExplainer:
         is_record = rows.column("control").is_null().to_numpy(zero_copy_only=False)
         numbers, _ = prefix_column(rows.column("key"))
         versions, has_version = prefix_column(rows.column("value"))
-        is_commit = np.isin(numbers, self._types) & has_version
+        is_commit = are_of_types(numbers, self._types) & has_version
         new = np.flatnonzero(is_record & ((numbers > _LAST_OLD_TYPE) | (is_commit & (versions > _LAST_OLD_COMMIT))))
         self._new_from = rows.column("offset")[int(new[0])].as_py() if len(new) else None
 
@@ -323,7 +328,7 @@ def _how_replaced(write: Write, last: Event) -> Verdict | None:
 def _commits(rows: pa.RecordBatch, types: tuple[int, ...]) -> pa.RecordBatch:
     """The commits among raw rows, without tombstones."""
     numbers, _ = prefix_column(rows.column("key"))
-    is_commit = rows.column("value").is_valid().to_numpy(zero_copy_only=False) & np.isin(numbers, types)
+    is_commit = rows.column("value").is_valid().to_numpy(zero_copy_only=False) & are_of_types(numbers, types)
     is_commit &= rows.column("control").is_null().to_numpy(zero_copy_only=False)
     names = ("offset", "timestamp_ms", "base_offset", "key", "value", "control", "file", "position")
     return rows.select([name for name in names if name in rows.schema.names]).filter(pa.array(is_commit))
