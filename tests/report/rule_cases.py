@@ -433,7 +433,7 @@ CASES: Final = (
         Level.HIGH,
         END_MS - 9 * MINUTE,
         Evidence(OFFSETS, 0, 10),
-        (_TABLE, _TABLE, _GROUPS, "-"),
+        (_TABLE, _TABLE, _GROUPS),
     ),
     RuleCase(
         "members_unsettled",

@@ -6,6 +6,7 @@ import argparse
 from pathlib import Path
 from typing import Any, Final
 
+from kafka_records_tables.commands.catalog import catalog_of
 from kafka_records_tables.commands.output_options import file_path
 from kafka_records_tables.commands.reading_options import (
     add_as_of,
@@ -187,6 +188,7 @@ def run(options: argparse.Namespace) -> int:
     """Write the report, and return the exit status."""
     require_engine("report", options)
     check_engine(options)
+    catalog_of(options.package)
     if options.fail_on is not None and options.fail_on.only_new and options.diff is None:
         raise UsageError("--fail-on new:… needs --diff OLD.json, the report since which a finding is new")
     form = _format(options)

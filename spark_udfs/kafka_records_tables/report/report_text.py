@@ -31,6 +31,9 @@ _STYLES: Final = {
 }
 _STEPS: Final = {Level.CRITICAL: 9, Level.HIGH: 9, Level.MODERATE: 1, Level.LOW: 1, Level.NOTE: 0}
 """How many of the next steps are shown; --format json and html have all of them."""
+_MOST_CAUSES: Final = 2
+_MOST_SHOWN: Final = 3
+"""Effects of a finding that are shown."""
 _MOST_RECORDS: Final = 5
 """Records that are named of those that show a finding."""
 _MOST_NOTES: Final = 5
@@ -99,17 +102,26 @@ def _gone(finding: ReportFinding) -> str:
 
 
 def _finding_lines(finding: ReportFinding, width: int, is_styled: bool, mark: str) -> Iterator[str]:
+    """What; since when and how bad; what to do first. The causes follow, and the other steps."""
     word = finding.level.word.upper()
     head = f"\x1b[{_STYLES[finding.level]}m{word}\x1b[0m" if is_styled else word
     yield f"{head}{mark}  {printable(finding.title)}"
     yield from _wrapped(finding.problem, _INDENT, width)
     times = [
         since_words(finding),
+        going_on_words(finding),
         f"until {moment(finding.until_timestamp_ms)}" if finding.until_timestamp_ms is not None else "",
         f"confidence {finding.confidence}: {finding.why_not_sure}" if finding.why_not_sure else "",
     ]
-    if any(times) and finding.level > Level.NOTE:
-        yield from _wrapped("; ".join(filter(None, times)), _INDENT, width)
+    how_bad = "; ".join(filter(None, times))
+    if (how_bad or finding.impact) and finding.level > Level.NOTE:
+        yield from _wrapped(f"{how_bad}{'. ' if how_bad and finding.impact else ''}{finding.impact}", _INDENT, width)
+    for line in cause_lines(finding):
+        yield from _wrapped(line, _INDENT, width)
+    for effect in finding.effects[:_MOST_SHOWN]:
+        yield from _wrapped(f"it follows: {effect.title}. {effect.problem}", _INDENT, width)
+    if len(finding.effects) > _MOST_SHOWN:
+        yield from _wrapped(f"and {len(finding.effects) - _MOST_SHOWN} more effects", _INDENT, width)
     if finding.evidence:
         yield from _wrapped(f"shown by {_places(finding)}", _INDENT, width)
     for step in finding.next[: _STEPS[finding.level]]:
@@ -118,6 +130,19 @@ def _finding_lines(finding: ReportFinding, width: int, is_styled: bool, mark: st
             # A command is one line, however long, so that it can be copied.
             is_long = len(step.command) > _LONGEST_COMMAND
             yield f"{_INDENT * 3}{'(too long to show: --format json has it)' if is_long else printable(step.command)}"
+
+
+def going_on_words(finding: ReportFinding) -> str:
+    """Whether it goes on; nothing where no record tells."""
+    return {True: "it goes on", False: "it is over", None: ""}[finding.is_going_on]
+
+
+def cause_lines(finding: ReportFinding) -> Iterator[str]:
+    """The causes that remain, and what the report lacked to tell them apart."""
+    for at, cause in enumerate(finding.causes[:_MOST_CAUSES]):
+        yield f"{'cause' if not at else 'or'} (confidence {cause.confidence}): {cause.statement}"
+    for lack in finding.lacked:
+        yield f"{lack.what}, which would tell these causes apart: {', '.join(lack.causes)}"
 
 
 def _places(finding: ReportFinding) -> str:

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+from kafka_records_tables.report.command_lines import condition_of, option
 from kafka_records_tables.report.report_parts import Evidence, Level, NextStep, ReportFinding, Rows
-from kafka_records_tables.report.rule import ReportRule, Threshold
+from kafka_records_tables.report.rule import Hypothesis, Question, ReportRule, Threshold, Verdict
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -29,7 +30,7 @@ def _cases_of(kind: str, problem: str, at_work: Level) -> Callable[[RuleContext]
 
         rows = context.table("lag")
         rows = with_life(context, kept(rows, equal(rows, "problem", problem)), context.limit(f"{kind}.alive_within"))
-        lists = ("partition", "offset", "log_start_offset", "end_offset", "commit_timestamp_ms", "lost")
+        lists = ("partition", "offset", "log_start_offset", "end_offset", "topic_id", "commit_timestamp_ms", "lost")
         found = grouped(
             rows,
             ["topic"],
@@ -48,12 +49,10 @@ def _cases_of(kind: str, problem: str, at_work: Level) -> Callable[[RuleContext]
 
 def _tell_of(kind: str, problem: str) -> Callable[[RuleContext, dict[str, Any]], ReportFinding]:
     def tell(context: RuleContext, case: dict[str, Any]) -> ReportFinding:
-        from kafka_records_tables.report.command_lines import condition_of, option
         from kafka_records_tables.report.rule_context import MOST_EVIDENCE, counted, places_shown, shown
 
         topic = case["topic"]
-        columns = {name.removesuffix("_list"): values for name, values in case.items() if name.endswith("_list")}
-        places = [dict(zip(columns, values, strict=True)) for values in zip(*columns.values(), strict=True)]
+        places = _places_of(case)
         groups = {each["group_id"]: each for each in places}
         first = max(groups.values(), key=lambda each: (each["works"], each["last_ms"] or 0))
         partitions = sorted({each["partition"] for each in places})
@@ -63,12 +62,15 @@ def _tell_of(kind: str, problem: str) -> Callable[[RuleContext, dict[str, Any]],
             kind=kind,
             level=Level(case["level"]),
             title=_RULES_BY_KIND[kind].title,
-            problem=_WHAT[kind].format(
+            problem=_PROBLEM[kind].format(
                 who=_who(context, groups),
                 whole=places_shown((topic, partition) for partition in partitions),
                 lost=counted(case["lost_sum"] or 0, "offset"),
                 its="Its" if not others else "Their",
             ),
+            impact=_IMPACT[kind],
+            consequence="data_lost",
+            scale={"records_lost": case["lost_sum"] or 0, "groups": len(groups), "partitions": len(partitions)},
             group_ids=tuple(groups),
             topics=(topic,),
             partitions=tuple(partitions),
@@ -135,14 +137,175 @@ def _since(kind: str, places: list[dict[str, Any]]) -> str:
     return f"no record tells when {what}{after}"
 
 
-_WHAT = {
+_PROBLEM = {
     "offsets_below_log_start": (
-        "{who} {its} offsets for {whole} stand below the start of the log, which has lost {lost} that were not "
-        "consumed. A consumer that fetches there goes where auto.offset.reset says."
+        "{who} {its} offsets for {whole} are below the start of the log, which has lost {lost} that were not consumed."
+    ),
+    "offsets_beyond_end": "{who} {its} offsets for {whole} are beyond the end of the log.",
+}
+_IMPACT = {
+    "offsets_below_log_start": (
+        "These records are lost for the group. A consumer that fetches there goes where auto.offset.reset says."
     ),
     "offsets_beyond_end": (
-        "{who} {its} offsets for {whole} stand beyond the end of the log: it was cut when its leader was lost, or the "
-        "topic was deleted and made anew. Consumers go where auto.offset.reset says, and may read everything again."
+        "A consumer that starts there goes where auto.offset.reset says: to the end, and what it had not consumed is"
+        " skipped, or to the beginning, and everything is consumed again."
+    ),
+}
+
+
+def _places_of(case: dict[str, Any]) -> list[dict[str, Any]]:
+    columns = {name.removesuffix("_list"): values for name, values in case.items() if name.endswith("_list")}
+    return [dict(zip(columns, values, strict=True)) for values in zip(*columns.values(), strict=True)]
+
+
+def _weigh_recreated(_: RuleContext, case: dict[str, Any]) -> Verdict:
+    """A commit that names the topic's id of today is of this topic: with another id it would be `topic_made_anew`."""
+    known = [each for each in _places_of(case) if each["topic_id"] is not None]
+    return Verdict(
+        f"The topic {case['topic']} was deleted and created again with fewer records.",
+        refuted_by=(
+            Evidence(
+                f"the commit names the id that the topic has now, {known[0]['topic_id']}",
+                case["topic"],
+                known[0]["partition"],
+                known[0]["offset"],
+                known[0]["commit_timestamp_ms"],
+            )
+            if known
+            else None
+        ),
+        lacked=() if known else ("commits name no topic ids (Kafka 4.1 and later write them)",),
+    )
+
+
+def _weigh_foreign(context: RuleContext, case: dict[str, Any]) -> Verdict:
+    """A group that never had a member before the commit did not consume up to that offset."""
+    from kafka_records_tables.report.case_columns import equal, grouped, kept
+
+    def first_members() -> dict[str, int | None]:
+        rows = context.table("timeline")
+        rows = kept(rows, equal(rows, "event", "member_joined"), equal(rows, "group_id", *case["group_id_list"]))
+        found = grouped(rows, ["group_id"], [("at_timestamp_ms", "min")])
+        return dict(zip(found["group_id"].to_pylist(), found["at_timestamp_ms_min"].to_pylist(), strict=True))
+
+    joined = first_members()
+    before = [
+        each
+        for each in _places_of(case)
+        if each["commit_timestamp_ms"] is not None
+        and (joined.get(each["group_id"]) or 2**62) > each["commit_timestamp_ms"]
+    ]
+    return Verdict(
+        "The offsets were not consumed up to but written: by a tool or a script, with offsets of another cluster or"
+        " topic.",
+        evidence_for=tuple(
+            Evidence(
+                f"{each['group_id']} had no member yet when {each['offset']} was committed",
+                case["topic"],
+                each["partition"],
+                each["offset"],
+                each["commit_timestamp_ms"],
+            )
+            for each in before[:3]
+        ),
+        steps=(
+            (
+                NextStep(
+                    "Before its consumers start, set the offsets by time (kafka-consumer-groups --reset-offsets"
+                    " --to-datetime) or to the earliest; ask who wrote these offsets"
+                ),
+            )
+            if before
+            else ()
+        ),
+    )
+
+
+def _weigh_cut(_: RuleContext, case: dict[str, Any]) -> Verdict:
+    return Verdict(
+        f"The log of {case['topic']} lost its end: a replica that lacked it became leader.",
+        lacked=("how far the log reached at the time of the commit",),
+    )
+
+
+def _weigh_retention(_: RuleContext, case: dict[str, Any]) -> Verdict:
+    return Verdict(
+        f"Retention deleted records of {case['topic']} faster than they were consumed.",
+        evidence_for=tuple(
+            Evidence(
+                f"{each['group_id']} is at {each['offset']}, and the log begins at {each['log_start_offset']}",
+                case["topic"],
+                each["partition"],
+                each["offset"],
+                each["commit_timestamp_ms"],
+            )
+            for each in _places_of(case)[:3]
+        ),
+        lacked=("requests to brokers",),
+    )
+
+
+def _weigh_deleted(_: RuleContext, case: dict[str, Any]) -> Verdict:
+    return Verdict(
+        f"Somebody deleted records of {case['topic']} (kafka-delete-records).", lacked=("requests to brokers",)
+    )
+
+
+_CAUSES = {
+    "offsets_below_log_start": (
+        Hypothesis(
+            "retention",
+            "retention deleted records that were not consumed yet",
+            "For: offsets below the start of the log.",
+            _weigh_retention,
+        ),
+        Hypothesis(
+            "records_deleted",
+            "somebody deleted records with DeleteRecords",
+            "No record tells.",
+            _weigh_deleted,
+        ),
+    ),
+    "offsets_beyond_end": (
+        Hypothesis(
+            "offsets_from_elsewhere",
+            "offsets of another cluster or topic were written for the group",
+            "For: the group had no member before the commit.",
+            _weigh_foreign,
+        ),
+        Hypothesis(
+            "log_cut",
+            "the log lost its end when a replica that lacked it became leader",
+            "How far the log reached at the commit is not known of the present alone.",
+            _weigh_cut,
+        ),
+        Hypothesis(
+            "topic_recreated",
+            "the topic was deleted and created again",
+            "Against: the commit names the id that the topic has now.",
+            _weigh_recreated,
+        ),
+    ),
+}
+_QUESTIONS = {
+    "offsets_below_log_start": (
+        Question(
+            "retention",
+            "records_deleted",
+            "Is the age or size of what is left at the retention of the topic?",
+            lambda context, case: context.ask_kafka(
+                "", "kafka-configs", "--describe", "--entity-type", "topics", *option("--entity-name", case["topic"])
+            ).command,
+        ),
+    ),
+    "offsets_beyond_end": (
+        Question(
+            "offsets_from_elsewhere",
+            "log_cut",
+            "Did a tool or a script write these offsets?",
+            lambda context, case: context.command(Rows("history", (condition_of("topic", case["topic"]),))),
+        ),
     ),
 }
 _GO_TO = {"offsets_below_log_start": "earliest", "offsets_beyond_end": "latest"}
@@ -171,6 +334,8 @@ def _rule(kind: str, problem: str, at_work: Level, title: str, about: str) -> Re
         tell=_tell_of(kind, problem),
         listing=lambda _: Rows("lag", (f"problem={problem}",)),
         thresholds=(_LIVELY,),
+        causes=_CAUSES[kind],
+        questions=_QUESTIONS[kind],
     )
 
 
@@ -188,7 +353,7 @@ RULES = (
         "offsets_beyond_end",
         "beyond_end",
         Level.HIGH,
-        "offsets stand beyond the end of their log",
+        "offsets are beyond the end of their log",
         "Offsets above the end of the log that they point into: the topic was made anew under its name, or its log was "
         "cut when a leader was lost. One finding for a topic, with all groups.",
     ),

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from kafka_records_tables.report.report_parts import Confidence, Evidence, Level, NextStep, ReportFinding, Rows
-from kafka_records_tables.report.rule import ReportRule, Threshold
+from kafka_records_tables.report.rule import Hypothesis, Question, ReportRule, Threshold, Verdict
 from kafka_records_tables.topics import OFFSETS
 
 if TYPE_CHECKING:
@@ -133,14 +133,16 @@ def _tell_of(kind: str) -> Callable[[RuleContext, dict[str, Any]], ReportFinding
             problem=(
                 f"The offsets of the group {shown(group)} for {places_shown(places)}"
                 f" {_FELL.get(kind, 'went backwards')} {_times(places)}{when},"
-                f" by {_distance(case['distance_sum'], len(places))}. {_WHAT[kind]}"
-                f" {stands_now(context, group, topics)}"
-            ),
+                f" by {_distance(case['distance_sum'], len(places))}. {stands_now(context, group, topics)}"
+            ).rstrip(),
+            impact=_IMPACT[kind],
+            consequence="work_repeated",
+            scale={"records_repeated": case["distance_sum"], "jumps": len(places)},
             group_ids=(group,),
             topics=tuple(topics),
             partitions=tuple(sorted({partition for _, partition in places})) if len(topics) == 1 else (),
             since_timestamp_ms=first,
-            confidence=confidence,
+            symptom_confidence=confidence,
             why_not_sure=why_not_sure,
             evidence=tuple(
                 Evidence(f"{topic}-{partition}: from {before} to {after}", OFFSETS, log_partition, log_offset, at)
@@ -196,23 +198,101 @@ def _how_sure(kind: str, case: dict[str, Any]) -> tuple[Confidence, str | None]:
 _FELL = {
     "two_committers": "rose and fell by turns: they fell",
 }
-_WHAT = {
+_IMPACT = {
+    "offsets_reset": "The records from the lower offset to the higher one are consumed a second time.",
+    "offsets_rewound": "The records from the lower offset to the higher one are consumed a second time.",
+    "offsets_began_anew": "It began where auto.offset.reset says, and consumes again what it had consumed.",
+    "two_committers": ("Records are consumed twice, and whoever restarts goes on from the offset of the other."),
+}
+
+
+def _falls_shown(case: dict[str, Any], shows: str) -> tuple[Evidence, ...]:
+    """The first record of a fall, as evidence for a cause."""
+    return (
+        Evidence(
+            shows,
+            OFFSETS,
+            case["log_partition_list"][0],
+            case["log_offset_list"][0],
+            case["commit_timestamp_ms_list"][0],
+        ),
+    )
+
+
+def _says(statement: str, shows: str | None = None) -> Callable[[RuleContext, dict[str, Any]], Verdict]:
+    """A verdict that is the same for each case, with the first fall as its evidence."""
+
+    def weigh(_: RuleContext, case: dict[str, Any]) -> Verdict:
+        return Verdict(statement, () if shows is None else _falls_shown(case, shows))
+
+    return weigh
+
+
+def _weigh_self_assigned(_: RuleContext, case: dict[str, Any]) -> Verdict:
+    is_simple = case["group_kind_first"] == "simple"
+    return Verdict(
+        "A consumer that assigns itself partitions went back.",
+        _falls_shown(case, "the group has had no members at all") if is_simple else (),
+        refuted_by=None if is_simple else _falls_shown(case, f"it is a {case['group_kind_first']} group")[0],
+    )
+
+
+_CAUSES = {
     "offsets_reset": (
-        "The group had no members then: an administrator has reset it, or a consumer that assigns itself partitions "
-        "went back. The records from the lower offset to the higher one are consumed a second time."
+        Hypothesis(
+            "reset_by_tool",
+            "an administrator or a tool reset the offsets",
+            "For: the group had no members when the lower offset was committed.",
+            _says("Somebody reset the offsets while the group had no members.", "the group had no members then"),
+        ),
+        Hypothesis(
+            "self_assigned_consumer",
+            "a consumer that assigns itself partitions went back",
+            "Against: the group is one with members.",
+            _weigh_self_assigned,
+        ),
     ),
     "offsets_rewound": (
-        "A member of the group went back by itself, or its offset was out of range and auto.offset.reset decided. The "
-        "records from the lower offset to the higher one are consumed a second time."
+        Hypothesis(
+            "member_went_back",
+            "a member went back by itself (seek)",
+            "For: the group had members when the lower offset was committed.",
+            _says("A member of the group went back by itself (seek).", "the group had members then"),
+        ),
+        Hypothesis(
+            "out_of_range",
+            "the offset was out of range, and auto.offset.reset decided",
+            "No record of the offsets topic tells.",
+            _says("Its offset was out of range, and auto.offset.reset decided.", "the group had members then"),
+        ),
     ),
     "offsets_began_anew": (
-        "Its offsets had been deleted in between, by a clean-up or by somebody, and it began where auto.offset.reset "
-        "says."
+        Hypothesis(
+            "offsets_deleted",
+            "a clean-up or somebody deleted the offsets",
+            "For: their tombstones, before the lower commit.",
+            _says("Its offsets had been deleted, by a clean-up or by somebody.", "the first commit after the deletion"),
+        ),
     ),
     "two_committers": (
-        "Two committers take turns: a consumer that was thought dead and its successor, two applications with one group"
-        " id, or two consumers that assign themselves the same partition. Records are consumed twice, and whoever"
-        " restarts goes on from the offset of the other."
+        Hypothesis(
+            "two_consumers",
+            "two consumers commit the same partitions",
+            "For: offsets that rise in two sequences by turns.",
+            _says(
+                "Two consumers commit by turns: two applications with one group id, a consumer that was thought dead"
+                " and its successor, or two that assign themselves the same partition.",
+                "the first fall",
+            ),
+        ),
+    ),
+}
+_QUESTIONS = {
+    "offsets_reset": (
+        Question("reset_by_tool", "self_assigned_consumer", "Did somebody reset the group at that time?"),
+    ),
+    "offsets_rewound": (
+        Question("member_went_back", "out_of_range", "Does the application call seek, or say in its log that it did?"),
     ),
 }
 _LOOK = {
@@ -261,6 +341,8 @@ def _rule(kind: str, lately: Level, earlier: Level, title: str, about: str) -> R
         tell=_tell_of(kind),
         listing=lambda _: Rows("regressions", (f"kind={_WORDS[kind][0]}",)),
         thresholds=(LATELY, PAST),
+        causes=_CAUSES[kind],
+        questions=_QUESTIONS.get(kind, ()),
     )
 
 

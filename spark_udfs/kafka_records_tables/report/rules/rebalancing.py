@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from kafka_records_tables.report.report_parts import Evidence, Level, NextStep, ReportFinding, Rows
 from kafka_records_tables.report.rule import ReportRule, Threshold
+from kafka_records_tables.report.rules.rebalance_causes import CAUSES, QUESTIONS
 from kafka_records_tables.topics import OFFSETS
 
 if TYPE_CHECKING:
@@ -134,8 +135,12 @@ def _tell(context: RuleContext, case: dict[str, Any]) -> ReportFinding:
             f"{length((last - first) / max(count - 1, 1))}, with at most "
             f"{counted(case['member_count_max'] or 0, 'member')} at a time. "
             + ("It goes on." if case["goes_on"] else f"The last one was at {moment(last)}.")
-            + f"{still} In each rebalance consumers stop, and what they had not committed is consumed again."
+            + still
         ),
+        impact="In each rebalance consumers stop; what they had not committed by then is consumed again.",
+        consequence="work_stopped",
+        is_going_on=case["goes_on"],
+        scale={"rebalances": count},
         group_ids=(group,),
         topics=topics,
         since_timestamp_ms=first,
@@ -150,10 +155,6 @@ def _tell(context: RuleContext, case: dict[str, Any]) -> ReportFinding:
             *_why_members_left(context, group),
             context.see("See the time-outs of its members and the clients they run", Rows("members", of_group(group))),
             context.describe_group(group),
-            NextStep(
-                "Where members leave because they poll too late: raise max.poll.interval.ms or lower max.poll.records; "
-                "where sessions time out, see whether the processes stop (garbage collection, memory, restarts)"
-            ),
         ),
         measured={
             "rebalances": count,
@@ -170,7 +171,7 @@ RULE = ReportRule(
     kind="endless_rebalances",
     title="a group rebalances without end",
     about="""\
-Changes of the epoch (of the generation in classic groups) one behind the other, without a `pause`, more than
+Changes of the epoch (of the generation in classic groups) one after the other, without a `pause`, more than
 members that come or go once would cause. A rolling restart is no such thing: each member leaves and joins once. Nor is
 a job that starts, commits and leaves: a first member that comes and a last one that leaves make nobody wait.
 Where a cleaner has been, earlier changes are gone, so counts are lower bounds.""",
@@ -201,12 +202,14 @@ Where a cleaner has been, earlier changes are gone, so counts are lower bounds."
         ),
         Threshold("lately", "duration", "24h", "rows that ended so lately are no notes", "since the last shift"),
     ),
+    causes=CAUSES,
+    questions=QUESTIONS,
 )
 
 
 # -- members that never settle -----------------------------------------------------------------------------------------
 
-_STANDS: Final = {
+_WAITS_FOR: Final = {
     "Assigning": "nobody has been assigned anything for that epoch",
     "Reconciling": "members have not given up, or not taken over, what they were assigned",
     "NotReady": "topics that it needs are not as its topology wants them",
@@ -230,7 +233,7 @@ def _unsettled_cases(context: RuleContext) -> pa.Table:
     from kafka_records_tables.report.rules.group_spans import SETTLES
 
     groups = context.table("groups")
-    groups = kept(groups, equal(groups, "state", *_STANDS))
+    groups = kept(groups, equal(groups, "state", *_WAITS_FOR))
     events = context.table("timeline")
     changed = grouped(
         kept(events, equal(events, "event", "epoch", "rebalance_started")), ["group_id"], [("at_timestamp_ms", "max")]
@@ -273,9 +276,11 @@ def _tell_unsettled(context: RuleContext, case: dict[str, Any]) -> ReportFinding
         title=UNSETTLED.title if case["level"] > Level.NOTE else "a rebalance is under way",
         problem=(
             f"The group {shown(group)} has been {case['state']} for {length(case['lasts_ms'])}, since its epoch became"
-            f" {case['epoch']}: {_STANDS[case['state']]}.{who} Until it is Stable, some partitions may have nobody who"
-            " consumes them."
+            f" {case['epoch']}: {_WAITS_FOR[case['state']]}.{who}"
         ),
+        impact="Until it is Stable, some partitions may have nobody who consumes them.",
+        consequence="work_stopped",
+        is_going_on=True,
         group_ids=(group,),
         since_timestamp_ms=case["since_ms"],
         evidence=tuple(

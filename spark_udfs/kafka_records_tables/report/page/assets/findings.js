@@ -26,7 +26,12 @@ const factsOf = (finding) => {
   if (finding.since_timestamp_ms !== null) add("since", when(finding.since_timestamp_ms), " ", dimmed(distance(finding.since_timestamp_ms)), note);
   else if (note) add("since", visible(finding.since_note));
   if (finding.until_timestamp_ms !== null) add("gets worse", when(finding.until_timestamp_ms), " ", dimmed(deadlineDistance(finding.until_timestamp_ms)));
-  add("how sure", finding.confidence === "high" ? "certain from the records" : finding.confidence);
+  if (finding.is_going_on !== null) add("goes on", finding.is_going_on ? "yes" : "no");
+  if (finding.who.length) add("who", visible(finding.who.map((each) => [each.client_id, each.member_id, each.host].filter(Boolean).join(", ") + `: ${each.did}`).join("; ")));
+  const scale = Object.entries(finding.scale);
+  if (scale.length) add("how much", visible(scale.map(([name, value]) => `${words(name)} ${number(value)}`).join(", ")));
+  if (finding.causes.length) add("how sure of the cause", finding.confidence);
+  else add("how sure", finding.confidence === "high" ? "certain from the records" : finding.confidence);
   const doubt = finding.why_not_sure ? make("p", { class: "doubt" }, "Why not certain: ", visible(finding.why_not_sure), ".") : null;
   return [make("dl", { class: "facts" }, facts), doubt];
 };
@@ -46,6 +51,20 @@ const ranges = (numbers) => {
   const text = found.slice(0, MOST_RANGES).map(([from, to]) => (from === to ? `${from}` : `${from}–${to}`)).join(", ");
   return found.length > MOST_RANGES ? `${text} … (${plural(numbers.length, "partition")})` : text;
 };
+
+/** The causes that remain, with what speaks for and against each, and what the report lacked. */
+const causesOf = (finding) => {
+  if (!finding.causes.length) return null;
+  const facts = (label, evidence) => (evidence.length ? make("p", { class: "dim" }, label, ": ", evidence.map((each, i) => [i ? "; " : "", visible(each.shows), each.offset === null ? "" : ` (${each.topic}-${each.partition}, offset ${number(each.offset)})`]).flat()) : null);
+  const causes = finding.causes.map((each) => make("li", {}, make("p", {}, whole(each.statement, MOST_EXPLAINED), " ", dimmed(`confidence ${each.confidence}`)), facts("for", each.evidence_for), facts("against", each.evidence_against)));
+  const lacked = finding.lacked.map((each) => make("p", { class: "doubt" }, visible(each.what), ", which would tell these causes apart: ", visible(each.causes.join(", ")), "."));
+  return make("div", { class: "next" }, make("h4", {}, finding.causes.length === 1 ? "Cause" : "Causes that remain"), make("ul", {}, causes), lacked);
+};
+
+const effectsOf = (finding) =>
+  finding.effects.length
+    ? folded(`effects (${number(finding.effects.length)})`, { class: "evidence" }, () => make("ul", {}, finding.effects.map((each) => make("li", {}, make("p", {}, visible(each.title), ": ", whole(each.problem, MOST_EXPLAINED))))))
+    : null;
 
 const evidenceOf = (finding) => {
   if (!finding.evidence.length) return null;
@@ -118,8 +137,11 @@ const findingCard = (finding, place, level = 3) =>
       { "aria-labelledby": `finding-${place}` },
       make("header", {}, badge(finding.level), make(`h${level}`, { id: `finding-${place}` }, visible(finding.title))),
       make("p", { class: "what" }, whole(finding.problem, MOST_EXPLAINED)),
+      finding.impact ? make("p", {}, whole(finding.impact, MOST_EXPLAINED)) : null,
+      causesOf(finding),
       factsOf(finding),
       stepsOf(finding),
+      effectsOf(finding),
       evidenceOf(finding),
       measuredOf(finding),
       make("p", { class: "kind" }, "kind ", make("code", {}, finding.kind)),
