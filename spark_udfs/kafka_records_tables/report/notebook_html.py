@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 import pyarrow as pa
 
 from kafka_records_runtime.errors import plural
-from kafka_records_tables.report.report_text import cause_lines
+from kafka_records_tables.report.cause_words import cause_lines
 from kafka_records_tables.results.cell_texts import plain_texts
 from kafka_records_tables.results.count_words import read_words
 from kafka_records_tables.results.html_parts import findings_html, text_html

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final, TextIO
 
 from kafka_records_runtime.errors import plural
 from kafka_records_runtime.printable import printable
+from kafka_records_tables.report.cause_words import cause_lines, going_on_words
 from kafka_records_tables.report.report_parts import Level
 from kafka_records_tables.report.rule_context import listed, moment
 from kafka_records_tables.results.finding_lines import finding_lines
@@ -31,7 +32,6 @@ _STYLES: Final = {
 }
 _STEPS: Final = {Level.CRITICAL: 9, Level.HIGH: 9, Level.MODERATE: 1, Level.LOW: 1, Level.NOTE: 0}
 """How many of the next steps are shown; --format json and html have all of them."""
-_MOST_CAUSES: Final = 2
 _MOST_SHOWN: Final = 3
 """Effects of a finding that are shown."""
 _MOST_RECORDS: Final = 5
@@ -130,19 +130,6 @@ def _finding_lines(finding: ReportFinding, width: int, is_styled: bool, mark: st
             # A command is one line, however long, so that it can be copied.
             is_long = len(step.command) > _LONGEST_COMMAND
             yield f"{_INDENT * 3}{'(too long to show: --format json has it)' if is_long else printable(step.command)}"
-
-
-def going_on_words(finding: ReportFinding) -> str:
-    """Whether it goes on; nothing where no record tells."""
-    return {True: "it goes on", False: "it is over", None: ""}[finding.is_going_on]
-
-
-def cause_lines(finding: ReportFinding) -> Iterator[str]:
-    """The causes that remain, and what the report lacked to tell them apart."""
-    for at, cause in enumerate(finding.causes[:_MOST_CAUSES]):
-        yield f"{'cause' if not at else 'or'} (confidence {cause.confidence}): {cause.statement}"
-    for lack in finding.lacked:
-        yield f"{lack.what}, which would tell these causes apart: {', '.join(lack.causes)}"
 
 
 def _places(finding: ReportFinding) -> str:

@@ -16,8 +16,8 @@ if TYPE_CHECKING:
 
 
 def _runs(context: RuleContext) -> pa.Table:
-    """Changes of the epoch of groups with members before and after it, those of the last run of each group: no pause is
-    between two of them."""
+    """Changes of the epoch, those of the last run of each group: no pause is between two of them. Of jobs, which begin
+    and end without a member, only those with members before and after."""
     import numpy as np
     import pyarrow as pa
     import pyarrow.compute as pc
@@ -29,11 +29,14 @@ def _runs(context: RuleContext) -> pa.Table:
     rows = rows.sort_by([("group_id", "ascending"), ("log_partition", "ascending"), ("log_offset", "ascending")])
     if not rows.num_rows:
         return rows
-    # A group that starts, or is left by its last member, makes nobody wait.
+    # A first member that comes and a last one that leaves make nobody wait.
     members = numbers(rows, "member_count")
     codes = pc.rank(rows["group_id"], tiebreaker="min").to_numpy()
-    is_first = np.append(True, (codes[1:] != codes[:-1]) | (members[:-1] == 0))
-    rows = rows.filter(pa.array(~is_first & (members > 0)))
+    is_new = np.append(True, codes[1:] != codes[:-1])
+    is_idle = (members == 0) | np.append(True, is_new[1:] | (members[:-1] == 0))
+    group = np.cumsum(is_new) - 1
+    is_job = (2 * np.bincount(group, is_idle) >= np.bincount(group))[group]
+    rows = rows.filter(pa.array(~is_job | ~is_idle))
     if not rows.num_rows:
         return rows
     codes = pc.rank(rows["group_id"], tiebreaker="min").to_numpy()
