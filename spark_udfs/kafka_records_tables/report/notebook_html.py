@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Final
 import pyarrow as pa
 
 from kafka_records_runtime.errors import plural
-from kafka_records_tables.report.cause_words import cause_lines
 from kafka_records_tables.results.cell_texts import plain_texts
 from kafka_records_tables.results.count_words import read_words
 from kafka_records_tables.results.html_parts import findings_html, text_html
@@ -65,7 +64,7 @@ def _finding_html(finding: ReportFinding, mark: str | None) -> str:
     head = _head_html(finding)
     lines = [head if mark is None else f"{head} – {mark}"]
     lines.append(text_html(finding.problem))
-    lines += [text_html(each) for each in (finding.impact, *cause_lines(finding)) if each]
+    lines += [text_html(each) for each in (finding.impact, *finding.cause_lines()) if each]
     since = "" if finding.since_timestamp_ms is None else f"since {_moment(finding.since_timestamp_ms)}"
     note = "" if finding.since_note is None else f"({text_html(finding.since_note)})"
     if since or note:

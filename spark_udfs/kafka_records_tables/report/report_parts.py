@@ -6,7 +6,7 @@ Nothing here loads numpy or pyarrow, so that a command can list kinds and levels
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import IntEnum
 from typing import TYPE_CHECKING, Any, Final, Literal
@@ -195,6 +195,13 @@ class ReportFinding:
     """The figures that were held against thresholds, by name with their unit, as `{"expires_in_ms": 3600000}`."""
     thresholds: Mapping[str, Any] = field(default_factory=dict)
     """The thresholds that decided the level, by name, as in the file of thresholds."""
+
+    def cause_lines(self) -> Iterator[str]:
+        """The two likeliest causes, and what the report lacked to tell them apart, each in a sentence."""
+        for at, cause in enumerate(self.causes[:2]):
+            yield f"{'cause' if not at else 'or'} (confidence {cause.confidence}): {cause.statement}"
+        for lack in self.lacked:
+            yield f"{lack.what}, which would tell these causes apart: {', '.join(lack.causes)}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Final, TextIO
 
 from kafka_records_runtime.errors import plural
 from kafka_records_runtime.printable import printable
-from kafka_records_tables.report.cause_words import cause_lines, going_on_words
 from kafka_records_tables.report.report_parts import Level
 from kafka_records_tables.report.rule_context import listed, moment
 from kafka_records_tables.results.finding_lines import finding_lines
@@ -109,14 +108,14 @@ def _finding_lines(finding: ReportFinding, width: int, is_styled: bool, mark: st
     yield from _wrapped(finding.problem, _INDENT, width)
     times = [
         since_words(finding),
-        going_on_words(finding),
+        {True: "it goes on", False: "it is over", None: ""}[finding.is_going_on],
         f"until {moment(finding.until_timestamp_ms)}" if finding.until_timestamp_ms is not None else "",
         f"confidence {finding.confidence}: {finding.why_not_sure}" if finding.why_not_sure else "",
     ]
     how_bad = "; ".join(filter(None, times))
     if (how_bad or finding.impact) and finding.level > Level.NOTE:
         yield from _wrapped(f"{how_bad}{'. ' if how_bad and finding.impact else ''}{finding.impact}", _INDENT, width)
-    for line in cause_lines(finding):
+    for line in finding.cause_lines():
         yield from _wrapped(line, _INDENT, width)
     for effect in finding.effects[:_MOST_SHOWN]:
         yield from _wrapped(f"it follows: {effect.title}. {effect.problem}", _INDENT, width)
