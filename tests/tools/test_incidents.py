@@ -71,6 +71,12 @@ def test_a_refuted_cause_is_not_said() -> None:
     assert score(poison(), [finding(causes=refuted)]).right
 
 
+def test_a_denial_is_no_false_statement() -> None:
+    assert score(poison(), [finding(impact="158 records wait. Nothing asks to raise max.poll.interval.ms.")]).right
+    denied_elsewhere = "158 records wait, and nothing else. Now raise max.poll.interval.ms."
+    assert not score(poison(), [finding(impact=denied_elsewhere)]).right
+
+
 def test_silence_names_nothing() -> None:
     got = score(poison(), [])
     assert [aspect for aspect, fine in got.aspects.items() if fine] == ["nothing false"]

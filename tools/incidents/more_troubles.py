@@ -41,7 +41,7 @@ def poll_too_slow(scene: Scene) -> Truth:
     truth.named = [f"\\b{group}\\b"]
     truth.cause = ["max\\.poll\\.interval|poll(s|ed)? (too )?(late|slowly|rarely)|too long between polls|slow"]
     truth.first_step = ["max\\.poll"]
-    truth.never_say("poison|same record", "no record is bad: the work is slow")
+    truth.never_say("poison|same record\\b", "no record is bad: the work is slow")
     truth.details = {"read_twice": scene.read_twice(group), "interval": interval, "protocol": protocol}
     return truth
 

@@ -46,6 +46,8 @@ _REFUTED: Final = frozenset({"refuted_by", "thresholds"})
 _CAUSES: Final = ("title", "problem", "impact", "causes", "who", "what")
 _NUMBER: Final = re.compile(r"(?<![\w.-])\d[\d ,]*(?:\.\d+)?(?![\w.-]*[a-z_])")
 
+_DENIED: Final = re.compile(r"\b(nothing|not|no|never|nobody|none|neither|without)\b[^,]*$", re.IGNORECASE)
+
 Finding = Mapping[str, Any]
 
 
@@ -133,10 +135,19 @@ def _look_for_falsehoods(truth: Truth, findings: Sequence[Finding], got: Score) 
                 false.append(f"false alarm: {each['level']} {each['kind']}: {_first(each)}")
             continue
         for pattern, why in truth.never:
-            if said := re.search(pattern, text, re.IGNORECASE):
-                false.append(f"false: {each['kind']} says {said[0]!r}, but {why}")
+            if said := _stated(pattern, text):
+                false.append(f"false: {each['kind']} says {said!r}, but {why}")
     got.aspects["nothing false"] = not false
     got.faults += false
+
+
+def _stated(pattern: str, text: str) -> str | None:
+    """What the pattern finds, unless the words before it in the same sentence deny it (`nothing was cut`)."""
+    for found in re.finditer(pattern, text, re.IGNORECASE):
+        before = re.split(r"[.:;?] ", text[: found.end()])[-1][: -len(found[0]) or None]
+        if not _DENIED.search(before):
+            return found[0]
+    return None
 
 
 def _worth(truth: Truth, finding: Finding) -> int:
