@@ -68,9 +68,10 @@ def test_commands_of_findings_ask_what_the_report_was_asked(report: Report) -> N
 
 def test_records_in_the_wrong_partition_are_found_where_their_number_is_said(falls: Topic, report: Report) -> None:
     said = read_report(ArrowRows(falls.table()), partitions=50, source_arguments=("/data",))
-    misplaced = [finding for finding in said.findings if finding.kind == "records_misplaced"]
-    assert [finding.evidence_count > 0 for finding in misplaced] == [True]
-    assert "/data --partitions __consumer_offsets=50 --where " in str(misplaced[0].next[0].command)
+    (moved,) = [finding for finding in said.findings if finding.kind == "groups_in_two_partitions"]
+    assert "has 50 partitions" in moved.problem
+    assert [each.kind for each in moved.effects] == ["records_misplaced"]
+    assert moved.effects[0].rows[0].table == "checks"
     assert "records_misplaced" not in [finding.kind for finding in report.findings]
 
 
