@@ -193,7 +193,7 @@ VARIANTS: Final[Mapping[str, Variant]] = {
     "broken_value": Variant(_broken_value, "coordinator_cannot_load", Level.CRITICAL, _ALL),
     "broken_bytes": Variant(_life, "damage", Level.HIGH, _ALL, spoils=_flips_a_byte),
     "transactional_committers": Variant(_transactional_committers, "two_committers", Level.HIGH),
-    "archived_share_record": Variant(_archived, "share_redelivery", Level.HIGH),
+    "archived_share_record": Variant(_archived, "share_records_archived", Level.HIGH),
     "transaction_without_entry": Variant(_hangs, "transaction_open", Level.HIGH),
     "flood_of_metadata": Variant(_metadata, "commits_flooding", Level.MODERATE),
     "empty_since_yesterday": Variant(_empty_since_yesterday, "offsets_expiring", Level.HIGH, retention="25h"),

@@ -31,8 +31,8 @@ def report(segments: Path) -> Report:
 
 def test_the_captured_topic_has_what_its_readme_tells(report: Report) -> None:
     assert [(each.level, each.kind, each.group_ids) for each in report.findings if each.level > Level.NOTE] == [
+        (Level.HIGH, "share_records_archived", ("ticket-classifiers",)),
         (Level.HIGH, "offsets_reset", ("payments-settlement",)),
-        (Level.HIGH, "share_redelivery", ("ticket-classifiers",)),
         (Level.MODERATE, "topic_made_anew", ("price-checks",)),
         (Level.MODERATE, "offsets_rewound", ("заказы-экспорт",)),
     ]
@@ -79,10 +79,10 @@ def test_rows_of_findings_are_there_and_commands_run(report: Report, segments: P
 def test_the_command_prints_findings_by_level(segments: Path) -> None:
     ran = run("report", str(segments), "--fail-on", "critical")
     assert ran.status == 0
-    assert ran.lines[ran.lines.index("") + 1] == "HIGH  offsets were set back while a group had no members"
+    assert ran.lines[ran.lines.index("") + 1] == "HIGH  a share group gave up records that nobody has processed"
     assert [line for line in ran.lines if line.startswith("  shown by ")][:2] == [
+        "  shown by __share_group_state-0, offset 5; __share_group_state-2, offsets 5, 9, 10; and 28 more",
         "  shown by __consumer_offsets-5, offsets 197, 198",
-        "  shown by __share_group_state-2, offset 22; __share_group_state-0, offset 17; and 23 more",
     ]
     assert "note: the log: nobody tells how many partitions there are of __consumer_offsets, __share_group_state," in [
         *ran.lines

@@ -105,7 +105,9 @@ def _incident(
         *option("--group", group),
     ]
     how = (
-        f"archived after {usual} deliveries, without being processed" if not is_rejected else "consumers rejected them"
+        f"archived after {usual} deliveries, without being processed"
+        if not is_rejected
+        else "consumers rejected them, and they were archived"
     )
     evidence = (
         Evidence(
@@ -135,7 +137,7 @@ def _incident(
         title=RULE.title if not is_rejected else "consumers of a share group reject records",
         problem=(
             f"The share group {shown(group)} gave up {counted(count, 'record')} of {shown(topic)}"
-            f" ({partitions_shown(partitions)}): {how}, and the group archived them.{pattern}"
+            f" ({partitions_shown(partitions)}): {how}.{pattern}"
             + (f" The last one was at {moment(until)}, {length(until - since)} after the first." if until else "")
         ),
         impact=(

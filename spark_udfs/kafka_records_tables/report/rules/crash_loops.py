@@ -215,7 +215,7 @@ def _incident(
             for each in tries[:MOST_EVIDENCE]
         ),
         evidence_count=len(tries),
-        rows=(Rows("timeline", of_group(group)), Rows("history", of_group(group))),
+        rows=(Rows("timeline", of_group(group)), Rows("lag", of_group(group))),
         next=(
             context.see("See who joined, what each had and when it left", Rows("timeline", of_group(group))),
             context.see("See which offsets move and which do not", Rows("lag", of_group(group))),

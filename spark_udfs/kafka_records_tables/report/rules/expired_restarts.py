@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from kafka_records_tables.report.rule_context import RuleContext
 
 KIND: Final = "expired_and_began_again"
+_OF_GROUPS: Final = {"expired", "group_deleted"}
+"""Causes of tombstones of `disappearances` that take what a group has for all topics."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +65,7 @@ def _find(context: RuleContext) -> list[Incident]:
     causes = {
         (each["log_partition"], each["log_offset"]): each
         for each in rows.to_pylist()
-        if "expired" in each["possible_causes"]
+        if "expired" in each["possible_causes"] and _OF_GROUPS & set(each["cause"].split(" or "))
     }
     lives, ends = member_lives(context, groups), log_ends(context)
     found: dict[str, list[tuple[Restart, dict[str, Any]]]] = {}
@@ -72,7 +74,8 @@ def _find(context: RuleContext) -> list[Incident]:
         gone_at.setdefault((each["group_id"], each["topic"], each["partition"]), []).append(each)
     for key, spans in commit_spans(context, tuple(groups)).items():
         for before, after in pairwise(spans):
-            if before.ended_by != "tombstone":
+            # Of a topic that was created again the offset is gone with the topic (`topic_made_anew`).
+            if before.ended_by != "tombstone" or before.topic_id != after.topic_id:
                 continue
             why = [each for each in gone_at.get(key, ()) if before.log_offset < each["log_offset"] < after.log_offset]
             if why:
@@ -178,7 +181,7 @@ def _incident(
         scale={"records_lost": skipped, "records_repeated": again, "partitions": len(restarts)},
         evidence=evidence,
         evidence_count=len(found),
-        rows=(Rows("disappearances", of_group(group)), Rows("history", of_group(group))),
+        rows=(Rows("current_offsets", of_group(group)),),
         next=(
             NextStep(
                 "Raise offsets.retention.minutes of the brokers above the longest time that the group is away"
@@ -214,7 +217,7 @@ again or never is counted for each partition.""",
         Level.LOW: "it began again longer than `lately` ago",
     },
     find=_find,
-    listing=Rows("disappearances", ("cause=expired",)),
+    listing=Rows("activity", ("expirations>0",)),
     causes=(
         PossibleCause(
             "expired",

@@ -237,7 +237,7 @@ def _incident(context: RuleContext, found: list[ForeignOffset]) -> Incident:
             for each in found[:MOST_EVIDENCE]
         ),
         evidence_count=len(found),
-        rows=tuple(Rows("history", of_group(group)) for group in groups[:3]),
+        rows=tuple(Rows("lag", of_group(group)) for group in groups[:3]),
         next=(
             *steps,
             context.see("See all that was committed for the group", Rows("history", of_group(groups[0]))),

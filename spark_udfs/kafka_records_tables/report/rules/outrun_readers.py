@@ -181,7 +181,7 @@ def _incident(context: RuleContext, group: str, topic: str, jumps: list[Jump], r
             for each in jumps[:MOST_EVIDENCE]
         ),
         evidence_count=len(jumps),
-        rows=(Rows("history", of_group(group)), Rows("lag", of_group(group))),
+        rows=(Rows("lag", of_group(group)),),
         next=(
             raised,
             NextStep(
