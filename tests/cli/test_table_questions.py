@@ -13,6 +13,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from pyarrow import ArrowMemoryError
@@ -23,6 +24,7 @@ from kafka_records_codegen.tree import write
 from kafka_records_tables import TABLES, read_table
 from kafka_records_tables.commands import table_run
 from kafka_records_tables.commands.command import NO_MEMORY
+from kafka_records_tables.commands.main import main
 from kafka_records_tables.coordinator.transactions import UnknownTransactions
 from kafka_records_tables.engines.local import WorkerEnded
 from kafka_records_tables.query import _MOMENTS, topic_columns
@@ -243,6 +245,33 @@ def test_the_end_of_a_file_says_its_format(segments: str, offsets: list[dict[str
     }
 
 
+@pytest.mark.parametrize("name", ["rows.xyz", "rows", "rows.html"])
+def test_an_end_that_says_no_format_is_refused(segments: str, tmp_path: Path, name: str) -> None:
+    path = tmp_path / name
+    ran = run("table", "current_offsets", segments, "--output", str(path))
+    assert (ran.status, ran.err.splitlines()[0]) == (
+        2,
+        f"kafka-records table: error: --output {path}: its end says no format: call it .json, .jsonl, .ndjson, .csv, "
+        ".parquet, .arrow, .prom or .txt, or give --format",
+    )
+    assert not path.exists()
+    assert run("table", "current_offsets", segments, "--output", str(path), "--format", "csv").status == 0
+
+
+def test_arrow_as_a_stream_and_as_a_file(
+    segments: str, offsets: list[dict[str, Any]], tmp_path: Path, capfdbinary: pytest.CaptureFixture[bytes]
+) -> None:
+    path = tmp_path / "rows.arrow"
+    assert run("table", "current_offsets", segments, "--output", str(path)).status == 0
+    table = pa.ipc.open_file(path).read_all()
+    assert table.column("offset").to_pylist() == [row["offset"] for row in offsets]
+    assert table.schema.field("offset").metadata[b"comment"].decode() == next(
+        column.about for column in TABLES["current_offsets"].columns if column.name == "offset"
+    )
+    assert main(["table", "current_offsets", segments, "--format", "arrow"]) == 0
+    assert pa.ipc.open_stream(capfdbinary.readouterr().out).read_all() == table
+
+
 def test_more_rows_than_are_held_are_not_sorted(
     segments: str, offsets: list[dict[str, Any]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -389,7 +418,8 @@ def test_findings_have_a_file_of_their_own(tmp_path: Path) -> None:
     assert result.read_text() == "kept"
     message = f"{segment}: is one of the files that are read: write the result to another"
     assert complaint(run(*arguments, str(segment), "--overwrite")) == message
-    assert complaint(run("table", "groups", str(segment.parent), "--output", str(segment), "--overwrite")) == message
+    onto = ("--format", "csv", "--output", str(segment), "--overwrite")
+    assert complaint(run("table", "groups", str(segment.parent), *onto)) == message
     alone = ("counts", str(segment), "--topic", "__consumer_offsets", "--output", str(segment), "--overwrite")
     assert run(*alone) == (2, "", f"kafka-records: {message}\n")
     assert segment.read_bytes() == before

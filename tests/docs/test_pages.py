@@ -25,6 +25,7 @@ ROOT = Path(__file__).resolve().parents[2]
 PAGES = (
     "README.md",
     "docs/command.md",
+    "docs/sql.md",
     "docs/deleting.md",
     "docs/generator.md",
     "docs/python.md",

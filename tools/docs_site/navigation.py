@@ -52,6 +52,8 @@ _BY_HAND: Final = (
         (
             "docs/report.md",
             "docs/command.md",
+            "docs/sql.md",
+            "docs/metrics.md",
             "docs/tables.md",
             "docs/sources.md",
             "docs/live.md",

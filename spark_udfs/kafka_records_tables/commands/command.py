@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Final
 
-from kafka_records_tables.commands import counts, delete_offsets, dump, explain, report, snapshot, table
+from kafka_records_tables.commands import counts, delete_offsets, dump, explain, report, snapshot, sql, table
 from kafka_records_tables.commands.parser import Parser
 from kafka_records_tables.commands.source_options import path_argument
 from kafka_records_tables.console.endings import EXIT_STATUS_HELP, FAILED, NO_ROOM, OK, CommandError, UsageError
@@ -30,6 +30,8 @@ examples:
       every group with its kind, state and members
   kafka-records table current_offsets /var/lib/kafka/data --format csv --output offsets.csv
       the committed offsets, as a file
+  kafka-records sql /var/lib/kafka/data "SELECT state, count(*) FROM groups GROUP BY state"
+      tables in SQL
   kafka-records dump /var/lib/kafka/data --topic __transaction_state
       every record as a JSON object, without Spark
   kafka-records counts /var/lib/kafka/data
@@ -131,7 +133,7 @@ def _parser() -> Parser:
     parser = Parser(prog="kafka-records", description=_DESCRIPTION, epilog=f"{_EXAMPLES}\n{EXIT_STATUS_HELP}")
     parser.add_argument("--version", action=_Version, nargs=0, help="print the version and exit")
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
-    for command in (table, report, dump, counts, snapshot, delete_offsets, explain):
+    for command in (table, sql, report, dump, counts, snapshot, delete_offsets, explain):
         command.add_parser(commands)
     return parser
 

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable
+import sys
+from collections.abc import Callable, Collection
 from pathlib import Path
 from typing import Final
 
 from kafka_records_tables.commands.source_options import path_argument
-from kafka_records_tables.commands.written_output import Output
+from kafka_records_tables.commands.written_output import FORMAT_OF, Output
 from kafka_records_tables.console.endings import UsageError
 
-FORMATS: Final = ("table", "json", "csv", "parquet")
+FORMATS: Final = ("table", "json", "csv", "parquet", "arrow")
 
 OUTPUT_HELP: Final = """\
 formats:
@@ -24,9 +25,10 @@ formats:
            holds elsewhere: anybody who may commit an offset chooses such values (group, metadata). --csv-safe writes an
            apostrophe before them, for files that people open; programs, delete-offsets too, want them as they are
   parquet  a file with the types and comments of the columns, for --output
-Times are ISO 8601 in UTC, bytes are base64 (in parquet both are what they are). On a terminal, control characters,
-escape sequences and marks that turn the direction of text are escaped in every format; in a file or a pipe, json and
-csv hold exactly what the records hold.
+  arrow    the same in Arrow's IPC format: as a stream in a pipe, as a file (.arrow) with --output
+Times are ISO 8601 in UTC, bytes are base64 (in parquet and arrow both are what they are). On a terminal, control
+characters, escape sequences and marks that turn the direction of text are escaped in every format; in a file or a
+pipe, json and csv hold exactly what the records hold.
 
 --output writes a file of this name that appears when it is complete. A file that is already there is kept, and nothing
 is done, unless --overwrite says otherwise.
@@ -54,6 +56,21 @@ def add_output_options(
     )
 
 
+def format_of_name(options: argparse.Namespace, more_formats: Collection[str] = ()) -> str:
+    """The format that the end of the name of --output says; `table` without --output. Raises a UsageError for an end
+    that says none."""
+    if options.output is None:
+        return "table"
+    ending = options.output.suffix.lower()
+    form = "table" if ending == ".txt" else FORMAT_OF.get(ending)
+    if form not in (*FORMATS, *more_formats):
+        allowed = [each for each, name in FORMAT_OF.items() if name in (*FORMATS, *more_formats)]
+        raise UsageError(
+            f"--output {options.output}: its end says no format: call it {', '.join(allowed)} or .txt, or give --format"
+        )
+    return form
+
+
 def file_path(instead: str) -> Callable[[str], Path]:
     """The type of an argument that names a file to write; `instead` says where that goes without the argument."""
 
@@ -76,4 +93,6 @@ def output_of(options: argparse.Namespace) -> Output:
             raise UsageError("--overwrite goes with --output")
         if options.format == "parquet":
             raise UsageError("--format parquet needs --output: a Parquet file is no text")
+        if options.format == "arrow" and sys.stdout.isatty():
+            raise UsageError("--format arrow is no text: pipe it into a program, or name a file with --output")
     return Output(options.format, options.output, options.wide, options.overwrite, options.csv_safe)

@@ -18,7 +18,7 @@ from kafka_records_tables.commands.reading_options import (
     spark_settings,
 )
 from kafka_records_tables.commands.source_options import add_sources, given_source, path_argument
-from kafka_records_tables.console.endings import EXIT_STATUS_HELP, UsageError
+from kafka_records_tables.console.endings import EXIT_STATUS_HELP, UsageError, require
 from kafka_records_tables.near_names import near
 from kafka_records_tables.query import QueryError
 from kafka_records_tables.report.report_parts import FailOn, Level
@@ -42,6 +42,7 @@ levels:
 formats:
   text       on the terminal: findings, the worst first, and what to do next
   json       all of it for programs, by the schema that docs/report.md names
+  openmetrics  how many findings there are by level and by kind, for Prometheus (docs/metrics.md)
   html       a page for --output: one file that opens in any browser, without a network; with tables and plots
 
 docs/report.md has all kinds of findings, with their levels and thresholds. --print-thresholds writes a file with the
@@ -80,8 +81,8 @@ examples:
       all thresholds, to be changed and given as --thresholds
 """
 
-_FORMATS: Final = ("text", "json", "html")
-_FORMAT_OF: Final = {".json": "json", ".txt": "text", ".html": "html", ".htm": "html"}
+_FORMATS: Final = ("text", "json", "html", "openmetrics")
+_FORMAT_OF: Final = {".json": "json", ".txt": "text", ".html": "html", ".htm": "html", ".prom": "openmetrics"}
 
 
 def add_parser(commands: Any) -> None:
@@ -119,8 +120,8 @@ def add_parser(commands: Any) -> None:
         "--format",
         choices=_FORMATS,
         help=(
-            "how to write the report (default: what the end of the file's name says, .html, .json or .txt, and text "
-            "without --output)"
+            "how to write the report (default: what the end of the file's name says, .html, .json, .prom or .txt, and "
+            "text without --output)"
         ),
     )
     parser.add_argument(
@@ -227,11 +228,13 @@ def _format(options: argparse.Namespace) -> str:
     ending = "" if options.output is None else options.output.suffix.lower()
     if options.format is None and options.output is not None and ending not in _FORMAT_OF:
         raise UsageError(
-            f"--output {options.output}: its end says no format: call it .html, .json or .txt, or --format"
+            f"--output {options.output}: its end says no format: call it .html, .json, .prom or .txt, or --format"
         )
     form: str = options.format or _FORMAT_OF.get(ending, "text")
     if form == "html" and options.output is None:
         raise UsageError("--format html writes a file: name it with --output report.html")
+    if form == "openmetrics":
+        require("report --format openmetrics", "metrics", "prometheus_client")
     if options.no_tables and form != "json":
         raise UsageError("--no-tables goes with --format json")
     if options.overwrite and options.output is None:

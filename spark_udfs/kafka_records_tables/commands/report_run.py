@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import time
 from collections import defaultdict
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
@@ -45,7 +46,7 @@ class ReportTask:
     given: GivenSource
     named: NamedSource
     format: str
-    """`text`, `json` or `html`, which goes to a file."""
+    """`text`, `json`, `openmetrics`, or `html`, which goes to a file."""
     path: Path | None = None
     """A file; None for standard output."""
     overwrite: bool = False
@@ -161,7 +162,11 @@ def _values(report: Report, column_of: Callable[[Table], str | None]) -> set[str
 
 
 def _write_text(report: Report, task: ReportTask, out: Any) -> None:
-    if task.format == "json":
+    if task.format == "openmetrics":
+        from kafka_records_tables.report.report_metrics import write_report_metrics
+
+        write_report_metrics(report, out, time.time())
+    elif task.format == "json":
         from kafka_records_tables.report.report_json import write_report_json
 
         write_report_json(report, out, with_tables=task.with_tables)

@@ -7,7 +7,13 @@ import shutil
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final
 
-from kafka_records_tables.commands.output_options import FORMATS, OUTPUT_HELP, add_output_options, file_path, output_of
+from kafka_records_tables.commands.output_options import (
+    OUTPUT_HELP,
+    add_output_options,
+    file_path,
+    format_of_name,
+    output_of,
+)
 from kafka_records_tables.commands.reading_options import (
     add_as_of,
     add_assume,
@@ -19,8 +25,13 @@ from kafka_records_tables.commands.reading_options import (
     spark_settings,
 )
 from kafka_records_tables.commands.source_options import add_sources, add_topic, given_source
-from kafka_records_tables.commands.written_output import FORMAT_OF, OFFSET_FORMATS
-from kafka_records_tables.console.endings import EXIT_STATUS_HELP, UsageError
+from kafka_records_tables.commands.written_output import (
+    METRICS_FORMAT,
+    MOST_SERIES,
+    OFFSET_FORMATS,
+    TABLES_WITH_METRICS,
+)
+from kafka_records_tables.console.endings import EXIT_STATUS_HELP, UsageError, require
 from kafka_records_tables.near_names import UnknownColumn, near
 from kafka_records_tables.query import QueryError, query_of, topic_columns
 from kafka_records_tables.results.described import described
@@ -61,6 +72,11 @@ offsets for other programs, of current_offsets only (docs/rescue.md):
   --format starting-offsets  JSON for the option startingOffsets of Spark's Kafka source, of one group. Partitions of
                              its topics that it has committed nothing for, where the source knows them, begin at their
                              start (-2)
+
+metrics, of lag, group_lag, progress, open_transactions, expirations and log_files (docs/metrics.md):
+  --format openmetrics       gauges for Prometheus; --output FILE.prom is for the textfile collector of node_exporter
+  The series of the first rows are written, up to --max-series, and a line and a metric say what was left out: --sort
+  decides which rows are first, --group, --topic-filter and --where which there are.
 
 Standard error names each record that cannot be used and says what that does to the table, names every damaged place in
 the files, and counts what was left out. The exit status is 1 for damage, a time-out, a missing right, and for
@@ -107,6 +123,8 @@ examples:
       a file with types
   kafka-records table current_offsets /var/lib/kafka/data --as-of 2h --format reset-offsets --output offsets.csv
       the offsets of two hours ago, for kafka-consumer-groups --reset-offsets --from-file offsets.csv
+  kafka-records table lag --bootstrap broker-1:9092 --sort=-lag --output /var/lib/node_exporter/lag.prom --overwrite
+      metrics, from a timer, for Prometheus
   kafka-records table groups /var/lib/kafka/data --engine spark --master 'local[2]' --conf spark.driver.memory=4g
       by Spark
 """
@@ -125,10 +143,16 @@ def add_parser(commands: Any) -> None:
     _add_questions(parser)
     add_output_options(
         parser,
-        "what the end of the file's name says, .json, .jsonl, .csv or .parquet, and else table",
-        OFFSET_FORMATS,
+        "what the end of the file's name says: .json, .jsonl, .csv, .parquet, .arrow, .prom or .txt; else table",
+        (*OFFSET_FORMATS, METRICS_FORMAT),
     )
     parser.set_defaults(format=None)
+    parser.add_argument(
+        "--max-series",
+        type=count_argument(0),
+        metavar="N",
+        help=f"with --format openmetrics: at most N time series of rows, those of the first (default: {MOST_SERIES})",
+    )
     parser.add_argument(
         "--findings",
         type=file_path("findings go to standard error"),
@@ -165,11 +189,11 @@ def _add_questions(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--limit", type=count_argument(0), metavar="N", help="at most N rows, the first by the order")
     add_as_of(parser, "the table as it was at this moment, see below")
-    _add_own(parser)
+    add_own_options(parser)
     add_assume(parser)
 
 
-def _add_own(parser: argparse.ArgumentParser) -> None:
+def add_own_options(parser: argparse.ArgumentParser) -> None:
     """Add what only some tables can be asked."""
     own = parser.add_argument_group("options of some tables")
     for option in own_options(TABLES.values()):
@@ -273,18 +297,32 @@ def run(options: argparse.Namespace) -> int:
         spark=spark_settings(options),
         needs_order=bool(options.sort),
         may_hide_details=not options.columns,
+        most_series=MOST_SERIES if options.max_series is None else options.max_series,
     )
     return TableRun(task).run()
 
 
 def _check_format(table: Table, options: argparse.Namespace) -> None:
-    """Raise a UsageError for a form of offsets that the rows cannot take."""
+    """Raise a UsageError for a form of offsets, or for metrics, that the rows cannot take."""
+    if options.format == METRICS_FORMAT:
+        _check_metrics(table, options)
+    elif options.max_series is not None:
+        raise UsageError(f"--max-series goes with --format {METRICS_FORMAT}")
     if options.format not in OFFSET_FORMATS:
         return
     if table.name != "current_offsets":
         raise UsageError(f"--format {options.format} goes with the table current_offsets, not with {table.name}")
     if options.columns:
         raise UsageError(f"--columns: --format {options.format} has columns of its own")
+
+
+def _check_metrics(table: Table, options: argparse.Namespace) -> None:
+    if table.name not in TABLES_WITH_METRICS:
+        able = ", ".join(TABLES_WITH_METRICS)
+        raise UsageError(f"--format {METRICS_FORMAT}: {table.name} has no metrics; tables with metrics: {able}")
+    if options.columns:
+        raise UsageError(f"--columns: --format {METRICS_FORMAT} has labels of its own")
+    require("table --format openmetrics", "metrics", "prometheus_client")
 
 
 def _query(table: Table, options: argparse.Namespace) -> Query:
@@ -339,6 +377,4 @@ def _own(table: Table, options: argparse.Namespace) -> dict[str, Any]:
 def _set_format(options: argparse.Namespace) -> None:
     """Without --format the end of the file's name says it."""
     if options.format is None:
-        ending = "" if options.output is None else options.output.suffix.lower()
-        told = FORMAT_OF.get(ending)
-        options.format = told if told in FORMATS else "table"
+        options.format = format_of_name(options, (METRICS_FORMAT,))

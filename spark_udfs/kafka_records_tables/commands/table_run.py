@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import time
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -20,6 +21,8 @@ from kafka_records_tables.commands.engine_run import SparkSettings, check_java_f
 from kafka_records_tables.commands.given_source import GivenSource
 from kafka_records_tables.commands.totals import FileTotals, RecordTotals
 from kafka_records_tables.commands.written_output import (
+    METRICS_FORMAT,
+    MOST_SERIES,
     Output,
     check_file,
     check_output,
@@ -27,6 +30,7 @@ from kafka_records_tables.commands.written_output import (
     refuse_source,
     replacing,
     write_batches,
+    write_text_to,
 )
 from kafka_records_tables.console.endings import DAMAGE, FOUND, OK, CommandError
 from kafka_records_tables.console.progress_bar import ByteProgress
@@ -67,6 +71,8 @@ class TableTask:
     spark: SparkSettings | None = None
     needs_order: bool = False
     """Whether rows are sorted whatever memory that takes, because somebody asked for an order."""
+    most_series: int = MOST_SERIES
+    """How many time series of rows metrics have."""
     may_hide_details: bool = True
     """Whether a narrow terminal may do without `Table.details`, because nobody named the columns."""
 
@@ -91,7 +97,7 @@ class TableRun:
             self._stream(progress, session) as stream,
         ):
             selection = Selection(self._table, stream, self._task.query, self._most_held)
-            self._write(selection, progress)
+            self._write(selection, progress, stream)
         if not selection.is_sorted:
             size = f"{HELD >> 20} MiB"
             say(f"note: the rows are not sorted: there are more than {size} of them; --sort sorts them, in memory")
@@ -117,15 +123,30 @@ class TableRun:
         """A table for people is held in any case, and who asks for an order gets it."""
         return None if self._task.needs_order or self._task.output.format == "table" else HELD
 
-    def _write(self, selection: Selection, progress: ByteProgress) -> None:
+    def _write(self, selection: Selection, progress: ByteProgress, stream: Stream) -> None:
         table = self._table
         details = table.details if self._task.may_hide_details else ()
         rows = self._counted(selection, progress)
+        if self._task.output.format == METRICS_FORMAT:
+            self._write_metrics(rows, stream)
+            return
         if self._task.output.format == "starting-offsets":
             rows = self._with_all_partitions(rows, selection.schema)
         elif self._task.output.format == "reset-offsets":
             rows = without_line_breaks(rows, self._left_out.append)
         write_batches(self._task.output, selection.schema, rows, details, table.essential)
+
+    def _write_metrics(self, rows: Iterable[pa.RecordBatch], stream: Stream) -> None:
+        from kafka_records_tables.results.open_metrics import TableMetrics
+
+        metrics = TableMetrics(self._table.name, rows, self._task.most_series)
+        is_complete = all(finding.severity != "damage" for finding in stream.findings)
+        write_text_to(self._task.output, lambda out: metrics.write(out, is_complete=is_complete, now=time.time()))
+        if metrics.rows_left_out:
+            say(
+                f"note: {plural(metrics.rows_left_out, 'row')} left out: the metrics have {self._task.most_series} "
+                "time series at most; --max-series allows more, --group, --topic-filter and --where choose rows"
+            )
 
     def _with_all_partitions(self, rows: Iterable[pa.RecordBatch], schema: pa.Schema) -> Iterator[pa.RecordBatch]:
         """The rows, and behind them one without an offset for each partition of their topics that the source knows."""

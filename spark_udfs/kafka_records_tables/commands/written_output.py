@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 import tempfile
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,6 +20,14 @@ if TYPE_CHECKING:
 OFFSET_FORMATS: Final = ("reset-offsets", "starting-offsets")
 """The forms of `kafka_records_tables.results.offset_files`, which rows of `current_offsets` can take."""
 
+METRICS_FORMAT: Final = "openmetrics"
+"""The form of `kafka_records_tables.results.open_metrics`."""
+
+MOST_SERIES: Final = 10_000
+"""Time series of one run, unless somebody asks for more."""
+
+TABLES_WITH_METRICS: Final = ("lag", "group_lag", "progress", "open_transactions", "expirations", "log_files")
+
 FORMAT_OF: Final = {
     ".json": "json",
     ".jsonl": "json",
@@ -28,6 +36,8 @@ FORMAT_OF: Final = {
     ".parquet": "parquet",
     ".html": "html",
     ".htm": "html",
+    ".arrow": "arrow",
+    ".prom": "openmetrics",
 }
 """The formats that ends of file names say."""
 _WRITTEN_AS: Final = {"reset-offsets": "csv", "starting-offsets": "json"}
@@ -38,7 +48,7 @@ class Output:
     """Where a result goes, and in which format."""
 
     format: str = "table"
-    """`table`, `json`, `csv`, `parquet`, or one of `OFFSET_FORMATS`."""
+    """`table`, `json`, `csv`, `parquet`, `arrow`, or one of `OFFSET_FORMATS`."""
     path: Path | None = None
     """A file; None for standard output."""
     wide: bool = False
@@ -115,6 +125,12 @@ def write_batches(
 
     A file is left alone when that fails.
     """
+    if output.path is None and output.format == "arrow":
+        from kafka_records_tables.results.arrow_stream import write_arrow_stream
+
+        write_arrow_stream(batches, schema, sys.stdout.buffer)
+        sys.stdout.flush()
+        return
     if output.path is None:
         _write(output, schema, batches, sys.stdout, details, essential)
         sys.stdout.flush()
@@ -125,8 +141,23 @@ def write_batches(
 
             write_parquet(batches, schema, part)
             return
+        if output.format == "arrow":
+            from kafka_records_tables.results.arrow_stream import write_arrow_file
+
+            write_arrow_file(batches, schema, part)
+            return
         with open(part, "w", encoding="utf-8", errors="backslashreplace", newline="") as out:
             _write(output, schema, batches, out, details, essential)
+
+
+def write_text_to(output: Output, write: Callable[[TextIO], None]) -> None:
+    """Let `write` write text to where `output` says. A file is left alone when that fails."""
+    if output.path is None:
+        write(sys.stdout)
+        sys.stdout.flush()
+        return
+    with replacing(output.path) as part, open(part, "w", encoding="utf-8", newline="") as out:
+        write(out)
 
 
 def _write(

@@ -1,0 +1,176 @@
+"""One run of `kafka-records sql`: the tables that a query names, and its rows to the output."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Final, Literal
+
+import duckdb
+import pyarrow as pa
+
+from kafka_records_runtime.errors import plural
+from kafka_records_tables.commands.chosen_logs import with_hint
+from kafka_records_tables.commands.engine_run import told_in_words
+from kafka_records_tables.commands.totals import RecordTotals
+from kafka_records_tables.commands.written_output import Output, check_output, write_batches
+from kafka_records_tables.console.endings import DAMAGE, OK, CommandError
+from kafka_records_tables.console.progress_bar import ByteProgress
+from kafka_records_tables.console.standard_error import say
+from kafka_records_tables.near_names import did_you_mean
+from kafka_records_tables.read import read_tables
+from kafka_records_tables.results.finding_lines import finding_lines
+from kafka_records_tables.tables import TABLES
+
+if TYPE_CHECKING:
+    from kafka_records_tables.commands.given_source import GivenSource
+    from kafka_records_tables.results.result import Results
+
+_SETTINGS: Final = (
+    "SET TimeZone = 'UTC'",
+    # Names in a query are tables, and neither files nor variables of this process.
+    "SET python_enable_replacements = false",
+    "SET enable_external_access = false",
+    "SET lock_configuration = true",
+)
+_WHOLE_NUMBER: Final = pa.decimal128(38, 0)
+"""What DuckDB's HUGEINT, the type of a sum, is in Arrow."""
+
+
+@dataclass(frozen=True)
+class SqlTask:
+    """What one run is asked to do; see `kafka_records_tables.read.read_tables`."""
+
+    query: str
+    given: GivenSource
+    output: Output
+    as_of_ms: int | None = None
+    assume: Literal["committed"] | None = None
+    package: str = "kafka_records"
+    processes: int | None = None
+    own: Mapping[str, str] = field(default_factory=dict)
+    """What only some tables can be asked."""
+
+
+class SqlRun:
+    """Writes the rows of a query."""
+
+    def __init__(self, task: SqlTask) -> None:
+        self._task = task
+
+    def run(self) -> int:
+        """Returns the exit status. Raises a CommandError when there is no answer."""
+        check_output(self._task.output, self._task.given.paths)
+        database = duckdb.connect(":memory:")
+        try:
+            for setting in _SETTINGS:
+                database.execute(setting)
+            results = self._read(self._tables(database))
+            for name, result in (results or {}).items():
+                database.register(name, result.table)
+            rows = _plain(database.sql(self._task.query))
+        except duckdb.Error as error:
+            raise CommandError(_in_words(error)) from None
+        finally:
+            database.close()
+        write_batches(self._task.output, rows.schema, rows.to_batches())
+        return OK if results is None else self._sum_up(results, rows.num_rows)
+
+    def _tables(self, database: duckdb.DuckDBPyConnection) -> list[str]:
+        """The tables that the query names. Raises a CommandError for what is no query.
+
+        Every table is a view without rows meanwhile, so that an unknown column is an error before anything is read.
+        """
+        statements = database.extract_statements(self._task.query)
+        if len(statements) != 1 or statements[0].type != duckdb.StatementType.SELECT:
+            raise CommandError("the query has to be one SELECT: tables are read, and nothing is written but --output")
+        for name, table in TABLES.items():
+            database.register(name, table.schema.empty_table())
+        names = [*dict.fromkeys(_named_tables(database, self._task.query))]
+        try:
+            database.sql(self._task.query)
+        except duckdb.CatalogException:
+            unknown = [name for name in names if name.lower() not in TABLES]
+            if not unknown:
+                raise
+            near = did_you_mean(unknown[0].lower(), TABLES)
+            raise CommandError(
+                f"no table is called {unknown[0]!r}{near}; kafka-records table --list has them all"
+            ) from None
+        return [name for name in TABLES if name in {name.lower() for name in names}]
+
+    def _read(self, tables: list[str]) -> Results | None:
+        task = self._task
+        if not tables:
+            return None
+        with told_in_words(with_hint), ByteProgress("sql") as progress:
+            try:
+                results = read_tables(
+                    tables,
+                    task.given.source(),
+                    as_of=task.as_of_ms,
+                    assume=task.assume,
+                    package=task.package,
+                    processes=task.processes,
+                    on_progress=progress.moved,
+                    options=task.own,
+                )
+            except (TypeError, ValueError) as error:
+                raise CommandError(str(error)) from None
+        for name, why in results.missing.items():
+            raise CommandError(f"the table {name}: {why}")
+        return results
+
+    def _sum_up(self, results: Results, rows: int) -> int:
+        for line in finding_lines(results.findings, "kafka-records table NAME --findings FILE writes all of them"):
+            say(line)
+        totals = RecordTotals(results.counts, has_files=self._task.given.has_files, package=self._task.package)
+        say(f"{plural(rows, 'row')} from {totals.read()}")
+        totals.say_decoding()
+        return DAMAGE if any(finding.severity == "damage" for finding in results.findings) else OK
+
+
+def _named_tables(database: duckdb.DuckDBPyConnection, query: str) -> Iterator[str]:
+    """The names of tables in the parsed query, those of its own WITH too."""
+    ((found,),) = database.execute("SELECT json_serialize_sql(?)", [query]).fetchall()
+    left: list[Any] = [json.loads(found)]
+    while left:
+        node = left.pop()
+        if isinstance(node, dict):
+            if node.get("type") == "BASE_TABLE":
+                yield node["table_name"]
+            left += node.values()
+        elif isinstance(node, list):
+            left += node
+
+
+def _plain(relation: duckdb.DuckDBPyRelation | None) -> pa.Table:
+    """The rows, in types that every format writes: whole numbers that fit are int64, intervals are text."""
+    assert relation is not None  # a SELECT has rows
+    if any(str(kind) == "INTERVAL" for kind in relation.types):
+        names = ['"' + name.replace('"', '""') + '"' for name in relation.columns]
+        relation = relation.project(
+            ", ".join(
+                f"CAST({name} AS VARCHAR) AS {name}" if str(kind) == "INTERVAL" else name
+                for name, kind in zip(names, relation.types, strict=True)
+            )
+        )
+    rows: pa.Table = relation.to_arrow_table()
+    for at, column in enumerate(rows.schema):
+        if column.type == _WHOLE_NUMBER:
+            rows = rows.set_column(at, column.name, _whole_numbers(rows.column(at)))
+    return rows
+
+
+def _whole_numbers(column: pa.ChunkedArray) -> Any:
+    try:
+        return column.cast(pa.int64())
+    except pa.ArrowInvalid:
+        return column
+
+
+def _in_words(error: duckdb.Error) -> str:
+    """What DuckDB says, on one line, without the picture of the query."""
+    text = str(error).partition("\n\nLINE ")[0]
+    return f"the query: {' '.join(text.split())}"

@@ -1,0 +1,240 @@
+"""Rows of some tables as metrics in the OpenMetrics text format.
+
+All of them are gauges, so that the text is valid in the older format of Prometheus too, which node_exporter's textfile
+collector reads. `kafka_consumergroup_…` are the names that dashboards have, with the labels that these expect: `lag`
+and `current_offset` as kafka_exporter has them (`consumergroup`), `group_…` as kafka-lag-exporter and klag-exporter do
+(`group`). What no other exporter has begins with `kafka_records_`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Final, TextIO
+
+from prometheus_client.core import GaugeMetricFamily
+from prometheus_client.openmetrics.exposition import generate_latest
+
+from kafka_records_runtime.printable import printable
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+Row = Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Metric:
+    """A gauge, and how a row gives its value. Of rows with the same labels the largest value counts, or the least."""
+
+    name: str
+    about: str
+    labels: Mapping[str, str]
+    """Labels, by the columns that they are taken from."""
+    value: str | Callable[[Row], float | None]
+    """A column, or a function of the row; no value, no sample."""
+    scale: float = 1
+    keeps_least: bool = False
+
+    def of(self, row: Row) -> float | None:
+        """The value of a row."""
+        value = row[self.value] if isinstance(self.value, str) else self.value(row)
+        return None if value is None else value * self.scale
+
+    def labels_of(self, row: Row) -> tuple[str, ...]:
+        """The values of the labels; null is the empty text, which is the same as no label."""
+        return tuple("" if row[column] is None else str(row[column]) for column in self.labels.values())
+
+
+_MS: Final = 0.001
+_PLACE: Final = {"topic": "topic", "partition": "partition"}
+_OFFSET: Final = {"group": "group_id", **_PLACE}
+_KAFKA_EXPORTER: Final = {"consumergroup": "group_id", **_PLACE}
+_GROUP: Final = {"group": "group_id"}
+_TRANSACTION: Final = {"transactional_id": "transactional_id", "producer_id": "producer_id"}
+
+
+def _lag_ms(row: Row) -> float | None:
+    """No record to read means no wait."""
+    nothing_left = row["unread"] == 0 or row["lag"] == 0
+    return 0 if row["lag_ms"] is None and nothing_left else row["lag_ms"]
+
+
+def _one(_: Row) -> float:
+    return 1
+
+
+def _problem(row: Row) -> float | None:
+    return None if row["problem"] is None else 1
+
+
+def _expiry_of(kind: str) -> Callable[[Row], float | None]:
+    return lambda row: row["expires_timestamp_ms"] if row["kind"] == kind else None
+
+
+METRICS: Final[Mapping[str, tuple[Metric, ...]]] = {
+    "lag": (
+        Metric("kafka_consumergroup_current_offset", "Committed offset of the group", _KAFKA_EXPORTER, "offset"),
+        Metric("kafka_consumergroup_lag", "Offsets from the committed one to the end", _KAFKA_EXPORTER, "lag"),
+        Metric("kafka_consumergroup_group_lag_seconds", "Age of the first unread record", _OFFSET, _lag_ms, _MS),
+        Metric("kafka_records_unread_records", "Records to read, without markers and aborted ones", _OFFSET, "unread"),
+        Metric("kafka_records_lost_records", "Offsets deleted before they were consumed", _OFFSET, "lost"),
+        Metric(
+            "kafka_records_margin_seconds",
+            "Time until the topic may delete the first unread record",
+            _OFFSET,
+            "margin_ms",
+            _MS,
+            keeps_least=True,
+        ),
+        Metric(
+            "kafka_records_lag_problem",
+            "1: the committed offset has this problem",
+            {**_OFFSET, "problem": "problem"},
+            _problem,
+        ),
+    ),
+    "group_lag": (
+        Metric("kafka_consumergroup_group_sum_lag", "Sum of the known lags of the group", _GROUP, "lag"),
+        Metric("kafka_consumergroup_group_max_lag", "Largest known lag of the group", _GROUP, "max_lag"),
+        Metric("kafka_records_group_lost_records", "Offsets deleted before the group consumed them", _GROUP, "lost"),
+        Metric("kafka_records_group_unknown_lags", "Partitions whose lag is unknown", _GROUP, "unknown"),
+    ),
+    "progress": (
+        Metric(
+            "kafka_records_progress",
+            "1: the group is in this state in the partition; no state: unknown",
+            {**_OFFSET, "state": "state"},
+            _one,
+        ),
+        Metric(
+            "kafka_records_progress_since_timestamp_seconds",
+            "When the state began",
+            _OFFSET,
+            "since_timestamp_ms",
+            _MS,
+            keeps_least=True,
+        ),
+        Metric(
+            "kafka_records_wait_seconds",
+            "How long there are records to read and the offset has not changed",
+            _OFFSET,
+            "wait_ms",
+            _MS,
+        ),
+    ),
+    "open_transactions": (
+        Metric(
+            "kafka_records_open_transaction_start_timestamp_seconds",
+            "When the open transaction began",
+            _TRANSACTION,
+            "since_timestamp_ms",
+            _MS,
+            keeps_least=True,
+        ),
+        Metric(
+            "kafka_records_hanging_transaction",
+            "1: the transaction may stay open until somebody aborts it; 0: it does not hang",
+            _TRANSACTION,
+            lambda row: None if row["is_hanging"] is None else int(row["is_hanging"]),
+        ),
+        Metric(
+            "kafka_records_transaction_pending_offsets",
+            "Offsets that wait for the transaction",
+            _TRANSACTION,
+            lambda row: len(row["holds_back"] or ()),
+        ),
+    ),
+    "expirations": (
+        Metric(
+            "kafka_records_offset_expiry_timestamp_seconds",
+            "When a clean-up may take the committed offset",
+            _OFFSET,
+            _expiry_of("offset"),
+            _MS,
+            keeps_least=True,
+        ),
+        Metric(
+            "kafka_records_group_expiry_timestamp_seconds",
+            "When a clean-up may take the group",
+            _GROUP,
+            _expiry_of("group"),
+            _MS,
+            keeps_least=True,
+        ),
+    ),
+    "log_files": (
+        Metric("kafka_records_log_bytes", "Bytes of the files of the log", _PLACE, "bytes"),
+        Metric("kafka_records_log_segments", "Files with records of the log", _PLACE, "segments"),
+        Metric("kafka_records_log_dirty_bytes", "Bytes that wait for a cleaner", _PLACE, "dirty_bytes"),
+        Metric("kafka_records_log_records_to_load", "Records a coordinator has to load", _PLACE, "records_to_load"),
+        Metric("kafka_records_log_superseded_records", "Those a cleaner would drop", _PLACE, "superseded"),
+    ),
+}
+"""The metrics of each table that has some."""
+
+
+@dataclass(slots=True)
+class _Samples:
+    metric: Metric
+    values: dict[tuple[str, ...], float] = field(default_factory=dict)
+
+    def take(self, row: Row) -> None:
+        value = self.metric.of(row)
+        if value is not None:
+            labels = self.metric.labels_of(row)
+            choose = min if self.metric.keeps_least else max
+            self.values[labels] = choose(self.values.get(labels, value), value)
+
+    def family(self) -> GaugeMetricFamily:
+        family = GaugeMetricFamily(self.metric.name, self.metric.about, labels=[*self.metric.labels])
+        for labels, value in self.values.items():
+            family.add_metric(labels, value)
+        return family
+
+
+class TableMetrics:
+    """The metrics of rows of a table: those of the first rows, until there are `most` time series."""
+
+    def __init__(self, table: str, rows: Iterable[pa.RecordBatch], most: int) -> None:
+        self._table = table
+        self.rows_left_out = 0
+        """Rows without series, because there are too many."""
+        self._samples = [_Samples(metric) for metric in METRICS[table]]
+        for batch in rows:
+            for row in batch.to_pylist():
+                if sum(len(each.values) for each in self._samples) + len(self._samples) > most:
+                    self.rows_left_out += 1
+                    continue
+                for each in self._samples:
+                    each.take(row)
+
+    def write(self, out: TextIO, *, is_complete: bool, now: float) -> None:
+        """Write all series, and three about the run: when it was, whether nothing is missing, and what was left out."""
+        about_run = (
+            ("kafka_records_last_run_timestamp_seconds", "When this was written", now),
+            ("kafka_records_complete", "1: nothing is missing; 0: rows are missing, or may be", int(is_complete)),
+            ("kafka_records_rows_left_out", "Rows without series: --max-series was reached", self.rows_left_out),
+        )
+        families = [each.family() for each in self._samples]
+        for name, about, value in about_run:
+            family = GaugeMetricFamily(name, about, labels=["table"])
+            family.add_metric([self._table], value)
+            families.append(family)
+        write_families(families, out)
+
+
+@dataclass(frozen=True, slots=True)
+class _Collected:
+    """What the library asks for its families, as it asks a registry."""
+
+    families: Iterable[GaugeMetricFamily]
+
+    def collect(self) -> Iterator[GaugeMetricFamily]:
+        yield from self.families
+
+
+def write_families(families: Iterable[GaugeMetricFamily], out: TextIO) -> None:
+    """Write the metrics as text. On a terminal, what is not printable is escaped."""
+    text = generate_latest(_Collected(families)).decode("utf-8")  # type: ignore[no-untyped-call]
+    out.write("\n".join(map(printable, text.split("\n"))) if out.isatty() else text)
