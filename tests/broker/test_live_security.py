@@ -28,6 +28,7 @@ from kafka_records_tables import read_table
 from kafka_records_tables.commands.main import main
 from tests.broker.certificates import PASSWORD, Certificates, made_in
 from tests.broker.clients import commit, create_topics, wait_for_coordinators
+from tests.broker.identity_provider import AUDIENCE, CLIENT, IdentityProvider
 from tests.kafka_needed import skipped_without_kafka
 from tools.broker import HOST, Broker, free_ports
 
@@ -511,7 +512,7 @@ def test_tokens_that_do_not_do(guarded: Guarded) -> None:
         (lambda: stranger.token("reader"), "OAUTHBEARER: the broker refused the token: invalid_token"),
         (lambda: guarded.provider.token("reader", seconds=-600), "the broker refused the token: invalid_token"),
         (lambda: "two words", "what should be the token is none"),
-        (lambda: {}["secret-name"], "the function that gives the token failed with KeyError: call it alone"),
+        (lambda: {"other": ""}["secret-name"], "the function that gives the token failed with KeyError: call it alone"),
         (with_credentials(guarded, "reader", "wrong-5"), f"{url}/token answers with status 401: check client id"),
         (with_credentials(guarded, "reader", path="/moved"), f"{url}/moved answers with status 302"),
     ]

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import re
 import sys
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from kafka_records_engine.log.discovery import LogSourceError
+from kafka_records_engine.sources._brokers.oauth import ClientCredentials
 from kafka_records_engine.sources._brokers.properties import read_jaas, read_properties
-from kafka_records_engine.sources._brokers.sasl import Scram
+from kafka_records_engine.sources._brokers.sasl import OAuthBearer, Scram
 from kafka_records_engine.sources.client_config import _OBEYED, ClientConfig
 from kafka_records_engine.sources.live import LiveBrokers, address_of
 from kafka_records_runtime.installing import install_command
@@ -82,6 +84,61 @@ def jaas(module: str = SCRAM) -> dict[str, str]:
     return {"sasl.jaas.config": f'{module} required username="alice" password="alice-secret";'}
 
 
+def token(url: str) -> dict[str, str]:
+    return {
+        "security.protocol": "SASL_SSL",
+        "sasl.mechanism": "OAUTHBEARER",
+        "sasl.jaas.config": "org.apache.kafka.common.security.oauthbearer.OAuthBearerLoginModule required;",
+        "sasl.oauthbearer.token.endpoint.url": url,
+    }
+
+
+def test_client_credentials_of_jaas_options_and_of_properties() -> None:
+    jaas_options = token("https://idp/token") | {
+        "sasl.login.callback.handler.class": "org.apache.kafka.common.security.oauthbearer.secured."
+        "OAuthBearerLoginCallbackHandler",
+        "sasl.jaas.config": "org.apache.kafka.common.security.oauthbearer.OAuthBearerLoginModule required "
+        'clientId="alice" clientSecret="alice-secret" scope="kafka" extension_logicalCluster="lkc-1";',
+    }
+    config = ClientConfig.of(jaas_options)
+    assert config.token == ClientCredentials("https://idp/token", "alice", "alice-secret", "kafka")
+    assert config.sasl_extensions == {"logicalCluster": "lkc-1"}
+    assert "alice-secret" not in repr(config) + repr(config.token)
+    properties = token("https://idp/token") | {
+        "sasl.oauthbearer.jwt.retriever.class": "org.apache.kafka.common.security.oauthbearer."
+        "ClientCredentialsJwtRetriever",
+        "sasl.oauthbearer.client.credentials.client.id": "alice",
+        "sasl.oauthbearer.client.credentials.client.secret": "alice-secret",
+        "sasl.oauthbearer.scope": "kafka",
+    }
+    assert ClientConfig.of(properties).token == config.token
+
+
+def test_what_is_sent_with_a_token() -> None:
+    exchange = OAuthBearer(lambda: "a.b-c_d~e+f/g==", {"logicalCluster": "lkc-1"})
+    assert exchange.first() == b"n,,\x01auth=Bearer a.b-c_d~e+f/g==\x01logicalCluster=lkc-1\x01\x01"
+    assert exchange.next(b"") is None
+    for bad in ("", "a b", "a\x01b", "a\n", "ä"):
+        with pytest.raises(ValueError, match="what should be the token is none"):
+            OAuthBearer(partial(str, bad), {}).first()
+    for answer, status in ((b'{"status":"invalid_token"}', "invalid_token"), (b'{"status":"<b>"}', "no reason given")):
+        with pytest.raises(ValueError, match=status):
+            exchange.next(answer)
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"token": None},
+        {"token": str, "sasl_extensions": {"auth": "x"}},
+        {"token": str, "sasl_extensions": {"a": "x\x01"}},
+    ],
+)
+def test_tokens_that_make_no_sense(wrong: dict[str, Any]) -> None:
+    with pytest.raises(ValueError, match=r"needs a token|is no SASL extension"):
+        ClientConfig(security_protocol="SASL_SSL", sasl_mechanism="OAUTHBEARER", **wrong)
+
+
 @pytest.mark.parametrize(
     ("properties", "why"),
     [
@@ -89,7 +146,7 @@ def jaas(module: str = SCRAM) -> dict[str, str]:
         (
             {"security.protocol": "SASL_SSL", **jaas()},
             "GSSAPI, which holds where sasl.mechanism is not set, is not supported here: set sasl.mechanism to one of "
-            "PLAIN, SCRAM-SHA-256, SCRAM-SHA-512",
+            "PLAIN, SCRAM-SHA-256, SCRAM-SHA-512, OAUTHBEARER",
         ),
         (
             {
@@ -97,8 +154,30 @@ def jaas(module: str = SCRAM) -> dict[str, str]:
                 "sasl.mechanism": "OAUTHBEARER",
                 "security.protocol": "sasl_ssl",
             },
-            "sasl.mechanism OAUTHBEARER is not supported here: set sasl.mechanism to one of PLAIN, SCRAM-SHA-256, "
-            "SCRAM-SHA-512",
+            "sasl.login.callback.handler.class is not supported: only Java can do what it asks for",
+        ),
+        (
+            token("ftp://idp"),
+            "OAUTHBEARER needs sasl.oauthbearer.token.endpoint.url, an address with https://, http:// or file://",
+        ),
+        (
+            token("https://id:alice-secret@idp/token"),
+            "sasl.oauthbearer.token.endpoint.url holds a password: write it to "
+            "sasl.oauthbearer.client.credentials.client.secret",
+        ),
+        (
+            token("https://idp/token"),
+            "OAUTHBEARER needs sasl.oauthbearer.client.credentials.client.id and "
+            "sasl.oauthbearer.client.credentials.client.secret",
+        ),
+        (
+            {"security.protocol": "SASL_SSL", "sasl.mechanism": "OAUTHBEARER"},
+            "OAUTHBEARER needs sasl.jaas.config, with "
+            "org.apache.kafka.common.security.oauthbearer.OAuthBearerLoginModule",
+        ),
+        (
+            {**token("https://idp/token"), "sasl.oauthbearer.assertion.file": "/assertion"},
+            "sasl.oauthbearer.assertion.file is not supported: only Java can do what it asks for",
         ),
         (
             {"security.protocol": "SASL_SSL", "sasl.mechansm": "PLAIN", **jaas()},

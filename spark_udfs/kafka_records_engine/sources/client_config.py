@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import ssl
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields
 from os import PathLike, fspath
 from typing import Final, Self
 
 from kafka_records_engine.log.discovery import LogSourceError
+from kafka_records_engine.sources._brokers import oauth
 from kafka_records_engine.sources._brokers.properties import read_file, read_jaas, read_properties
-from kafka_records_engine.sources._brokers.sasl import MECHANISMS, PLAIN
+from kafka_records_engine.sources._brokers.sasl import MECHANISMS, OAUTHBEARER, PLAIN, SCRAM
 from kafka_records_runtime.close_names import close_name
 
 PROTOCOLS: Final = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
@@ -18,7 +19,8 @@ PROTOCOLS: Final = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
 _TLS_VERSIONS: Final = ("TLSv1.2", "TLSv1.3")
 _LOGIN_MODULES: Final = {
     "org.apache.kafka.common.security.plain.PlainLoginModule": (PLAIN,),
-    "org.apache.kafka.common.security.scram.ScramLoginModule": tuple(each for each in MECHANISMS if each != PLAIN),
+    "org.apache.kafka.common.security.scram.ScramLoginModule": (*SCRAM,),
+    oauth.LOGIN_MODULE: (OAUTHBEARER,),
 }
 _HOST_NAMES: Final = "ssl.endpoint.identification.algorithm"
 _TEXTS: Final = {
@@ -39,11 +41,18 @@ _TIMES: Final = {
     "default.api.timeout.ms": "patience_ms",
 }
 _OTHERS: Final = ("security.protocol", "sasl.mechanism", "sasl.jaas.config", "ssl.enabled.protocols", _HOST_NAMES)
+_OAUTH: Final = (oauth.URL, oauth.ID, oauth.SECRET, oauth.SCOPE, oauth.URL_ENCODES)
+_HANDLERS: Final = {
+    "sasl.login.callback.handler.class": oauth.LOGIN_HANDLERS,
+    "sasl.oauthbearer.jwt.retriever.class": oauth.RETRIEVERS,
+}
+"""Properties that name a class of Java, and the classes whose part this package takes."""
 _UNSUPPORTED: Final = (
     "config.providers",
     "sasl.client.callback.handler.class",
-    "sasl.login.callback.handler.class",
     "sasl.login.class",
+    "sasl.oauthbearer.assertion.file",
+    "sasl.oauthbearer.assertion.private.key.file",
     "security.providers",
     "ssl.cipher.suites",
     "ssl.engine.factory.class",
@@ -52,8 +61,17 @@ _UNSUPPORTED: Final = (
 """Properties that say who is let in or what is sent in the clear, and that only Java understands: to pass over one
 would be less safe than what was asked for."""
 
-_OBEYED: Final = (*_TEXTS, *_TIMES, *_OTHERS, *_UNSUPPORTED)
-_ALIKE: Final = ("sasl.server.callback.handler.class", "socket.connection.setup.timeout.max.ms", "ssl.keystore.type")
+_OBEYED: Final = (*_TEXTS, *_TIMES, *_OTHERS, *_UNSUPPORTED, *_OAUTH, *_HANDLERS)
+_ALIKE: Final = (
+    *("sasl.server.callback.handler.class", "socket.connection.setup.timeout.max.ms", "ssl.keystore.type"),
+    *(
+        "sasl.oauthbearer.jwks.endpoint.url",
+        "sasl.oauthbearer.jwt.validator.class",
+        "sasl.oauthbearer.scope.claim.name",
+    ),
+    *(f"sasl.oauthbearer.assertion.claim.{name}" for name in ("aud", "iss", "jti.include", "sub")),
+    *(f"sasl.oauthbearer.assertion.{name}" for name in ("algorithm", "private.key.passphrase", "template.file")),
+)
 """Kafka's own properties that look like one of them, and are about something else."""
 _LIKENESS: Final = 0.8
 _KINDS: Final[Mapping[type, str]] = {str: "a text", int: "a whole number", bool: "True or False"}
@@ -72,7 +90,12 @@ class ClientConfig:
     security_protocol
         PLAINTEXT, SSL, SASL_PLAINTEXT or SASL_SSL.
     sasl_mechanism, username, password
-        PLAIN, SCRAM-SHA-256 or SCRAM-SHA-512, and who one is.
+        PLAIN, SCRAM-SHA-256, SCRAM-SHA-512 or OAUTHBEARER, and who one is.
+    token
+        For OAUTHBEARER: a function without arguments that gives a token, called for every connection. It travels to the
+        processes that read, so it is a function of a module, or another object that can be pickled.
+    sasl_extensions
+        For OAUTHBEARER: what is sent beside the token, as `{"logicalCluster": "lkc-1"}`.
     truststore_location, truststore_password, truststore_certificates
         Whose certificates are trusted: a file in PEM or PKCS12, or PEM as a text; those of the machine by default.
     keystore_location, keystore_password, keystore_key, keystore_certificate_chain, key_password
@@ -98,6 +121,8 @@ class ClientConfig:
     sasl_mechanism: str = ""
     username: str = ""
     password: str = field(default="", repr=False)
+    token: Callable[[], str] | None = field(default=None, repr=False)
+    sasl_extensions: Mapping[str, str] = field(default_factory=dict, hash=False)
     truststore_location: str | None = None
     truststore_password: str | None = field(default=None, repr=False)
     truststore_certificates: str | None = field(default=None, repr=False)
@@ -125,7 +150,9 @@ class ClientConfig:
                     f"{self.security_protocol} needs a sasl.mechanism, one of {', '.join(MECHANISMS)}, "
                     f"and not {self.sasl_mechanism!r}"
                 )
-            if not self.username:
+            if self.sasl_mechanism == OAUTHBEARER:
+                self._check_token()
+            elif not self.username:
                 raise ValueError(f"{self.sasl_mechanism} needs a username and a password (sasl.jaas.config)")
         if not set(self.tls_versions) & set(_TLS_VERSIONS):
             raise ValueError(f"ssl.enabled.protocols has none of {', '.join(_TLS_VERSIONS)}")
@@ -133,11 +160,20 @@ class ClientConfig:
             if getattr(self, name) <= 0:
                 raise ValueError(f"{name} is {getattr(self, name)}: it has to be more than 0")
 
+    def _check_token(self) -> None:
+        if self.token is None:
+            raise ValueError(f"{OAUTHBEARER} needs a token: a function that gives it, or {oauth.URL}")
+        if not callable(self.token):
+            raise TypeError(f"token is a function that gives it, and no {type(self.token).__name__}")
+        for name, value in self.sasl_extensions.items():
+            if not (name.isascii() and name.isalpha()) or name == "auth" or not value.isprintable():
+                raise ValueError(f"{name!r} is no SASL extension: a name of letters, and a text on one line")
+
     def _check_kinds(self) -> None:
         """Raise TypeError for a value of the wrong kind, which is not repeated: it may be a secret."""
         for each in fields(self):
             value = getattr(self, each.name)
-            if each.name == "tls_versions" or (value is None and each.default is None):
+            if each.name in ("tls_versions", "token", "sasl_extensions") or (value is None and each.default is None):
                 continue
             wanted = str if each.default is None else type(each.default)
             if type(value) is not wanted:
@@ -198,6 +234,9 @@ class ClientConfig:
         for name in _UNSUPPORTED:
             if properties.get(name, "").strip():
                 raise ValueError(f"{name} is not supported: only Java can do what it asks for")
+        for name, known in _HANDLERS.items():
+            if properties.get(name, "").strip() not in ("", *known):
+                raise ValueError(f"{name} is not supported: only Java can do what it asks for")
         settings: dict[str, object] = {
             to: properties[name].strip() if "password" not in name else properties[name]
             for name, to in _TEXTS.items()
@@ -248,10 +287,11 @@ def _check_mechanism(properties: Mapping[str, str]) -> None:
         raise ValueError(f"{what} is not supported here: set sasl.mechanism to one of {', '.join(MECHANISMS)}")
 
 
-def _sasl(properties: Mapping[str, str]) -> dict[str, str]:
+def _sasl(properties: Mapping[str, str]) -> dict[str, object]:
     mechanism = properties["sasl.mechanism"].strip()
     if not properties.get("sasl.jaas.config", "").strip():
-        raise ValueError(f"{mechanism} needs sasl.jaas.config, with a username and a password")
+        wanted = oauth.LOGIN_MODULE if mechanism == OAUTHBEARER else "a username and a password"
+        raise ValueError(f"{mechanism} needs sasl.jaas.config, with {wanted}")
     try:
         module, options = read_jaas(properties["sasl.jaas.config"])
     except ValueError as error:
@@ -259,6 +299,12 @@ def _sasl(properties: Mapping[str, str]) -> dict[str, str]:
     if mechanism not in _LOGIN_MODULES.get(module, ()):
         wanted = next(name for name, known in _LOGIN_MODULES.items() if mechanism in known)
         raise ValueError(f"sasl.jaas.config names the login module {module}, and {mechanism} goes with {wanted}")
+    if mechanism == OAUTHBEARER:
+        extensions = {
+            name.removeprefix("extension_"): value for name, value in options.items() if name.startswith("extension_")
+        }
+        token = oauth.token_source(properties, options)
+        return {"sasl_mechanism": mechanism, "token": token, "sasl_extensions": extensions}
     for name in ("username", "password"):
         if name not in options:
             raise ValueError(f"sasl.jaas.config has no {name}")

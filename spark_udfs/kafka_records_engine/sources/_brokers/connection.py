@@ -30,7 +30,7 @@ from kafka_records_engine.sources._brokers.requests_sent import (
     encoded,
     exchange,
 )
-from kafka_records_engine.sources._brokers.sasl import mechanism_of
+from kafka_records_engine.sources._brokers.sasl import OAUTHBEARER, mechanism_of
 from kafka_records_engine.sources._brokers.secrets_hidden import without_password
 from kafka_records_engine.sources._brokers.session import Session
 from kafka_records_engine.sources._brokers.transport import CLOSED, Transport, shown_address, tls_failure, words
@@ -271,13 +271,18 @@ class Connection:
             offered = without_password(", ".join(answer["mechanisms"]) or "none", self._config)
             raise Refused(self.address, f"does not take sasl.mechanism {name}; it takes {offered}")
         mechanism = mechanism_of(self._config)
-        token: bytes | None = mechanism.first()
+        try:
+            token: bytes | None = mechanism.first()
+        except ValueError as error:
+            raise Refused(self.address, f"{name}: {error}") from error.__cause__
         version = self.version(SASL_AUTHENTICATE, 1)
         lifetime = 0
         while token is not None:
             answer = self.ask(SASL_AUTHENTICATE, {"auth_bytes": token}, version)
             if answer["error_code"]:
                 code = ErrorCode(answer["error_code"]).name
+                if name == OAUTHBEARER:  # what a broker says may repeat the token
+                    raise Refused(self.address, f"refused the token by {name}: {code}")
                 what = without_password(answer["error_message"] or code, self._config)
                 raise Refused(
                     self.address,

@@ -1,19 +1,24 @@
-"""SASL as brokers take it: PLAIN (RFC 4616), SCRAM-SHA-256 and SCRAM-SHA-512 (RFC 5802, KIP-84)."""
+"""SASL as brokers take it: PLAIN (RFC 4616), SCRAM-SHA-256 and -512 (RFC 5802, KIP-84), OAUTHBEARER (RFC 7628)."""
 
 from __future__ import annotations
 
 import hashlib
 import hmac
+import json
+import re
 import secrets
 from base64 import b64decode, b64encode
 from typing import TYPE_CHECKING, Final, Protocol
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
     from kafka_records_engine.sources.client_config import ClientConfig
 
 PLAIN: Final = "PLAIN"
 SCRAM: Final = {"SCRAM-SHA-256": "sha256", "SCRAM-SHA-512": "sha512"}
-MECHANISMS: Final = (PLAIN, *SCRAM)
+OAUTHBEARER: Final = "OAUTHBEARER"
+MECHANISMS: Final = (PLAIN, *SCRAM, OAUTHBEARER)
 
 _FEWEST_ITERATIONS: Final = 4096
 _MOST_ITERATIONS: Final = 10_000_000
@@ -33,6 +38,9 @@ def mechanism_of(config: ClientConfig) -> Mechanism:
     """The exchange that the configuration names."""
     if config.sasl_mechanism == PLAIN:
         return Plain(config.username, config.password)
+    if config.sasl_mechanism == OAUTHBEARER:
+        assert config.token is not None  # the configuration has checked it
+        return OAuthBearer(config.token, config.sasl_extensions)
     return Scram(SCRAM[config.sasl_mechanism], config.username, config.password)
 
 
@@ -47,6 +55,41 @@ class Plain:
 
     def next(self, answer: bytes) -> bytes | None:
         return None
+
+
+class OAuthBearer:
+    """A token that somebody else has signed, in the clear (KIP-255), with SASL extensions of Kafka (KIP-342)."""
+
+    def __init__(self, token: Callable[[], str], extensions: Mapping[str, str]) -> None:
+        self._token = token
+        self._extensions = extensions
+
+    def first(self) -> bytes:
+        """Raises ValueError for a token that cannot be had, or that is none; the text does not repeat it."""
+        try:
+            token = self._token()
+        except ValueError:
+            raise
+        except Exception as error:  # a user's function: what its errors say may be a secret
+            what = f"the function that gives the token failed with {type(error).__name__}: call it alone to see why"
+            raise ValueError(what) from error
+        if not _TOKEN.fullmatch(token if type(token) is str else ""):
+            raise ValueError("what should be the token is none: letters, digits and - . _ ~ + / =")
+        told = "".join(f"\x01{name}={value}" for name, value in self._extensions.items())
+        return f"n,,\x01auth=Bearer {token}{told}\x01\x01".encode()
+
+    def next(self, answer: bytes) -> bytes | None:
+        if not answer:
+            return None
+        try:
+            status = str(json.loads(answer)["status"])
+        except (ValueError, LookupError, TypeError):
+            status = ""
+        raise ValueError(f"the broker refused the token: {status if _STATUS.fullmatch(status) else 'no reason given'}")
+
+
+_TOKEN: Final = re.compile(r"[A-Za-z0-9\-._~+/]+=*")
+_STATUS: Final = re.compile(r"[a-z_]{1,40}")
 
 
 class Scram:
