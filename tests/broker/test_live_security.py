@@ -17,7 +17,6 @@ from unittest.mock import patch
 
 import pytest
 from kafka.admin import KafkaAdminClient
-from tests.broker.identity_provider import AUDIENCE, CLIENT, IdentityProvider
 
 from kafka_records_engine.log.discovery import LogSourceError
 from kafka_records_engine.log.raw_rows import RAW_SCHEMA
