@@ -35,8 +35,8 @@ _MOST_SHOWN: Final = 3
 """Effects of a finding that are shown."""
 _MOST_RECORDS: Final = 5
 """Records that are named of those that show a finding."""
-_MOST_NOTES: Final = 5
-"""Notes of a kind that are shown of those that were met while reading."""
+_MOST_NOTES: Final = 1
+"""Notes of a reason that are shown of those that were met while reading; a line counts the others."""
 
 
 def write_report_text(report: Report, out: TextIO, width: int | None = None) -> None:
@@ -110,7 +110,7 @@ def _finding_lines(finding: ReportFinding, width: int, is_styled: bool, mark: st
         since_words(finding),
         {True: "it goes on", False: "it is over", None: ""}[finding.is_going_on],
         f"until {moment(finding.until_timestamp_ms)}" if finding.until_timestamp_ms is not None else "",
-        f"confidence {finding.confidence}: {finding.why_not_sure}" if finding.why_not_sure else "",
+        f"not certain: {finding.why_not_sure}" if finding.why_not_sure else "",
     ]
     how_bad = "; ".join(filter(None, times))
     if (how_bad or finding.impact) and finding.level > Level.NOTE:

@@ -27,7 +27,7 @@ const factsOf = (finding) => {
   else if (note) add("since", visible(finding.since_note));
   if (finding.until_timestamp_ms !== null) add("gets worse", when(finding.until_timestamp_ms), " ", dimmed(deadlineDistance(finding.until_timestamp_ms)));
   if (finding.is_going_on !== null) add("goes on", finding.is_going_on ? "yes" : "no");
-  if (finding.who.length) add("who", visible(finding.who.map((each) => [each.client_id, each.member_id, each.host].filter(Boolean).join(", ") + `: ${each.did}`).join("; ")));
+  if (finding.who.length) add("who", visible(finding.who.map((each) => [each.group_id, each.client_id, each.member_id, each.host].filter(Boolean).join(", ") + `: ${each.did}`).join("; ")));
   const scale = Object.entries(finding.scale);
   if (scale.length) add("how much", visible(scale.map(([name, value]) => `${words(name)} ${number(value)}`).join(", ")));
   if (finding.causes.length) add("how sure of the cause", finding.confidence);
