@@ -199,9 +199,9 @@ Where a cleaner has been, earlier changes are gone, so counts are lower bounds."
         Threshold(
             "per_member",
             "count",
-            5,
+            6,
             "rebalances of a row for each member",
-            "a rolling restart takes two for each, and one that fails and is repeated four",
+            "each joins once, a rolling restart takes two for each, and one that fails and is repeated four",
         ),
         Threshold("lately", "duration", "24h", "rows that ended so lately are no notes", "since the last shift"),
     ),
