@@ -46,7 +46,6 @@ CONCLUDED = {
         {"rebalances": 13},
         "group.id of its own",
         ["events-consumer"],
-        ("endless_rebalances",),
         never=("max.poll",),
     ),
     "05": Concluded(
