@@ -45,6 +45,7 @@ _VALUES = {
     "partitions": "a number, or `TOPIC=N` with commas between",
     "flag": "`true`; the command takes no value",
     "release": "a release of Kafka: `3.9`, `4.1.2`",
+    "checkpoints": "`DIR` or `NAME=DIR`; several in a list, a mapping of names in Python; repeated for the command",
 }
 
 

@@ -78,6 +78,9 @@ OTHER_PARTITIONS: Final = "OtherPartitions"
 NOT_WRITTEN: Final = "NotWritten"
 """The `reason` of damage to an answer in a form that cannot hold one of its rows."""
 
+SPARK_CHECKPOINT: Final = "SparkCheckpoint"
+"""The `reason` of a note about the checkpoint of a query of Spark: what its offsets lack."""
+
 OF_LOGS: Final = (DAMAGED_LOG, UNREAD_LOG, UNREACHABLE_LOG, FORBIDDEN_LOG, MISSING_RIGHT, DELETED_MEANWHILE)
 """The reasons that are about logs and not about what a record holds."""
 

@@ -9,9 +9,11 @@ import re
 import time
 from collections.abc import Iterable, Mapping
 from datetime import datetime, timedelta
+from os import PathLike, fspath
 from typing import TYPE_CHECKING, Any, Final
 
 from kafka_records_engine import arguments
+from kafka_records_engine.sources.spark_checkpoints import GivenCheckpoint
 from kafka_records_runtime.close_names import close_names
 from kafka_records_tables.near_names import UnknownOption, near
 from kafka_records_tables.query import QueryError, duration, milliseconds
@@ -49,8 +51,8 @@ def tables_with(name: str, tables: Iterable[Table]) -> str:
 
 
 def option_values(table: Table, given: Mapping[str, Any], as_of_ms: int | None = None) -> dict[str, Any]:
-    """The values of all options of a table: milliseconds since 1970, milliseconds, a word, or numbers of partitions by
-    topic; None where there is none.
+    """The values of all options of a table: milliseconds since 1970, milliseconds, a word, numbers of partitions by
+    topic, or checkpoints; None where there is none.
 
     A duration ahead is counted from `as_of_ms`, or from now. Raises UnknownOption, TypeError and ValueError.
     """
@@ -106,6 +108,8 @@ def value_of(option: Option, value: Any, as_of_ms: int | None = None) -> Any:
             return _release(option.name, value)
         if option.kind == "partitions":
             return partition_counts(option.name, value)
+        if option.kind == "checkpoints":
+            return _checkpoints(option.name, value)
         length = _duration(option, value)
     except QueryError as error:
         raise OptionError(option.name, f": {error}") from None
@@ -159,6 +163,33 @@ def partition_counts(name: str, value: Any) -> dict[str, int]:
         if topic not in (topics := _topics()):
             raise QueryError(f"{topic!r} is no topic of a coordinator; {near(topic, topics)}")
     return found
+
+
+def _checkpoints(name: str, value: Any) -> tuple[GivenCheckpoint, ...]:
+    """Directories, each with a name for its query or without: `DIR`, `NAME=DIR`, several in a list; in Python paths and
+    a mapping of names too. A text with a slash before the equals sign has no name."""
+    if isinstance(value, Mapping):
+        return tuple(GivenCheckpoint(arguments.text(name, query), _path(name, path)) for query, path in value.items())
+    given = [value] if isinstance(value, str | PathLike) or not isinstance(value, Iterable) else [*value]
+    found = []
+    for each in given:
+        query, equals, path = each.partition("=") if isinstance(each, str) else ("", "", "")
+        is_named = bool(equals) and "/" not in query
+        if is_named and not (query and path):
+            raise QueryError(f"{each!r} lacks a name or a directory: write NAME=DIR, or ./{each} for a directory")
+        found.append(GivenCheckpoint(query, path) if is_named else GivenCheckpoint("", _path(name, each)))
+    if not found:
+        raise QueryError("no directory: name at least one, or leave the option out")
+    return tuple(found)
+
+
+def _path(name: str, value: Any) -> str:
+    path = fspath(value) if isinstance(value, str | PathLike) else value
+    if not isinstance(path, str):
+        raise TypeError(f"{name} is a directory, several, or a mapping of names to directories, not {value!r}")
+    if not path:
+        raise QueryError("an empty text is no directory")
+    return path
 
 
 def _topics() -> list[str]:

@@ -109,6 +109,8 @@ examples:
       which groups were set back, and by what
   kafka-records table lag --bootstrap broker-1:9092 --group billing --sort=-lag
       how far a group is behind; group_lag sums it up by group
+  kafka-records table lag --bootstrap broker-1:9092 --spark-checkpoint billing=/checkpoints/billing --group billing
+      how far a query of Spark is behind, by its checkpoint
   kafka-records table progress /var/lib/kafka/data --where state!=ok --where state!=idle
       which groups do not get on, and since when; --where 'state is null' has those of which it is unknown
   kafka-records table log_files /var/lib/kafka/data --where topic=__consumer_offsets --sort=-records_to_load
@@ -204,13 +206,21 @@ def add_own_options(parser: argparse.ArgumentParser) -> None:
             continue
         own.add_argument(
             f"--{option.argument}",
+            action="append" if option.kind == "checkpoints" else "store",
             choices=option.words or None,
             metavar=None if option.words else _METAVARS[option.kind],
             help=f"{about}{default}",
         )
 
 
-_METAVARS: Final = {"moment": "TIME", "duration": "DURATION", "ahead": "DURATION", "partitions": "N", "release": "X.Y"}
+_METAVARS: Final = {
+    "moment": "TIME",
+    "duration": "DURATION",
+    "ahead": "DURATION",
+    "partitions": "N",
+    "release": "X.Y",
+    "checkpoints": "[NAME=]DIR",
+}
 
 
 class _Print(argparse.Action):

@@ -17,6 +17,7 @@ from kafka_records_engine.sources.missing_rights import AbsentTopic, MissingRigh
 from kafka_records_engine.sources.unreachable import UnreachableBrokers
 from kafka_records_engine.sources.unread_records import unread_records
 from kafka_records_tables.engines.logs_to_read import logs_to_read, starts_before, with_known_topics
+from kafka_records_tables.engines.query_checkpoints import CheckpointReader, inputs_to_lack
 from kafka_records_tables.table_options import option_values
 from kafka_records_tables.tables import input_called, inputs_of, tables_read
 
@@ -55,7 +56,7 @@ class LogsThere:
     """Why some have nothing to read: a right is missing, or no coordinator has made the topic yet."""
 
 
-def logs_there(table: Table, logs_of: Callable[[Table], Sequence[LogPartition]]) -> LogsThere:
+def logs_there(request: TableRequest, logs_of: Callable[[Table], Sequence[LogPartition]]) -> LogsThere:
     """What has to be read for a table, or a view; `logs_of` gives it for one table, or raises LogSourceError.
 
     A topic that no coordinator has made yet has no logs, which is a note. Raises LogSourceError where the topic of a
@@ -63,14 +64,15 @@ def logs_there(table: Table, logs_of: Callable[[Table], Sequence[LogPartition]])
     """
     there = LogsThere()
     missing: list[LogSourceError] = []
-    for each in tables_read(table):
+    optional = inputs_to_lack(request)
+    for each in tables_read(request.table):
         try:
             there.logs[each.name] = logs_of(each)
         except AbsentTopic as error:
             there.logs[each.name] = ()
             there.lacking.append(error.finding())
         except LogSourceError as error:
-            if each.name not in table.optional_inputs:
+            if each.name not in optional:
                 raise
             missing.append(error)
             if isinstance(error, MissingRight):
@@ -132,11 +134,11 @@ def read_here(request: TableRequest, given: Any, kind: type[Findings]) -> Iterat
             found[table.topic] = logs_to_read(table, source, None, starts, is_input=True)
         return found[table.topic]
 
-    there = logs_there(request.table, logs_of)
+    there = logs_there(request, logs_of)
     found_here = kind()
     for finding in there.lacking:
         found_here.report(finding)
-    asked = with_known_topics(request, source, found_here.report)
+    asked = CheckpointReader().with_progress(with_known_topics(request, source, found_here.report))
     yield from read_view(asked, there.logs, read, found_here, source=source)
 
 

@@ -29,6 +29,7 @@ from kafka_records_tables.engines.logs_to_read import (
     uses_topics,
     with_topics,
 )
+from kafka_records_tables.engines.query_checkpoints import CheckpointReader
 from kafka_records_tables.engines.request import TableRequest
 
 if TYPE_CHECKING:
@@ -121,7 +122,7 @@ class SeveralTables:
         for request in requests:
             table = request.table
             try:
-                there = logs_there(table, self._logs_of)
+                there = logs_there(request, self._logs_of)
             except LogSourceError as error:
                 self.missing[table.name] = str(error)
                 errors.append(error)
@@ -133,8 +134,9 @@ class SeveralTables:
         if not self._answers and errors:
             raise errors[0]
         # What is read ends where the logs ended just now, and a topic that a record names was made before.
+        checkpoints = CheckpointReader()
         for name, (request, there) in self._answers.items():
-            asked = self._with_known_topics(request)
+            asked = self._with_known_topics(checkpoints.with_progress(request))
             self._answers[name] = asked, there
             for each in _at_the_bottom(asked):
                 if each.table.name in there.logs and self._number(each) == len(self._read):

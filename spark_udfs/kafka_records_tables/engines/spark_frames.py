@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     from kafka_records_engine.findings import Finding
     from kafka_records_engine.sources import LogPartition, Source
     from kafka_records_tables.engines.request import TableRequest
-    from kafka_records_tables.tables.declaration import Table
 
 FINDINGS_SCHEMA = spark_schema(FINDINGS)
 """A finding per row: the members of `kafka_records_engine.findings.Finding`, and `message`, the one line to print."""
@@ -37,6 +36,7 @@ def frame_of(
 ) -> DataFrame:
     """The columns `names` of the rows of a table. Raises as `kafka_records_tables.spark.read_table` does."""
     if request.table.inputs:
+        _refuse_checkpoints(request)
         of = source_of(source)
         frames, lacking = _frames_of_inputs(spark, request, of, is_failfast=is_failfast)
         for finding in lacking if is_failfast else ():
@@ -52,7 +52,7 @@ def _frames_of_inputs(
     """The rows of the inputs of a view, and why some have none. Log starts are asked for before all else."""
     view = request.table
     starts = starts_before((each for each in inputs_of(view) if not each.inputs), source)
-    inputs, lacking = _there(view, source, input_requests(request))
+    inputs, lacking = _there(request, source)
     frames = {}
     for name, asked in inputs.items():
         names = asked.table.names
@@ -85,8 +85,9 @@ def findings_of(spark: SparkSession, request: TableRequest, source: Any) -> Data
     """What is found while those rows are made, as FINDINGS_SCHEMA has it."""
     declaration = request.table
     if declaration.inputs:
+        _refuse_checkpoints(request)
         of = source_of(source)
-        inputs, lacking = _there(declaration, of, input_requests(request))
+        inputs, lacking = _there(request, of)
         found = [findings_of(spark, asked, of) for asked in inputs.values()]
         if lacking:
             found.append(over_logs(spark, 1, GivenFindings(tuple(lacking)), FINDINGS_SCHEMA))
@@ -101,13 +102,22 @@ def findings_of(spark: SparkSession, request: TableRequest, source: Any) -> Data
     return over_logs(spark, len(logs), LogFindings(request, tuple(logs)), FINDINGS_SCHEMA)
 
 
-def _there(
-    view: Table, source: Source, inputs: Mapping[str, TableRequest]
-) -> tuple[Mapping[str, TableRequest], Sequence[Finding]]:
+def _refuse_checkpoints(request: TableRequest) -> None:
+    """Tasks join rows by topic, and each would read the checkpoints at another moment, wherever it runs."""
+    for option in request.table.options:
+        if option.kind == "checkpoints" and request.question.options[option.name]:
+            raise ValueError(
+                f"{option.name} is not for DataFrames: use kafka_records_tables.read_table(…, spark=session), which "
+                "reads checkpoints once, on the driver"
+            )
+
+
+def _there(request: TableRequest, source: Source) -> tuple[Mapping[str, TableRequest], Sequence[Finding]]:
     """Without the inputs that the view may lack and the source does lack, and why it lacks them."""
-    if not view.optional_inputs:
+    inputs = input_requests(request)
+    if not request.table.optional_inputs:
         return inputs, ()
-    there = logs_there(view, lambda each: logs_to_read(each, source))
+    there = logs_there(request, lambda each: logs_to_read(each, source))
     left = {name: asked for name, asked in inputs.items() if asked.table.inputs or name in there.logs}
     return left, [finding for finding in there.lacking if finding.severity == "damage"]
 

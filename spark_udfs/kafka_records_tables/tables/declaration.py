@@ -51,13 +51,13 @@ class Option:
     """A question that one table answers and others have no answer to.
 
     `kind` says what a value is: a `moment`, a `duration`, a duration `ahead` of the moment that is asked about, one of
-    some `words`, `partitions`: how many of them topics have, a `release` of Kafka, or a `flag`. Two tables that have an
-    option of the same name mean the same by it.
+    some `words`, `partitions`: how many of them topics have, a `release` of Kafka, a `flag`, or `checkpoints`: where
+    queries of Spark keep their offsets. Two tables that have an option of the same name mean the same by it.
     """
 
     name: str
     """As an argument in Python: `some_name`. The command has `--some-name`, Spark the option `someName`."""
-    kind: Literal["moment", "duration", "ahead", "word", "partitions", "release", "flag"]
+    kind: Literal["moment", "duration", "ahead", "word", "partitions", "release", "flag", "checkpoints"]
     about: str
     """One line: what it does to the rows."""
     default: str | None = None
@@ -67,6 +67,8 @@ class Option:
     """The options that do not go with it."""
     least_ms: int = 0
     """The shortest duration there is."""
+    instead_of: tuple[str, ...] = ()
+    """Of a view, the inputs whose topics need not be there if the option is given."""
 
     @property
     def argument(self) -> str:

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
 from kafka_records_tables.tables.declaration import EVERY_TOPIC, Column, Table, timestamps
+from kafka_records_tables.tables.lag import SPARK_CHECKPOINT
 
 if TYPE_CHECKING:
     from kafka_records_engine.sources import Context
@@ -18,6 +19,7 @@ TABLE: Final = Table(
     inputs=("lag",),
     join_keys=("group_id",),
     group_inputs=("lag",),
+    options=(SPARK_CHECKPOINT,),
     records=(),
     reads=(),
     columns=(
@@ -35,7 +37,11 @@ TABLE: Final = Table(
             "the words of lag.problem, each with how many partitions have it",
         ),
         *timestamps("commit", "when the group last committed an offset that is still there; null where it has none"),
-        Column("log_partition", "int32", "partition of `__consumer_offsets` that the group stands in"),
+        Column(
+            "log_partition",
+            "int32",
+            "partition of `__consumer_offsets` with the group; null for queries of Spark",
+        ),
     ),
     sort=("group_id", "log_partition"),
     group="group_id",

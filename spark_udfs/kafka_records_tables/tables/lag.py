@@ -6,7 +6,7 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
-from kafka_records_tables.tables.declaration import EVERY_TOPIC, Column, Table, timestamps
+from kafka_records_tables.tables.declaration import EVERY_TOPIC, Column, Option, Table, timestamps
 from kafka_records_tables.topics import OFFSETS
 
 if TYPE_CHECKING:
@@ -19,6 +19,13 @@ END_UNKNOWN: Final = "end_unknown"
 NO_COMMIT: Final = "no_commit"
 BEYOND_END: Final = "beyond_end"
 BELOW_LOG_START: Final = "below_log_start"
+
+SPARK_CHECKPOINT: Final = Option(
+    "spark_checkpoint",
+    "checkpoints",
+    "rows of queries of Spark Structured Streaming too, by their checkpoints: DIR, or NAME=DIR to call the query NAME",
+    instead_of=("current_offsets", "assigned_partitions"),
+)
 
 _OF_THE_COMMIT: Final = (
     "group_id",
@@ -43,6 +50,7 @@ TABLE: Final = Table(
     inputs=("current_offsets", "assigned_partitions", "log_ends"),
     join_keys=("topic",),
     group_inputs=("current_offsets", "assigned_partitions"),
+    options=(SPARK_CHECKPOINT,),
     records=(),
     reads=(),
     columns=(
@@ -103,7 +111,11 @@ TABLE: Final = Table(
         ),
         Column("topic_id", "string", "id of the topic that the commit names; null where it names none"),
         *timestamps("commit", "when the offset was committed; null where there is none"),
-        Column("log_partition", "int32", "partition of `__consumer_offsets` that the group stands in"),
+        Column(
+            "log_partition",
+            "int32",
+            "partition of `__consumer_offsets` with the group; null for queries of Spark",
+        ),
     ),
     sort=("group_id", "topic", "partition", "log_partition"),
     group="group_id",
@@ -128,6 +140,16 @@ TABLE: Final = Table(
 One row per committed offset, and one per partition that a member of the group has by its assignment and the group has
 no commit for, where the partition has offsets to consume or nobody tells its end. Partitions of share groups have no
 committed offsets: `share_partitions` has what they have acknowledged.
+
+With `spark_checkpoint` there are also rows of queries of Spark Structured Streaming, which keep their offsets in
+checkpoints: a row per partition of Kafka's topics in the last batch that is committed (the newest file in `commits/`
+and its offsets in `offsets/`, of either format). `group_id` is the name that was given, or else the id of the query,
+as checkpoints do not have its name; members, `topic_id` and `log_partition` are null, and `commit_timestamp` is when
+Spark planned the batch. A note says which batch is planned and not committed: Spark will run it again. Before the first
+batch is committed, partitions are `no_commit`. Partitions that are newer than the batch have no row. Sources of the
+query that are not Kafka are left out with a note. If two sources read a partition, the lower offset counts.
+Checkpoints are read from local directories, after log starts and before log ends. One that is damaged, by its
+checksums (`.N.crc`) too, is refused. The source need not have `__consumer_offsets` then.
 
 The coordinator of a group reads one partition of `__consumer_offsets`, by the hash of the group id. Records of the
 group in another one, as after a change of their number, are left out with a note, if the metadata log or brokers tell
@@ -191,10 +213,15 @@ def joined(parts: Mapping[str, Any], context: Context) -> Iterator[Any]:
     import pyarrow as pa
 
     from kafka_records_tables.tables.lagging.owners import of_own_partition, with_owners
+    from kafka_records_tables.tables.lagging.query_offsets import query_notes, query_offsets
 
     partitions = context.log.topics.partition_counts.get(OFFSETS)
     commits = of_own_partition(parts["current_offsets"].select(_OF_THE_COMMIT), partitions, context)
     assigned, left = _split(of_own_partition(parts["assigned_partitions"], partitions, context))
+    queries = context.question.options[SPARK_CHECKPOINT.name] or ()
+    commits = pa.concat_tables([commits, query_offsets(queries, commits.schema)])
+    for note in query_notes(queries):
+        context.report(note)
     if not commits.num_rows and not assigned.num_rows:
         return
     ends = parts["log_ends"].select([*_PARTITION, "topic_id", *_OF_THE_LOG])
