@@ -169,6 +169,11 @@ MESSAGES: Final[dict[str, tuple[str, str]]] = {
     ),
     "DescribeGroupsRequest": ("kafka_records.rpc.describe_groups_request", "DescribeGroupsRequest"),
     "DescribeGroupsResponse": ("kafka_records.rpc.describe_groups_response", "DescribeGroupsResponse"),
+    "DescribeProducersRequest": ("kafka_records.rpc.describe_producers_request", "DescribeProducersRequest"),
+    "DescribeProducersResponse": (
+        "kafka_records.rpc.describe_producers_response",
+        "DescribeProducersResponse",
+    ),
     "DescribeShareGroupOffsetsRequest": (
         "kafka_records.rpc.describe_share_group_offsets_request",
         "DescribeShareGroupOffsetsRequest",
@@ -176,6 +181,14 @@ MESSAGES: Final[dict[str, tuple[str, str]]] = {
     "DescribeShareGroupOffsetsResponse": (
         "kafka_records.rpc.describe_share_group_offsets_response",
         "DescribeShareGroupOffsetsResponse",
+    ),
+    "DescribeTransactionsRequest": (
+        "kafka_records.rpc.describe_transactions_request",
+        "DescribeTransactionsRequest",
+    ),
+    "DescribeTransactionsResponse": (
+        "kafka_records.rpc.describe_transactions_response",
+        "DescribeTransactionsResponse",
     ),
     "EndTransactionRecord": ("kafka_records.cluster_metadata.end_transaction_record", "EndTransactionRecord"),
     "EndTxnMarker": ("kafka_records.control.end_txn_marker", "EndTxnMarker"),
@@ -212,6 +225,8 @@ MESSAGES: Final[dict[str, tuple[str, str]]] = {
     "ListGroupsResponse": ("kafka_records.rpc.list_groups_response", "ListGroupsResponse"),
     "ListOffsetsRequest": ("kafka_records.rpc.list_offsets_request", "ListOffsetsRequest"),
     "ListOffsetsResponse": ("kafka_records.rpc.list_offsets_response", "ListOffsetsResponse"),
+    "ListTransactionsRequest": ("kafka_records.rpc.list_transactions_request", "ListTransactionsRequest"),
+    "ListTransactionsResponse": ("kafka_records.rpc.list_transactions_response", "ListTransactionsResponse"),
     "MetadataRequest": ("kafka_records.rpc.metadata_request", "MetadataRequest"),
     "MetadataResponse": ("kafka_records.rpc.metadata_response", "MetadataResponse"),
     "NoOpRecord": ("kafka_records.cluster_metadata.no_op_record", "NoOpRecord"),
@@ -467,6 +482,8 @@ MESSAGES: Final[dict[str, tuple[str, str]]] = {
         "kafka_records.rpc.write_share_group_state_response",
         "WriteShareGroupStateResponse",
     ),
+    "WriteTxnMarkersRequest": ("kafka_records.rpc.write_txn_markers_request", "WriteTxnMarkersRequest"),
+    "WriteTxnMarkersResponse": ("kafka_records.rpc.write_txn_markers_response", "WriteTxnMarkersResponse"),
     "ZkMigrationStateRecord": (
         "kafka_records.cluster_metadata.zk_migration_state_record",
         "ZkMigrationStateRecord",
@@ -547,9 +564,24 @@ APIS: Final = Apis(
         16: Api(16, "ListGroups", "ListGroupsRequest", "ListGroupsResponse", range(0, 6), 3),
         18: Api(18, "ApiVersions", "ApiVersionsRequest", "ApiVersionsResponse", range(0, 6), 3),
         25: Api(25, "AddOffsetsToTxn", "AddOffsetsToTxnRequest", "AddOffsetsToTxnResponse", range(0, 5), 3),
+        27: Api(27, "WriteTxnMarkers", "WriteTxnMarkersRequest", "WriteTxnMarkersResponse", range(1, 3), 1),
         28: Api(28, "TxnOffsetCommit", "TxnOffsetCommitRequest", "TxnOffsetCommitResponse", range(0, 7), 3),
         42: Api(42, "DeleteGroups", "DeleteGroupsRequest", "DeleteGroupsResponse", range(0, 4), 2),
         47: Api(47, "OffsetDelete", "OffsetDeleteRequest", "OffsetDeleteResponse", range(0, 1), None),
+        61: Api(
+            61, "DescribeProducers", "DescribeProducersRequest", "DescribeProducersResponse", range(0, 1), 0
+        ),
+        65: Api(
+            65,
+            "DescribeTransactions",
+            "DescribeTransactionsRequest",
+            "DescribeTransactionsResponse",
+            range(0, 1),
+            0,
+        ),
+        66: Api(
+            66, "ListTransactions", "ListTransactionsRequest", "ListTransactionsResponse", range(0, 3), 0
+        ),
         68: Api(
             68,
             "ConsumerGroupHeartbeat",

@@ -146,6 +146,7 @@ def _inputs_of_rows(raw: DataFrame, request: TableRequest, *, is_failfast: bool)
     return {
         name: _rows_of(raw, asked, asked.table.names, is_failfast=is_failfast)
         for name, asked in input_requests(request).items()
+        if asked.table.helper != "ends"
     }
 
 
@@ -200,7 +201,7 @@ def findings(
 
 def _findings_of(raw: DataFrame, request: TableRequest) -> DataFrame:
     if request.table.inputs:
-        found = [_findings_of(raw, asked) for asked in input_requests(request).values()]
+        found = [_findings_of(raw, asked) for asked in input_requests(request).values() if asked.table.helper != "ends"]
         if not request.table.join_keys:
             found.append(joined_findings(_inputs_of_rows(raw, request, is_failfast=False), request))
         return together(found)

@@ -145,17 +145,19 @@ LACKING = {
     # It may know nothing of two topics of coordinators.
     "lagger": {
         **dict.fromkeys(("report", "checks", "log_ends", "counts", "dump", "snapshot"), (1, DESCRIBE, TRANSACTIONS)),
-        **dict.fromkeys(("transactions", "open_transactions"), (2, DESCRIBE, TRANSACTIONS)),
+        "transactions": (2, DESCRIBE, TRANSACTIONS),
+        "open_transactions": (1, DESCRIBE, TRANSACTIONS),
     },
     "half": {
         **dict.fromkeys(("report", "checks", "counts", "dump", "snapshot"), (1, READ, TRANSACTIONS)),
-        **dict.fromkeys(("transactions", "open_transactions"), (2, READ, TRANSACTIONS)),
+        "transactions": (2, READ, TRANSACTIONS),
+        "open_transactions": (1, READ, TRANSACTIONS),
         **dict.fromkeys(("lag", "group_lag", "starting offsets"), (1, DESCRIBE, "secret")),
     },
     "nobody": {
         **dict.fromkeys(COMMANDS, (2, DESCRIBE, OFFSETS)),
         "transactions": (2, DESCRIBE, TRANSACTIONS),
-        "log_ends": (1, DESCRIBE, OFFSETS),
+        **dict.fromkeys(("log_ends", "open_transactions"), (1, DESCRIBE, OFFSETS)),
     },
 }
 """By user and command: exit status, and a right that the command names; others have all that they need."""

@@ -18,8 +18,16 @@ from kafka_records_engine.sources._brokers.cluster import Address, Cluster, NotA
 from kafka_records_engine.sources._brokers.failures import BrokerFailure, ConnectionLost
 from kafka_records_engine.sources._brokers.log_bounds import AskingEnds, Bounds, now_ms
 from kafka_records_engine.sources._brokers.session import Session
+from kafka_records_engine.sources._brokers.transactions import (
+    NOT_AUTHORIZED,
+    ActiveProducer,
+    KnownTransaction,
+    active_producers,
+    known_transactions,
+)
 from kafka_records_engine.sources.broker_logs import BrokerPartition
 from kafka_records_engine.sources.client_config import ClientConfig
+from kafka_records_engine.sources.log_details import OPEN, Details
 from kafka_records_engine.sources.log_facts import KnownTopics
 from kafka_records_engine.sources.missing_rights import COORDINATOR_TOPICS, AbsentTopic, MissingRight
 from kafka_records_engine.sources.protocol import Context, LogEnds, LogStarts
@@ -201,6 +209,39 @@ class LiveBrokers:
             missing = MissingRight(self.name, right.who, right.operation, right.topic)
             context.report(missing.finding("where its logs start and end is unknown"))
 
+    def log_details(self, topics: Collection[str], columns: Collection[str], context: Context) -> Details:
+        """See `log_details.TellsLogDetails`: of OPEN alone, by DescribeProducers, ListTransactions and
+        DescribeTransactions (KIP-664). Coordinators are asked after the leaders: what begins in between has no row. A
+        topic that may not be read has none: its last stable offset shows whether something is missing then."""
+        if set(columns).isdisjoint(OPEN.names):
+            return {}
+        cluster = Cluster(self._bootstrap, self._config, self._session)
+        impact = "transactions that are open there have no row"
+        try:
+            told = active_producers(cluster, topics)
+            producers = {
+                each.producer_id
+                for active in told.values()
+                if not isinstance(active, str)
+                for each in active
+                if each.first_offset >= 0
+            }
+            entries = {each.producer_id: each for each in known_transactions(cluster, producers)}
+        except BrokerFailure as failed:
+            reason = UNREACHABLE_LOG if isinstance(failed, ConnectionLost) else DAMAGED_LOG
+            context.report(Finding("damage", reason, failed.detail, "open transactions are unknown", file=self.name))
+            return {}
+        found: dict[tuple[str, int], dict[str, Any]] = {}
+        for (topic, partition), active in told.items():
+            if not isinstance(active, str):
+                open_here = [each for each in active if each.first_offset >= 0]
+                rows = [_open_row(each, entries.get(each.producer_id)) for each in open_here]
+                found[topic, partition] = {"open_producers": rows}
+            elif active != NOT_AUTHORIZED:
+                where = f"{self.name} {topic}-{partition}"
+                context.report(Finding("damage", DAMAGED_LOG, active, impact, topic, partition, file=where))
+        return found
+
     def _lost(self, lost: ConnectionLost) -> Finding:
         what = f"where logs end is unknown: {lost.detail}"
         return Finding("damage", UNREACHABLE_LOG, what, "topics without an answer have no row", file=lost.address)
@@ -213,6 +254,27 @@ class LiveBrokers:
         if isinstance(failed, NotAllowed):
             return MissingRight(self.name, failed.who, failed.operation, failed.topic)
         return LogSourceError(self.name, str(failed))
+
+
+def _open_row(producer: ActiveProducer, entry: KnownTransaction | None) -> dict[str, Any]:
+    row: dict[str, Any] = {
+        "producer_id": producer.producer_id,
+        "first_offset": producer.first_offset,
+        "last_timestamp_ms": producer.last_timestamp_ms if producer.last_timestamp_ms >= 0 else None,
+        "is_asked": True,
+    }
+    if entry is None:
+        return row
+    partitions: dict[str, list[int]] = {}
+    for topic, partition in sorted(entry.partitions):
+        partitions.setdefault(topic, []).append(partition)
+    return row | {
+        "transactional_id": entry.transactional_id,
+        "state": entry.state,
+        "timeout_ms": entry.timeout_ms,
+        "start_timestamp_ms": entry.start_timestamp_ms if entry.start_timestamp_ms >= 0 else None,
+        "partitions": [{"topic": topic, "partitions": numbers} for topic, numbers in partitions.items()],
+    }
 
 
 def addresses_of(bootstrap: str | Sequence[str]) -> tuple[Address, ...]:

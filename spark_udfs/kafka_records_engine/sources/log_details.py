@@ -23,6 +23,36 @@ FILES: Final = pa.schema(
 """Files with records and their bytes; the same by file, with the offset in its name; the offset up to which
 `cleaner-offset-checkpoint` says that the log is cleaned."""
 
+_PARTITIONS: Final = pa.list_(pa.struct([("topic", pa.string()), ("partitions", pa.list_(pa.int32()))]))
+
+OPEN: Final = pa.schema(
+    [
+        (
+            "open_producers",
+            pa.list_(
+                pa.struct(
+                    [
+                        ("producer_id", pa.int64()),
+                        ("first_offset", pa.int64()),
+                        ("since_timestamp_ms", pa.int64()),
+                        ("last_timestamp_ms", pa.int64()),
+                        ("is_asked", pa.bool_()),
+                        ("transactional_id", pa.string()),
+                        ("state", pa.string()),
+                        ("timeout_ms", pa.int32()),
+                        ("start_timestamp_ms", pa.int64()),
+                        ("partitions", _PARTITIONS),
+                    ]
+                )
+            ),
+        )
+    ]
+)
+"""The transactions that are open in a log: those of `log.open_producers`, or of the leader of the partition. What the
+coordinators answer about the producer id is beside it where they are asked (`is_asked`), null where none has it."""
+
+_SCHEMAS: Final = (FILES, OPEN)
+
 Details = Mapping[tuple[str, int], Mapping[str, Any]]
 """By topic and partition, values of columns by their names."""
 
@@ -31,12 +61,12 @@ class TellsLogDetails(Protocol):
     """A source that has the files of its logs."""
 
     def log_details(self, topics: Collection[str], columns: Collection[str], context: Context) -> Details:
-        """Columns of FILES for the logs of some topics. Raises LogSourceError."""
+        """Columns of FILES and OPEN, those that it knows, for the logs of some topics. Raises LogSourceError."""
 
 
 def asked_details(columns: Collection[str]) -> list[str]:
-    """All columns of FILES if one of them is asked for."""
-    return [] if set(FILES.names).isdisjoint(columns) else FILES.names
+    """Those of some columns that are of FILES or OPEN: all of one if one of them is asked for."""
+    return [name for schema in _SCHEMAS if not set(schema.names).isdisjoint(columns) for name in schema.names]
 
 
 def log_details(source: Source, topics: Collection[str], columns: Collection[str], context: Context) -> Details:
@@ -46,8 +76,9 @@ def log_details(source: Source, topics: Collection[str], columns: Collection[str
 
 def with_details(rows: Any, places: Sequence[tuple[str, int]], columns: Collection[str], details: Details) -> Any:
     """A `pyarrow.RecordBatch` of logs with more columns; null where nothing is known of a log."""
-    for field in FILES:
-        if field.name in columns:
-            values = [details.get(place, {}).get(field.name) for place in places]
-            rows = rows.append_column(field, pa.array(values, field.type))
+    for schema in _SCHEMAS:
+        for field in schema:
+            if field.name in columns:
+                values = [details.get(place, {}).get(field.name) for place in places]
+                rows = rows.append_column(field, pa.array(values, field.type))
     return rows

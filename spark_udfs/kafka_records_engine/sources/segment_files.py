@@ -17,13 +17,14 @@ from kafka_records_engine.log.control_records import METADATA_TOPIC
 from kafka_records_engine.log.cuts import cuts_of
 from kafka_records_engine.log.log_end import LogEnd, end_of
 from kafka_records_engine.log.metadata_checkpoints import checkpoint_from
+from kafka_records_engine.log.open_producers import open_producers
 from kafka_records_engine.log.paths import without_secrets
 from kafka_records_engine.log.places import LogSourceError, Place
 from kafka_records_engine.log.ranges import OffsetRange
 from kafka_records_engine.log.raw_rows import gathered
 from kafka_records_engine.log.topic_ids import topic_id, topic_names
 from kafka_records_engine.log.unread import Unread, UnreadAsked, unread_from
-from kafka_records_engine.sources.log_details import FILES, Details
+from kafka_records_engine.sources.log_details import FILES, OPEN, Details
 from kafka_records_engine.sources.log_facts import KnownTopics
 from kafka_records_engine.sources.protocol import Context, LogEnds, LogStarts
 from kafka_records_runtime.errors import plural
@@ -110,6 +111,8 @@ class Segments:
         for log in logs:
             told = found[log.topic, log.partition]
             with reader.open_log(log) as opened:
+                if not set(columns).isdisjoint(OPEN.names):
+                    told |= _open_in(log, opened, context)
                 if not set(columns).isdisjoint(FILES.names):
                     directory = log.place.resolved().parent
                     if directory not in cleaned:
@@ -183,6 +186,33 @@ def _ends_of(log: reader.FoundLog, marks: _HighWatermarks, context: Context) -> 
         place=printable(str(log.place)),
         is_cut=is_cut,
     )
+
+
+def _open_in(log: reader.FoundLog, opened: reader.OpenLog, context: Context) -> dict[str, Any]:
+    """The columns OPEN of a log."""
+    impact = "transactions that are open in it may be missing, or have ended"
+    try:
+        found = open_producers(opened, log.place)
+    except OSError as error:
+        what = f"the log cannot be read: {error.strerror or error}"
+        finding = in_file(printable(str(log.place)), None, None, what, impact)
+        context.report(replace(finding, topic=log.topic, partition=log.partition))
+        return {}
+    if found.trouble is not None and found.place is not None:
+        finding = in_file(printable(found.place[0]), found.place[1], None, found.trouble, impact)
+        context.report(replace(finding, topic=log.topic, partition=log.partition))
+    return {
+        "open_producers": [
+            {
+                "producer_id": each.producer_id,
+                "first_offset": each.first_offset,
+                "since_timestamp_ms": each.since_ms,
+                "last_timestamp_ms": each.last_ms,
+                "is_asked": False,
+            }
+            for each in found.producers
+        ]
+    }
 
 
 def _files_of(opened: reader.OpenLog) -> dict[str, Any]:

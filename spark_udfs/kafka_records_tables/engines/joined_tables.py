@@ -13,10 +13,11 @@ import pyarrow.compute as pc
 from kafka_records_engine.log.discovery import LogSourceError
 from kafka_records_engine.sources.collected_findings import Findings
 from kafka_records_engine.sources.given import source_of
+from kafka_records_engine.sources.log_details import TellsLogDetails
 from kafka_records_engine.sources.missing_rights import AbsentTopic, MissingRight, missing_rights
 from kafka_records_engine.sources.unreachable import UnreachableBrokers
 from kafka_records_engine.sources.unread_records import unread_records
-from kafka_records_tables.engines.logs_to_read import logs_to_read, starts_before, with_known_topics
+from kafka_records_tables.engines.logs_to_read import AllLogs, logs_to_read, starts_before, with_known_topics
 from kafka_records_tables.engines.query_checkpoints import CheckpointReader, inputs_to_lack
 from kafka_records_tables.table_options import option_values
 from kafka_records_tables.tables import input_called, inputs_of, tables_read
@@ -33,10 +34,13 @@ ReadInput = Callable[["TableRequest", Sequence["LogPartition"], "OnProgress | No
 
 def input_requests(request: TableRequest) -> dict[str, TableRequest]:
     """What a view asks of each of its inputs, by their names: the groups where only rows about them matter, and of its
-    options those that the input has too. Each input has a topic of its own."""
+    options those that the input has too. Each input has a topic of its own. About another moment than now logs tell
+    nothing but their records."""
     view, question = request.table, request.question
     found = {}
     for each in inputs_of(view):
+        if question.as_of_ms is not None and each.helper == "ends" and each.name in view.optional_inputs:
+            continue
         own = {option.name for option in each.options}
         given = {name: value for name, value in question.options.items() if name in own}
         values = option_values(each, {}, question.as_of_ms) | given
@@ -79,8 +83,16 @@ def logs_there(request: TableRequest, logs_of: Callable[[Table], Sequence[LogPar
                 there.lacking.append(error.finding())
     if not there.logs:
         raise missing[0]
+    if missing and table.needed_without_details and not _tell_details(there.logs):
+        raise missing[0]
     there.lacking = list(dict.fromkeys(there.lacking))
     return there
+
+
+def _tell_details(logs: Mapping[str, Sequence[LogPartition]]) -> bool:
+    """Whether the source of some logs tells more of them than their records."""
+    sources = [log.source for of_table in logs.values() for log in of_table if isinstance(log, AllLogs)]
+    return any(has(source, TellsLogDetails) for source in sources)
 
 
 def read_view(

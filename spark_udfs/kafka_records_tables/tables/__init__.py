@@ -31,6 +31,7 @@ from kafka_records_tables.tables import (
     log_sizes,
     members,
     offset_commits,
+    open_producers,
     open_transactions,
     partitions,
     pending_offsets,
@@ -95,6 +96,7 @@ _PARTS: Final[Mapping[str, Table]] = {
         loaded_share_state,
         loaded_transactions,
         log_sizes,
+        open_producers,
         share_checks,
         transaction_checks,
     )
@@ -118,5 +120,6 @@ def tables_read(table: Table) -> list[Table]:
 
 
 def is_of_records(table: Table) -> bool:
-    """Whether all rows follow from records, so that there is an answer as of a moment, and one of saved records."""
-    return all(each.helper != "ends" for each in tables_read(table))
+    """Whether all rows follow from records, so that there is an answer as of a moment, and one of saved records. A view
+    that may lack where logs end has one too."""
+    return all(each.helper != "ends" or each.name in table.optional_inputs for each in tables_read(table))

@@ -134,6 +134,8 @@ class Table:
     same."""
     optional_inputs: tuple[str, ...] = ()
     """Those of `inputs` whose topic need not be there: the view says what its answer lacks then."""
+    needed_without_details: bool = False
+    """Whether a source that does not tell `log_details` has to have the topics of `optional_inputs`."""
     join_keys: tuple[str, ...] = ()
     """Of a view, the columns that all of its inputs have, and by which their rows belong together; none where all rows
     do."""

@@ -1,9 +1,10 @@
-"""The transactions that are open, by whom, since when, and which committed offsets wait for them."""
+"""The transactions that are open, in which logs, by whom, since when, and what waits for them."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
 from kafka_records_tables.tables.declaration import EVERY_TOPIC, Column, Table, timestamps
@@ -32,28 +33,59 @@ _OF_PENDING: Final = (
     "log_partition",
     "since_log_offset",
 )
+_OF_LOG: Final = ("first_offset", "last_timestamp_ms", "last_stable_offset", "held_back", "holds_cleaner")
+_OF_ENTRY: Final = ("transactional_id", "producer_id", "state", "timeout_ms", "start_timestamp_ms", "partitions")
 
 TIMED_OUT: Final = "timeout"
 NO_ENTRY: Final = "no_entry"
 
+MOST_TIMEOUT_MS: Final = 900_000
+"""The longest time-out that coordinators grant by default (`transaction.max.timeout.ms`)."""
+
 TABLE: Final = Table(
     name="open_transactions",
     topic=EVERY_TOPIC,
-    about="every open transaction, whether it hangs, and the offsets that wait for it",
+    about="every open transaction in every log, whether it hangs, and what waits for it",
     helper="view",
-    inputs=("pending_offsets", "transactions"),
+    inputs=("pending_offsets", "transactions", "open_producers"),
+    optional_inputs=("pending_offsets", "transactions", "open_producers"),
+    needed_without_details=True,
     join_keys=("producer_id",),
     records=(),
     reads=(),
     columns=(
         Column("transactional_id", "string", "the transactional id; null if none has this producer id"),
         Column("producer_id", "int64", "its producer id"),
+        Column("topic", "string", "topic in which it is open; null if no log in the source shows it open"),
+        Column("partition", "int32", "partition of that topic; null as above"),
         Column(
             "state", "string", "state of the transactional id: Ongoing, PrepareCommit, …; null if none has it", STATES
         ),
-        *timestamps("since", "when the transaction began; of one without an entry, log timestamp of its first commit"),
+        *timestamps(
+            "since",
+            "when the transaction began; of one without an entry, log timestamp of its first record there, and if that "
+            "is unknown, as of running brokers, of the last one",
+        ),
+        Column("first_offset", "int64", "offset at which it begins in this log; null as topic"),
+        *timestamps("last", "when its producer wrote to this log last; null where the source does not tell"),
+        Column("last_stable_offset", "int64", "where the first open transaction of this log begins; null as above"),
+        Column(
+            "held_back",
+            "int64",
+            "offsets from there to the end, which consumers of committed records wait for; 0 if an earlier "
+            "transaction holds them back; null as above",
+        ),
+        Column(
+            "holds_cleaner",
+            "bool",
+            "whether a compacted log has older files that no cleaner takes because of it; null without files",
+        ),
         Column("timeout_ms", "int32", "milliseconds after which the coordinator aborts it; null without an entry"),
-        Column("is_hanging", "bool", "whether it may stay open until somebody aborts it (KIP-664)"),
+        Column(
+            "is_hanging",
+            "bool",
+            "whether it may stay open until somebody aborts it (KIP-664); null without __transaction_state",
+        ),
         Column(
             "hanging_rule",
             "string",
@@ -71,27 +103,53 @@ TABLE: Final = Table(
             "pending offsets, with the place of its first commit of each: no cleaner goes behind that",
         ),
     ),
-    sort=("since_timestamp_ms", "producer_id", "is_hanging"),
+    sort=("since_timestamp_ms", "producer_id", "is_hanging", "topic", "partition"),
     group="transactional_id",
     module=__name__,
-    essential=("transactional_id", "producer_id", "state", "since_timestamp", "is_hanging"),
-    details=("partitions", "holds_back", "timeout_ms", "hanging_rule"),
+    essential=(
+        "transactional_id",
+        "producer_id",
+        "topic",
+        "partition",
+        "first_offset",
+        "since_timestamp",
+        "is_hanging",
+    ),
+    details=(
+        "partitions",
+        "holds_back",
+        "timeout_ms",
+        "last_timestamp",
+        "last_stable_offset",
+        "holds_cleaner",
+        "hanging_rule",
+        "held_back",
+        "state",
+    ),
     rules="""\
-One row per transactional id in state Ongoing, PrepareCommit or PrepareAbort, and one per producer with pending offsets
-that no such transactional id answers for.
+One row per open transaction and log: each producer that has begun to write to a partition of any topic, and has no
+marker there yet. A transaction in state Ongoing, PrepareCommit or PrepareAbort that is open in no log of the source has
+one row without a topic.
 
-A transaction in a partition of `__consumer_offsets` is answered for if the transactional id with its producer id is in
-one of these states and names this partition (`TransactionsCommand.FindHangingTransactionsCommand`; KIP-664): then the
-coordinator will write a marker there. Nobody will end any other one: it hangs by the rule `no_entry`. By the rule
-`timeout` hangs what is open for longer than `timeout_ms` and a margin of five minutes, after which Kafka counts it as
-late (`ProducerStateManager.LATE_TRANSACTION_BUFFER_MS`); the coordinator aborts it after `timeout_ms`, so either no
+Files tell open transactions by the newest `.snapshot` of a log, in which a broker keeps its producers
+(`ProducerStateManager`), and the heads of the batches after it; without a snapshot, by the heads of all batches.
+Records of users' topics are not read. Running brokers are asked (DescribeProducers, which takes READ on the topic), and
+after them the coordinators (ListTransactions, DescribeTransactions; KIP-664). Other sources have `__consumer_offsets`
+and `__transaction_state` alone: there open is what has pending offsets, and of another moment than now (`as_of`), too.
+
+A transaction in a partition is answered for if the transactional id with its producer id is in one of these states and
+names this partition (`TransactionsCommand.FindHangingTransactionsCommand`; KIP-664): then the coordinator will write a
+marker there. Nobody will end any other one: it hangs by the rule `no_entry`. By the rule `timeout` hangs what is open
+for longer than `timeout_ms` and a margin of five minutes, after which Kafka counts it as late
+(`ProducerStateManager.LATE_TRANSACTION_BUFFER_MS`); the coordinator aborts it after `timeout_ms`, so either no
 coordinator is at work or its markers do not arrive. Both count up to now, or to the moment of `as_of`: name that of a
-copy.
+copy. Where the source has no `__transaction_state`, `timeout` counts 15 minutes (`transaction.max.timeout.ms`) and the
+margin, and whether a younger one hangs is unknown. `kafka-records abort-transaction` ends those of the rule `no_entry`.
 
-What the logs cannot know: partitions of other topics are not read, so a transaction that hangs only there is seen by
-its entry alone. Read all partitions of both topics: an entry that was not read is missing. Of running brokers and live
-directories not all logs are read at one moment, and a transaction that begins or ends in between seems to have no
-entry; with `as_of` some seconds ago both topics are as of that moment.
+What the logs cannot know: read all partitions of `__transaction_state`, since an entry that was not read is missing. Of
+live directories not all logs are read at one moment, and a transaction that begins or ends in between seems to have no
+entry; look again, or name a moment some seconds ago with `as_of`. Brokers leave transactional ids out for whoever lacks
+DESCRIBE on them.
 """,
 )
 
@@ -103,55 +161,123 @@ def joined(parts: Mapping[str, Any], context: Context) -> Iterator[Any]:
 
     from kafka_records_tables.tables.column_types import instants
 
-    pending, entries = parts["pending_offsets"], parts["transactions"]
+    pending, entries, in_logs = parts["pending_offsets"], parts["transactions"], parts.get("open_producers")
+    producers = pending["producer_id"].unique().to_pylist()
+    open_rows = [] if in_logs is None else in_logs.to_pylist()
+    producers += [row["producer_id"] for row in open_rows]
     is_live = pc.is_in(entries["state"], pa.array(_LIVE))
-    has_pending = pc.is_in(entries["producer_id"], pending["producer_id"].unique())
-    by_producer: dict[int, tuple[list[_Row], list[_Row]]] = {}
-    for number, table in enumerate((pending.select(_OF_PENDING), entries.filter(pc.or_(is_live, has_pending)))):
-        for row in table.to_pylist():
-            by_producer.setdefault(row["producer_id"], ([], []))[number].append(row)
+    is_open = pc.is_in(entries["producer_id"], pa.array(producers, pa.int64()))
+    known = entries.filter(pc.or_(is_live, is_open))
+    by_producer: dict[int, _Producer] = {}
+    for row in pending.select(_OF_PENDING).to_pylist():
+        _of(by_producer, row).pending.append(row)
+    for row in known.to_pylist():
+        _of(by_producer, row).add(row)
+    for row in open_rows:
+        _of(by_producer, row).opened.append(row)
     now = int(time.time() * 1000) if context.question.as_of_ms is None else context.question.as_of_ms
-    rows = [row for waiting, known in by_producer.values() for row in _of_producer(waiting, known, now)]
+    rows = [row for producer in by_producer.values() for row in producer.rows(now)]
     if rows:
-        columns = {name: [row.get(name) for row in rows] for name in TABLE.names if name != "since_timestamp"}
-        made = {name: pa.array(told, TABLE.schema.field(name).type) for name, told in columns.items()}
-        made["since_timestamp"] = instants(made["since_timestamp_ms"])
+        made = {
+            name: pa.array([row.get(name) for row in rows], TABLE.schema.field(name).type)
+            for name in TABLE.names
+            if name not in ("since_timestamp", "last_timestamp")
+        }
+        for name in ("since", "last"):
+            made[f"{name}_timestamp"] = instants(made[f"{name}_timestamp_ms"])
         yield pa.RecordBatch.from_arrays([made[name] for name in TABLE.names], schema=TABLE.schema)
 
 
-def _of_producer(waiting: list[_Row], known: list[_Row], now: int) -> Iterator[_Row]:
-    """The open transactions of one producer id: its pending offsets, and the transactional ids that have it."""
-    for entry in known:
-        if entry["state"] in _LIVE:
-            named = {
-                number
-                for each in entry["partitions"] or ()
-                if each["topic"] == OFFSETS
-                for number in each["partitions"]
-            }
-            held = [row for row in waiting if row["log_partition"] in named]
-            waiting = [row for row in waiting if row["log_partition"] not in named]
-            since = entry["start_timestamp_ms"]
-            is_late = since is not None and now - since > entry["timeout_ms"] + MARGIN_MS
-            yield {
-                **entry,
-                "since_timestamp_ms": since,
-                "is_hanging": is_late,
-                "hanging_rule": TIMED_OUT if is_late else None,
-                "holds_back": _held(held),
-            }
-    if waiting:
-        entry = known[0] if known else {}
-        since = [row["since_timestamp_ms"] for row in waiting if row["since_timestamp_ms"] is not None]
-        yield {
+def _of(by_producer: dict[int, _Producer], row: _Row) -> _Producer:
+    return by_producer.setdefault(row["producer_id"], _Producer(row["producer_id"]))
+
+
+@dataclass(slots=True)
+class _Producer:
+    """What is known of a producer id."""
+
+    producer_id: int
+    pending: list[_Row] = field(default_factory=list)
+    opened: list[_Row] = field(default_factory=list)
+    entries: dict[str, _Row] = field(default_factory=dict)
+    """By transactional id."""
+
+    def add(self, entry: _Row) -> None:
+        """Add what is known of a transactional id, in place of what was known before."""
+        self.entries[entry["transactional_id"]] = {name: entry[name] for name in _OF_ENTRY}
+
+    def rows(self, now: int) -> Iterator[_Row]:
+        """The rows of its open transactions."""
+        for row in self.opened:
+            if row["transactional_id"] is not None:
+                self.add(row)  # a coordinator knows it better than an earlier record
+        logs: dict[tuple[str, int], tuple[list[_Row], list[_Row]]] = {}
+        for row in self.opened:
+            logs.setdefault((row["topic"], row["partition"]), ([], []))[0].append(row)
+        for row in self.pending:
+            logs.setdefault((OFFSETS, row["log_partition"]), ([], []))[1].append(row)
+        live = [entry for entry in self.entries.values() if entry["state"] in _LIVE]
+        answered_for = {place: entry for entry in live for place in _places(entry["partitions"])}
+        shown = set()
+        for place, (opened, waiting) in sorted(logs.items()):
+            log = _of_log(place, opened, waiting)
+            if place in answered_for:
+                shown.add(answered_for[place]["transactional_id"])
+                yield log | _answered_for(answered_for[place], now)
+            else:
+                yield log | self._left(log, opened, now)
+        for entry in live:
+            if entry["transactional_id"] not in shown:
+                yield {"holds_back": [], **_answered_for(entry, now)}
+
+    def _left(self, log: _Row, opened: list[_Row], now: int) -> _Row:
+        """What is to be said of a transaction that no transactional id answers for, as far as it is known."""
+        entry: _Row = next(iter(self.entries.values()), {})
+        is_known = not opened or any(row["has_entries"] for row in opened) or bool(self.entries)
+        rule: str | None = NO_ENTRY
+        if not is_known:
+            since = log["since_timestamp_ms"]
+            is_late = since is not None and now - since > MOST_TIMEOUT_MS + MARGIN_MS
+            rule = TIMED_OUT if is_late else None
+        return {
             **entry,
+            "producer_id": self.producer_id,
             "partitions": None,
-            "producer_id": waiting[0]["producer_id"],
-            "since_timestamp_ms": min(since, default=None),
-            "is_hanging": True,
-            "hanging_rule": NO_ENTRY,
-            "holds_back": _held(waiting),
+            "is_hanging": True if rule is not None else None,
+            "hanging_rule": rule,
         }
+
+
+def _answered_for(entry: _Row, now: int) -> _Row:
+    since = entry["start_timestamp_ms"]
+    is_late = since is not None and now - since > entry["timeout_ms"] + MARGIN_MS
+    return {
+        **entry,
+        "since_timestamp_ms": since,
+        "is_hanging": is_late,
+        "hanging_rule": TIMED_OUT if is_late else None,
+    }
+
+
+def _of_log(place: tuple[str, int], opened: list[_Row], pending: list[_Row]) -> _Row:
+    """The columns about one log."""
+    topic, partition = place
+    began = [row["since_timestamp_ms"] for row in (*opened, *pending) if row["since_timestamp_ms"] is not None]
+    lasts = [row["last_timestamp_ms"] for row in opened if row["last_timestamp_ms"] is not None]
+    return {
+        "topic": topic,
+        "partition": partition,
+        "first_offset": min((row["since_log_offset"] for row in pending), default=None),
+        **({name: opened[0][name] for name in _OF_LOG} if opened else {}),
+        "since_timestamp_ms": min(began or lasts, default=None),
+        "holds_back": _held(pending),
+    }
+
+
+def _places(partitions: list[_Row] | None) -> Iterator[tuple[str, int]]:
+    for each in partitions or ():
+        for number in each["partitions"]:
+            yield each["topic"], number
 
 
 def _held(pending: list[_Row]) -> list[_Row]:

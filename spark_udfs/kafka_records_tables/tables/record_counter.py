@@ -83,7 +83,9 @@ class RecordCounter(TableReader):
 
     def _note_transactions(self, batch: pa.RecordBatch) -> None:
         is_marker = batch.column("control").is_valid().to_numpy(zero_copy_only=False)
-        is_part = pc.fill_null(pc.not_equal(batch.column("transaction"), "none"), False)
+        # A source without markers may know how a transaction ended (`TransactionResolver.rest`).
+        is_over = pc.is_in(batch.column("transaction"), pa.array([NONE, COMMITTED, ABORTED]))
+        is_part = pc.fill_null(pc.invert(pc.or_kleene(is_over, pc.is_null(batch.column("transaction")))), False)
         is_part = is_part.to_numpy(zero_copy_only=False) & ~is_marker
         if not is_part.any() and not (self._open and is_marker.any()):
             return

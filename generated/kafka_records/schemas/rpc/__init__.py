@@ -34,12 +34,16 @@ if TYPE_CHECKING:
     from kafka_records.schemas.rpc.delete_share_group_state_response import DELETE_SHARE_GROUP_STATE_RESPONSE
     from kafka_records.schemas.rpc.describe_groups_request import DESCRIBE_GROUPS_REQUEST
     from kafka_records.schemas.rpc.describe_groups_response import DESCRIBE_GROUPS_RESPONSE
+    from kafka_records.schemas.rpc.describe_producers_request import DESCRIBE_PRODUCERS_REQUEST
+    from kafka_records.schemas.rpc.describe_producers_response import DESCRIBE_PRODUCERS_RESPONSE
     from kafka_records.schemas.rpc.describe_share_group_offsets_request import (
         DESCRIBE_SHARE_GROUP_OFFSETS_REQUEST,
     )
     from kafka_records.schemas.rpc.describe_share_group_offsets_response import (
         DESCRIBE_SHARE_GROUP_OFFSETS_RESPONSE,
     )
+    from kafka_records.schemas.rpc.describe_transactions_request import DESCRIBE_TRANSACTIONS_REQUEST
+    from kafka_records.schemas.rpc.describe_transactions_response import DESCRIBE_TRANSACTIONS_RESPONSE
     from kafka_records.schemas.rpc.fetch_request import FETCH_REQUEST
     from kafka_records.schemas.rpc.fetch_response import FETCH_RESPONSE
     from kafka_records.schemas.rpc.find_coordinator_request import FIND_COORDINATOR_REQUEST
@@ -60,6 +64,8 @@ if TYPE_CHECKING:
     from kafka_records.schemas.rpc.list_groups_response import LIST_GROUPS_RESPONSE
     from kafka_records.schemas.rpc.list_offsets_request import LIST_OFFSETS_REQUEST
     from kafka_records.schemas.rpc.list_offsets_response import LIST_OFFSETS_RESPONSE
+    from kafka_records.schemas.rpc.list_transactions_request import LIST_TRANSACTIONS_REQUEST
+    from kafka_records.schemas.rpc.list_transactions_response import LIST_TRANSACTIONS_RESPONSE
     from kafka_records.schemas.rpc.metadata_request import METADATA_REQUEST
     from kafka_records.schemas.rpc.metadata_response import METADATA_RESPONSE
     from kafka_records.schemas.rpc.offset_commit_request import OFFSET_COMMIT_REQUEST
@@ -104,6 +110,8 @@ if TYPE_CHECKING:
     from kafka_records.schemas.rpc.unregister_controller_response import UNREGISTER_CONTROLLER_RESPONSE
     from kafka_records.schemas.rpc.write_share_group_state_request import WRITE_SHARE_GROUP_STATE_REQUEST
     from kafka_records.schemas.rpc.write_share_group_state_response import WRITE_SHARE_GROUP_STATE_RESPONSE
+    from kafka_records.schemas.rpc.write_txn_markers_request import WRITE_TXN_MARKERS_REQUEST
+    from kafka_records.schemas.rpc.write_txn_markers_response import WRITE_TXN_MARKERS_RESPONSE
 
 __all__ = [
     "ADD_OFFSETS_TO_TXN_REQUEST",
@@ -124,8 +132,12 @@ __all__ = [
     "DELETE_SHARE_GROUP_STATE_RESPONSE",
     "DESCRIBE_GROUPS_REQUEST",
     "DESCRIBE_GROUPS_RESPONSE",
+    "DESCRIBE_PRODUCERS_REQUEST",
+    "DESCRIBE_PRODUCERS_RESPONSE",
     "DESCRIBE_SHARE_GROUP_OFFSETS_REQUEST",
     "DESCRIBE_SHARE_GROUP_OFFSETS_RESPONSE",
+    "DESCRIBE_TRANSACTIONS_REQUEST",
+    "DESCRIBE_TRANSACTIONS_RESPONSE",
     "FETCH_REQUEST",
     "FETCH_RESPONSE",
     "FIND_COORDINATOR_REQUEST",
@@ -142,6 +154,8 @@ __all__ = [
     "LIST_GROUPS_RESPONSE",
     "LIST_OFFSETS_REQUEST",
     "LIST_OFFSETS_RESPONSE",
+    "LIST_TRANSACTIONS_REQUEST",
+    "LIST_TRANSACTIONS_RESPONSE",
     "METADATA_REQUEST",
     "METADATA_RESPONSE",
     "OFFSET_COMMIT_REQUEST",
@@ -178,6 +192,8 @@ __all__ = [
     "UNREGISTER_CONTROLLER_RESPONSE",
     "WRITE_SHARE_GROUP_STATE_REQUEST",
     "WRITE_SHARE_GROUP_STATE_RESPONSE",
+    "WRITE_TXN_MARKERS_REQUEST",
+    "WRITE_TXN_MARKERS_RESPONSE",
 ]
 
 _MODULES: Final = {
@@ -199,8 +215,12 @@ _MODULES: Final = {
     "DELETE_SHARE_GROUP_STATE_RESPONSE": "delete_share_group_state_response",
     "DESCRIBE_GROUPS_REQUEST": "describe_groups_request",
     "DESCRIBE_GROUPS_RESPONSE": "describe_groups_response",
+    "DESCRIBE_PRODUCERS_REQUEST": "describe_producers_request",
+    "DESCRIBE_PRODUCERS_RESPONSE": "describe_producers_response",
     "DESCRIBE_SHARE_GROUP_OFFSETS_REQUEST": "describe_share_group_offsets_request",
     "DESCRIBE_SHARE_GROUP_OFFSETS_RESPONSE": "describe_share_group_offsets_response",
+    "DESCRIBE_TRANSACTIONS_REQUEST": "describe_transactions_request",
+    "DESCRIBE_TRANSACTIONS_RESPONSE": "describe_transactions_response",
     "FETCH_REQUEST": "fetch_request",
     "FETCH_RESPONSE": "fetch_response",
     "FIND_COORDINATOR_REQUEST": "find_coordinator_request",
@@ -217,6 +237,8 @@ _MODULES: Final = {
     "LIST_GROUPS_RESPONSE": "list_groups_response",
     "LIST_OFFSETS_REQUEST": "list_offsets_request",
     "LIST_OFFSETS_RESPONSE": "list_offsets_response",
+    "LIST_TRANSACTIONS_REQUEST": "list_transactions_request",
+    "LIST_TRANSACTIONS_RESPONSE": "list_transactions_response",
     "METADATA_REQUEST": "metadata_request",
     "METADATA_RESPONSE": "metadata_response",
     "OFFSET_COMMIT_REQUEST": "offset_commit_request",
@@ -253,6 +275,8 @@ _MODULES: Final = {
     "UNREGISTER_CONTROLLER_RESPONSE": "unregister_controller_response",
     "WRITE_SHARE_GROUP_STATE_REQUEST": "write_share_group_state_request",
     "WRITE_SHARE_GROUP_STATE_RESPONSE": "write_share_group_state_response",
+    "WRITE_TXN_MARKERS_REQUEST": "write_txn_markers_request",
+    "WRITE_TXN_MARKERS_RESPONSE": "write_txn_markers_response",
 }
 """Where each name is defined."""
 

@@ -32,10 +32,13 @@ API_VERSIONS: Final = "ApiVersions"
 CONSUMER_GROUP_DESCRIBE: Final = "ConsumerGroupDescribe"
 DELETE_GROUPS: Final = "DeleteGroups"
 DESCRIBE_GROUPS: Final = "DescribeGroups"
+DESCRIBE_PRODUCERS: Final = "DescribeProducers"
+DESCRIBE_TRANSACTIONS: Final = "DescribeTransactions"
 FETCH: Final = "Fetch"
 FIND_COORDINATOR: Final = "FindCoordinator"
 LIST_GROUPS: Final = "ListGroups"
 LIST_OFFSETS: Final = "ListOffsets"
+LIST_TRANSACTIONS: Final = "ListTransactions"
 METADATA: Final = "Metadata"
 OFFSET_COMMIT: Final = "OffsetCommit"
 OFFSET_DELETE: Final = "OffsetDelete"
@@ -43,6 +46,7 @@ OFFSET_FETCH: Final = "OffsetFetch"
 SASL_AUTHENTICATE: Final = "SaslAuthenticate"
 SASL_HANDSHAKE: Final = "SaslHandshake"
 STREAMS_GROUP_DESCRIBE: Final = "StreamsGroupDescribe"
+WRITE_TXN_MARKERS: Final = "WriteTxnMarkers"
 
 _KEYS: Final = {
     FETCH: 1,
@@ -55,9 +59,13 @@ _KEYS: Final = {
     LIST_GROUPS: 16,
     SASL_HANDSHAKE: 17,
     API_VERSIONS: 18,
+    WRITE_TXN_MARKERS: 27,
     SASL_AUTHENTICATE: 36,
     DELETE_GROUPS: 42,
     OFFSET_DELETE: 47,
+    DESCRIBE_PRODUCERS: 61,
+    DESCRIBE_TRANSACTIONS: 65,
+    LIST_TRANSACTIONS: 66,
     CONSUMER_GROUP_DESCRIBE: 69,
     STREAMS_GROUP_DESCRIBE: 89,
 }

@@ -64,8 +64,16 @@ def _open(context: RuleContext) -> pa.Table:
 
 def _causes(context: RuleContext) -> list[list[dict[str, Any]]]:
     """The open transactions by what has them open, the oldest first."""
-    causes: dict[Any, list[dict[str, Any]]] = {}
+    # The table has a row for each log that a transaction is open in.
+    transactions: dict[Any, dict[str, Any]] = {}
     for each in context.once(_open).sort_by([("rank", "descending")]).to_pylist():
+        key = each["transactional_id"], each["producer_id"], each["hanging_rule"]
+        known = transactions.setdefault(key, each)
+        if known is not each:
+            known["holds_back"] = [*(known["holds_back"] or ()), *(each["holds_back"] or ())]
+            known["level"] = max(known["level"], each["level"])
+    causes: dict[Any, list[dict[str, Any]]] = {}
+    for each in transactions.values():
         causes.setdefault(_cause(each), []).append(each)
     return list(causes.values())
 

@@ -1,0 +1,51 @@
+"""Who has a transaction open in which log, by the logs themselves: an input of the table open_transactions."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from kafka_records_tables.tables.declaration import EVERY_TOPIC, Column, Table
+
+TABLE: Final = Table(
+    name="open_producers",
+    topic=EVERY_TOPIC,
+    about="who has a transaction open in which log",
+    helper="ends",
+    records=(),
+    reads=(
+        "topic",
+        "partition",
+        "log_end_offset",
+        "high_watermark",
+        "last_stable_offset",
+        "open_producers",
+        "sizes",
+        "cleaner_offset",
+    ),
+    columns=(
+        Column("topic", "string", "topic"),
+        Column("partition", "int32", "partition of the topic"),
+        Column("producer_id", "int64", "producer with the open transaction"),
+        Column("first_offset", "int64", "offset at which it begins"),
+        Column("since_timestamp_ms", "int64", "time of its first record"),
+        Column("last_timestamp_ms", "int64", "time of the last batch of its producer"),
+        Column("last_stable_offset", "int64", "where the first open transaction of the log begins"),
+        Column("held_back", "int64", "offsets from there to the end, if it is this one"),
+        Column("holds_cleaner", "bool", "whether a cleaner has to stop at it"),
+        Column("has_entries", "bool", "whether the source has the topic of transactions"),
+        Column("is_asked", "bool", "whether coordinators were asked for the columns after this one"),
+        Column("transactional_id", "string", "transactional id with this producer id"),
+        Column("state", "string", "its state"),
+        Column("timeout_ms", "int32", "its time-out"),
+        Column("start_timestamp_ms", "int64", "when its transaction began"),
+        Column(
+            "partitions",
+            "list<struct<topic: string, partitions: list<int32>>>",
+            "partitions that wait for its marker",
+        ),
+    ),
+    sort=("topic", "partition", "first_offset"),
+    group=None,
+    module=__name__,
+    rules="An input of open_transactions.",
+)

@@ -1,0 +1,65 @@
+"""A transaction that hangs on a real broker is found, beside one that is at work, and abort ends it alone."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from contextlib import closing
+from typing import Any
+
+import pytest
+from kafka import KafkaProducer
+from kafka.admin import KafkaAdminClient
+
+from kafka_records_engine.sources.live import LiveBrokers
+from kafka_records_tables import read_table
+from tests.broker.clients import create_topics
+from tests.broker.hanging import Hanging, hang, verify_transactions
+from tools.broker import Broker
+
+pytestmark = pytest.mark.broker
+
+TOPIC = "hanging_orders"
+
+
+@pytest.fixture(scope="module")
+def left(broker: Broker, admin: KafkaAdminClient) -> Iterator[Hanging]:
+    """A transaction that nobody will end, before one that its producer has open."""
+    create_topics(admin, **{TOPIC: 2})
+    verify_transactions(admin, False)
+    with closing(
+        KafkaProducer(bootstrap_servers=broker.bootstrap, transactional_id="at-work", linger_ms=0)
+    ) as producer:
+        producer.init_transactions()
+        made = hang(broker.bootstrap, TOPIC, 0, "left-alone", int(time.time() * 1000))
+        producer.begin_transaction()
+        for partition in range(2):
+            producer.send(TOPIC, b"in the air", partition=partition).get(10)
+        yield made
+        producer.abort_transaction()
+    verify_transactions(admin, True)
+
+
+def _rows(broker: Broker) -> dict[tuple[str, int], dict[str, Any]]:
+    found = read_table("open_transactions", LiveBrokers(broker.bootstrap))
+    return {
+        (row["transactional_id"], row["partition"]): row for row in found.table.to_pylist() if row["topic"] == TOPIC
+    }
+
+
+def test_it_is_found_live(broker: Broker, left: Hanging) -> None:
+    rows = _rows(broker)
+    assert {key: row["hanging_rule"] for key, row in rows.items()} == {
+        ("left-alone", 0): "no_entry",
+        ("at-work", 0): None,
+        ("at-work", 1): None,
+    }
+    hanging = rows["left-alone", 0]
+    names = ("producer_id", "first_offset", "last_stable_offset", "since_timestamp_ms", "held_back")
+    assert tuple(hanging[name] for name in names) == (
+        left.producer_id,
+        left.first_offset,
+        left.first_offset,
+        left.timestamp_ms,
+        3,
+    )

@@ -1,0 +1,132 @@
+"""Open transactions of all topics in files that a broker was writing, against what it and Kafka's tool said."""
+
+from __future__ import annotations
+
+import shutil
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kafka_records_engine.log._local_files import LOCAL
+from kafka_records_engine.log.open_producers import DamagedSnapshot, open_producers, read_snapshot
+from kafka_records_engine.log.places import Place
+from kafka_records_engine.log.reading import find_logs, open_log
+from kafka_records_tables import read_table, read_tables
+from tests.tables.topic import Topic
+
+CAPTURED = Path(__file__).parents[1] / "data" / "open_transactions"
+NAME = "open_transactions"
+
+
+def _rows(source: Any, **asked: Any) -> list[dict[str, Any]]:
+    rows: list[dict[str, Any]] = read_table(NAME, source, **asked).table.to_pylist()
+    return rows
+
+
+def _described() -> set[tuple[int, int, int]]:
+    """Producer, last timestamp and first offset of what `kafka-transactions describe-producers` calls open."""
+    lines = (CAPTURED / "describe-producers.txt").read_text(encoding="utf-8").splitlines()
+    cells = [line.split() for line in lines if not line.startswith("ProducerId")]
+    return {(int(each[0]), int(each[4]), int(each[5])) for each in cells if each[5] != "None"}
+
+
+def test_files_tell_what_the_leader_told() -> None:
+    rows = _rows(CAPTURED)
+    assert {(row["producer_id"], row["last_timestamp_ms"], row["first_offset"]) for row in rows} == _described()
+    assert {(row["transactional_id"], row["topic"], row["partition"]) for row in rows} == {
+        ("shop", "orders", 0),
+        ("gone", "payments", 0),
+        ("live", "orders", 0),
+        ("live", "orders", 1),
+    }
+
+
+def test_what_no_coordinator_will_end_hangs() -> None:
+    """`kafka-transactions find-hanging` found that of `shop`; that of `gone` was younger than it looks for."""
+    by_place = {(row["transactional_id"], row["partition"]): row for row in _rows(CAPTURED)}
+    assert {key for key, row in by_place.items() if row["hanging_rule"] == "no_entry"} == {("shop", 0), ("gone", 0)}
+    shop, live = by_place["shop", 0], by_place["live", 0]
+    assert (shop["state"], shop["since_timestamp_ms"], shop["is_hanging"]) == ("CompleteCommit", 1795556131520, True)
+    assert (shop["last_stable_offset"], shop["held_back"]) == (5, 7)
+    assert (live["state"], live["last_stable_offset"], live["held_back"]) == ("Ongoing", 5, 0)
+
+
+def test_without_the_topic_of_transactions_nobody_knows_whether_a_young_one_hangs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("orders-0", "payments-0"):
+        shutil.copytree(CAPTURED / name, tmp_path / name)
+    monkeypatch.setattr(time, "time", lambda: 1795559736.0)
+    names = ("producer_id", "transactional_id", "is_hanging", "hanging_rule")
+    assert [tuple(row[name] for name in names) for row in _rows(tmp_path)] == [
+        (1, None, True, "timeout"),
+        (2, None, None, None),
+        (4, None, None, None),
+    ]
+
+
+def test_another_moment_is_told_by_records_alone() -> None:
+    rows = _rows(CAPTURED, as_of=1795559735000)
+    assert [(row["transactional_id"], row["topic"], row["is_hanging"]) for row in rows] == [("live", None, False)]
+
+
+def test_several_tables_at_once() -> None:
+    found = read_tables([NAME, "log_ends"], CAPTURED)
+    assert found[NAME].table.equals(read_table(NAME, CAPTURED).table)
+
+
+def _open_in(folder: Path, name: str) -> tuple[list[tuple[int, int]], str | None]:
+    (log,) = find_logs([folder / name])
+    with open_log(log) as opened:
+        found = open_producers(opened, log.place)
+    return [(each.producer_id, each.first_offset) for each in found.producers], found.trouble
+
+
+@pytest.mark.parametrize("deleted", [("*.snapshot",), ("00000000000000000011.snapshot",), ()])
+def test_older_snapshots_and_none_lead_to_the_same(tmp_path: Path, deleted: tuple[str, ...]) -> None:
+    shutil.copytree(CAPTURED / "orders-0", tmp_path / "orders-0")
+    for pattern in deleted:
+        for path in (tmp_path / "orders-0").glob(pattern):
+            path.unlink()
+    assert _open_in(tmp_path, "orders-0") == ([(1, 5), (4, 11)], None)
+
+
+def test_a_damaged_snapshot_is_passed_over_and_told(tmp_path: Path) -> None:
+    shutil.copytree(CAPTURED / "orders-0", tmp_path / "orders-0")
+    path = tmp_path / "orders-0" / "00000000000000000011.snapshot"
+    data = bytearray(path.read_bytes())
+    data[-1] ^= 1
+    path.write_bytes(data)
+    assert _open_in(tmp_path, "orders-0") == ([(1, 5), (4, 11)], "the CRC of the producer snapshot is wrong")
+    (finding,) = [each for each in read_table(NAME, tmp_path).findings if each.file == str(path)]
+    assert (finding.severity, finding.topic, finding.partition) == ("damage", "orders", 0)
+
+
+@pytest.mark.parametrize(
+    ("data", "why"),
+    [
+        (b"\0\1", "the producer snapshot has 2 bytes, and 10 are the least"),
+        (b"\0\2" + bytes(8), "the producer snapshot has version 2, and 1 is known here"),
+        (b"\0\1" + bytes(8), "the CRC of the producer snapshot is wrong"),
+    ],
+)
+def test_what_is_no_snapshot_is_refused(tmp_path: Path, data: bytes, why: str) -> None:
+    path = tmp_path / "00000000000000000011.snapshot"
+    path.write_bytes(data)
+    with pytest.raises(DamagedSnapshot) as refused:
+        read_snapshot(Place(LOCAL, str(path)))
+    assert str(refused.value) == why
+
+
+def test_records_whose_outcome_is_told_without_a_marker_are_not_open() -> None:
+    topic = Topic()
+    topic.commit("g", 1, transaction="committed", producer=1)
+    topic.commit("g", 2, transaction="aborted", producer=2)
+    topic.commit("g", 3)
+    (row,) = read_table("log_files", topic.table()).table.to_pylist()
+    assert row["open_transaction_offset"] is None
+    topic.commit("g", 4, transaction="open", producer=3)
+    (row,) = read_table("log_files", topic.table()).table.to_pylist()
+    assert row["open_transaction_offset"] == 3
