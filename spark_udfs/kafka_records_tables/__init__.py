@@ -11,6 +11,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
+    from kafka_records_tables.deletion.aborting import OpenTransaction, abort_transaction
     from kafka_records_tables.read import read_table, read_tables, stream_table
     from kafka_records_tables.report.making import read_report
     from kafka_records_tables.results.offset_files import starting_offsets
@@ -20,10 +21,12 @@ if TYPE_CHECKING:
 __all__ = [
     "TABLES",
     "Column",
+    "OpenTransaction",
     "Result",
     "Results",
     "Stream",
     "Table",
+    "abort_transaction",
     "read_report",
     "read_table",
     "read_tables",
@@ -32,6 +35,8 @@ __all__ = [
 ]
 
 _LATER = {
+    "abort_transaction": "kafka_records_tables.deletion.aborting",
+    "OpenTransaction": "kafka_records_tables.deletion.aborting",
     "read_report": "kafka_records_tables.report.making",
     "read_table": "kafka_records_tables.read",
     "read_tables": "kafka_records_tables.read",

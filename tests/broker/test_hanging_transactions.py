@@ -12,9 +12,10 @@ from kafka import KafkaProducer
 from kafka.admin import KafkaAdminClient
 
 from kafka_records_engine.sources.live import LiveBrokers
-from kafka_records_tables import read_table
+from kafka_records_tables import abort_transaction, read_table
 from tests.broker.clients import create_topics
 from tests.broker.hanging import Hanging, hang, verify_transactions
+from tests.cli.running import run
 from tools.broker import Broker
 
 pytestmark = pytest.mark.broker
@@ -63,3 +64,40 @@ def test_it_is_found_live(broker: Broker, left: Hanging) -> None:
         left.timestamp_ms,
         3,
     )
+
+
+def test_what_a_live_producer_owns_is_refused(broker: Broker, left: Hanging) -> None:
+    for partition in range(2):
+        offset = _rows(broker)["at-work", partition]["first_offset"]
+        found = abort_transaction(LiveBrokers(broker.bootstrap), TOPIC, partition, start_offset=offset, execute=True)
+        assert found.refusal is not None
+        assert found.refusal.startswith("transactional id at-work owns it (Ongoing): its producer ends it, or ")
+        assert not found.is_aborted
+    at = ("abort-transaction", "--bootstrap", broker.bootstrap, "--topic", f"{TOPIC}:1", "--execute", "--yes")
+    ran = run(*at, "--start-offset", str(offset))
+    assert ran.status == 1
+    assert "  refused: transactional id at-work owns it" in ran.out
+    assert set(_rows(broker)) == {("left-alone", 0), ("at-work", 0), ("at-work", 1)}
+
+
+def test_abort_ends_it_and_nothing_else(broker: Broker, left: Hanging) -> None:
+    at = ("abort-transaction", "--bootstrap", broker.bootstrap, "--topic", f"{TOPIC}:0")
+    named = ("--start-offset", str(left.first_offset))
+    dry = run(*at, *named)
+    assert (dry.status, "what it needs: the ACL operation ALTER on the cluster" in dry.out) == (0, True)
+    before = _rows(broker)
+    assert ("left-alone", 0) in before
+
+    ran = run(*at, *named, "--execute", "--yes")
+
+    stable = before["at-work", 0]["first_offset"]
+    assert ran.status == 0
+    assert ran.out.endswith(f"  aborted: consumers of committed records read up to offset {stable} now\n")
+    after = _rows(broker)
+    assert set(after) == {("at-work", 0), ("at-work", 1)}
+    for key, row in after.items():
+        assert (row["first_offset"], row["state"]) == (before[key]["first_offset"], "Ongoing")
+    assert after["at-work", 0]["last_stable_offset"] == stable
+    again = run(*at, *named, "--execute", "--yes")
+    assert again.status == 2
+    assert f"no transaction at offset {left.first_offset} is open" in again.err

@@ -22,7 +22,17 @@ from tests.cli.running import run
 pytestmark = pytest.mark.slow
 
 ROOT = Path(__file__).resolve().parents[2]
-COMMANDS = ((), ("table",), ("report",), ("dump",), ("counts",), ("snapshot",), ("delete-offsets",), ("explain",))
+COMMANDS = (
+    (),
+    ("table",),
+    ("report",),
+    ("dump",),
+    ("counts",),
+    ("snapshot",),
+    ("delete-offsets",),
+    ("abort-transaction",),
+    ("explain",),
+)
 
 SUBSCRIPTION = "00000001000474617073ffffffff0000000000000005ffff"
 

@@ -32,6 +32,7 @@ from kafka_records_engine.sources.log_facts import KnownTopics
 from kafka_records_engine.sources.missing_rights import COORDINATOR_TOPICS, AbsentTopic, MissingRight
 from kafka_records_engine.sources.protocol import Context, LogEnds, LogStarts
 from kafka_records_engine.sources.time_limit import Timeout, limit_of
+from kafka_records_engine.sources.transaction_requests import TransactionRequests
 from kafka_records_engine.sources.unreachable import UnreachableBrokers
 from kafka_records_runtime.uuids import Uuid
 
@@ -208,6 +209,10 @@ class LiveBrokers:
         for right in rights.values():
             missing = MissingRight(self.name, right.who, right.operation, right.topic)
             context.report(missing.finding("where its logs start and end is unknown"))
+
+    def transaction_requests(self) -> TransactionRequests:
+        """Asks these brokers about transactions, and can have one aborted."""
+        return TransactionRequests(Cluster(self._bootstrap, self._config, self._session))
 
     def log_details(self, topics: Collection[str], columns: Collection[str], context: Context) -> Details:
         """See `log_details.TellsLogDetails`: of OPEN alone, by DescribeProducers, ListTransactions and

@@ -10,7 +10,17 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Final
 
-from kafka_records_tables.commands import counts, delete_offsets, dump, explain, report, snapshot, sql, table
+from kafka_records_tables.commands import (
+    abort_transaction,
+    counts,
+    delete_offsets,
+    dump,
+    explain,
+    report,
+    snapshot,
+    sql,
+    table,
+)
 from kafka_records_tables.commands.parser import Parser
 from kafka_records_tables.commands.source_options import path_argument
 from kafka_records_tables.console.endings import EXIT_STATUS_HELP, FAILED, NO_ROOM, OK, CommandError, UsageError
@@ -40,6 +50,8 @@ examples:
       keep what is in the logs before it is compacted away
   kafka-records delete-offsets --bootstrap broker-1:9092 --group billing --topic orders
       what would be deleted; --execute deletes
+  kafka-records abort-transaction --bootstrap broker-1:9092 --topic orders:0
+      which transactions are open in a partition, and which of them hang
   kafka-records explain --message OffsetCommitValue --version 3 000000000000002a000000070000000001988f2b6f40
       a message byte by byte
 """
@@ -133,7 +145,7 @@ def _parser() -> Parser:
     parser = Parser(prog="kafka-records", description=_DESCRIPTION, epilog=f"{_EXAMPLES}\n{EXIT_STATUS_HELP}")
     parser.add_argument("--version", action=_Version, nargs=0, help="print the version and exit")
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
-    for command in (table, sql, report, dump, counts, snapshot, delete_offsets, explain):
+    for command in (table, sql, report, dump, counts, snapshot, delete_offsets, abort_transaction, explain):
         command.add_parser(commands)
     return parser
 

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from kafka_records_engine.sources import Context
 
 
-_LIVE: Final = ("Ongoing", "PrepareCommit", "PrepareAbort")
+LIVE_STATES: Final = ("Ongoing", "PrepareCommit", "PrepareAbort")
 """The states in which a coordinator has yet to write markers."""
 
 MARGIN_MS: Final = 300_000
@@ -165,7 +165,7 @@ def joined(parts: Mapping[str, Any], context: Context) -> Iterator[Any]:
     producers = pending["producer_id"].unique().to_pylist()
     open_rows = [] if in_logs is None else in_logs.to_pylist()
     producers += [row["producer_id"] for row in open_rows]
-    is_live = pc.is_in(entries["state"], pa.array(_LIVE))
+    is_live = pc.is_in(entries["state"], pa.array(LIVE_STATES))
     is_open = pc.is_in(entries["producer_id"], pa.array(producers, pa.int64()))
     known = entries.filter(pc.or_(is_live, is_open))
     by_producer: dict[int, _Producer] = {}
@@ -216,7 +216,7 @@ class _Producer:
             logs.setdefault((row["topic"], row["partition"]), ([], []))[0].append(row)
         for row in self.pending:
             logs.setdefault((OFFSETS, row["log_partition"]), ([], []))[1].append(row)
-        live = [entry for entry in self.entries.values() if entry["state"] in _LIVE]
+        live = [entry for entry in self.entries.values() if entry["state"] in LIVE_STATES]
         answered_for = {place: entry for entry in live for place in _places(entry["partitions"])}
         shown = set()
         for place, (opened, waiting) in sorted(logs.items()):

@@ -1,0 +1,121 @@
+"""What brokers are asked about the transactions of one partition, and told: to write the marker that aborts one.
+
+That request is sent once: when no answer comes, nobody knows whether it was carried out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Sequence
+from functools import partial
+from typing import NamedTuple, TypeVar
+
+from kafka_records_engine.log.discovery import LogSourceError
+from kafka_records_engine.sources._brokers.cluster import (
+    LATEST,
+    READ_COMMITTED,
+    READ_UNCOMMITTED,
+    Cluster,
+    NotAllowed,
+    Topic,
+    TopicMissing,
+    named,
+)
+from kafka_records_engine.sources._brokers.failures import BrokerFailure, ConnectionLost
+from kafka_records_engine.sources._brokers.transactions import (
+    NOT_AUTHORIZED,
+    ActiveProducer,
+    KnownTransaction,
+    TopicPartition,
+    active_producers,
+    known_transactions,
+    write_abort,
+)
+from kafka_records_engine.sources.missing_rights import MissingRight
+
+__all__ = ["ActiveProducer", "KnownTransaction", "MarkerAnswerLost", "PartitionEnds", "TransactionRequests"]
+
+T = TypeVar("T")
+
+
+class MarkerAnswerLost(Exception):
+    """The marker was asked for, and no answer came; the text says why."""
+
+
+class PartitionEnds(NamedTuple):
+    """Where readers of a partition end; None for what its leader does not tell."""
+
+    last_stable_offset: int | None
+    high_watermark: int | None
+
+
+class TransactionRequests:
+    """Asks the brokers of a cluster. Methods raise LogSourceError where they do not answer, or refuse."""
+
+    def __init__(self, cluster: Cluster) -> None:
+        self._cluster = cluster
+
+    @property
+    def name(self) -> str:
+        """The addresses, as one text."""
+        return named(self._cluster.bootstrap)
+
+    @property
+    def who(self) -> str:
+        """Who asks, in words."""
+        return self._cluster.who
+
+    def open_producers(self, place: TopicPartition) -> Sequence[ActiveProducer]:
+        """The producers that have a transaction open in a partition, by their first offsets."""
+        topic, _ = place
+        self._leader(place)  # says what is wrong with the topic
+        told = self._asked(partial(active_producers, self._cluster, [topic])).get(place, "no leader tells of it")
+        if told == NOT_AUTHORIZED:
+            raise MissingRight(self.name, self.who, "READ", topic)
+        if isinstance(told, str):
+            raise LogSourceError(self.name, f"{topic}-{place[1]}: {told}")
+        return sorted((each for each in told if each.first_offset >= 0), key=lambda each: each.first_offset)
+
+    def known_transactions(self, producers: Collection[int]) -> Sequence[KnownTransaction]:
+        """What coordinators know of the transactional ids with these producer ids, as far as they may be described."""
+        return self._asked(partial(known_transactions, self._cluster, producers))
+
+    def ends(self, place: TopicPartition) -> PartitionEnds:
+        """Where readers of a partition end."""
+        topic, _ = self._leader(place)
+
+        def end(isolation: int) -> int | None:
+            ask = partial(self._cluster.offsets_of, [topic], {topic.name: [place[1]]}, LATEST, isolation=isolation)
+            found = self._asked(ask).get(place)
+            return found if isinstance(found, int) else None
+
+        return PartitionEnds(end(READ_COMMITTED), end(READ_UNCOMMITTED))
+
+    def abort(self, place: TopicPartition, producer: ActiveProducer) -> str | None:
+        """Write the marker that aborts a transaction; the name of the error, None where it is written. Raises
+        MarkerAnswerLost."""
+        _, leader = self._leader(place)
+        address = self._cluster.address_of(leader)
+        if address is None:
+            raise LogSourceError(self.name, f"{place[0]}-{place[1]} has no leader")
+        try:
+            return write_abort(self._cluster, address, place, producer)
+        except ConnectionLost as lost:
+            raise MarkerAnswerLost(str(lost)) from None
+        except BrokerFailure as failed:
+            raise LogSourceError(failed.address, failed.detail) from None
+
+    def _leader(self, place: TopicPartition) -> tuple[Topic, int]:
+        topic = self._asked(partial(self._cluster.topic, place[0]))
+        if place[1] not in topic.leaders:
+            raise LogSourceError(self.name, f"topic {place[0]} has no partition {place[1]}")
+        return topic, topic.leaders[place[1]]
+
+    def _asked(self, ask: Callable[[], T]) -> T:
+        try:
+            return ask()
+        except NotAllowed as right:
+            raise MissingRight(self.name, right.who, right.operation, right.topic) from None
+        except TopicMissing as missing:
+            raise LogSourceError(self.name, str(missing)) from None
+        except BrokerFailure as failed:
+            raise LogSourceError(failed.address, failed.detail) from None

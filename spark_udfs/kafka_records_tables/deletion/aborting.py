@@ -1,0 +1,224 @@
+"""Aborts a transaction that hangs: its coordinator will not, and Kafka's tool does not ask the coordinator before.
+
+What is owned is left alone. A transactional id in state Ongoing, PrepareCommit or PrepareAbort owns all that is open
+with its producer id: its producer or its coordinator ends that (KIP-664).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Final
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from kafka_records_engine.log.discovery import LogSourceError
+from kafka_records_engine.sources.missing_rights import AbsentTopic
+from kafka_records_engine.sources.transaction_requests import ActiveProducer, MarkerAnswerLost
+from kafka_records_tables.read import read_table
+from kafka_records_tables.tables.open_transactions import LIVE_STATES
+from kafka_records_tables.topics import TRANSACTIONS
+
+if TYPE_CHECKING:
+    from kafka_records_engine.sources.live import LiveBrokers
+    from kafka_records_engine.sources.transaction_requests import TransactionRequests
+
+RIGHT: Final = "the ACL operation ALTER on the cluster (CLUSTER_ACTION does as well)"
+"""What WriteTxnMarkers needs (`KafkaApis.handleWriteTxnMarkersRequest`)."""
+
+_NOT_AUTHORIZED: Final = "CLUSTER_AUTHORIZATION_FAILED"
+
+
+@dataclass(frozen=True, slots=True)
+class OpenTransaction:
+    """A transaction that is open in a partition, and what became of it."""
+
+    topic: str
+    partition: int
+    producer_id: int
+    producer_epoch: int
+    coordinator_epoch: int
+    first_offset: int
+    last_timestamp_ms: int
+    last_stable_offset: int | None
+    """Where the first open transaction of the partition begins."""
+    end_offset: int | None
+    """The high watermark."""
+    transactional_id: str | None
+    """None if no transactional id has the producer id."""
+    state: str | None
+    refusal: str | None
+    """Why it is not aborted, and what to do; None where it hangs."""
+    is_aborted: bool = False
+    error: str | None = None
+    """Why the marker was not written."""
+
+    @property
+    def held_back(self) -> int | None:
+        """Offsets that readers of committed records wait for because of it; 0 if an earlier one holds them back."""
+        if self.last_stable_offset is None or self.end_offset is None:
+            return None
+        return self.end_offset - self.first_offset if self.first_offset <= self.last_stable_offset else 0
+
+
+class NoSuchTransaction(LogSourceError):
+    """No open transaction of a partition is the one that was named."""
+
+
+def open_transactions_of(source: LiveBrokers, topic: str, partition: int) -> list[OpenTransaction]:
+    """The transactions that are open in a partition of a running cluster, and why some may not be aborted.
+
+    Raises LogSourceError where brokers do not answer, or the topic may not be read.
+    """
+    requests = source.transaction_requests()
+    producers = requests.open_producers((topic, partition))
+    ends = requests.ends((topic, partition))
+    entries = _entries(source, requests, producers)
+    return [
+        OpenTransaction(
+            topic,
+            partition,
+            each.producer_id,
+            each.producer_epoch,
+            each.coordinator_epoch,
+            each.first_offset,
+            each.last_timestamp_ms,
+            ends.last_stable_offset,
+            ends.high_watermark,
+            entry.get("transactional_id"),
+            entry.get("state"),
+            refusal_of(entry),
+        )
+        for each in producers
+        for entry in (entries.get(each.producer_id, {}),)
+    ]
+
+
+def abort_transaction(
+    source: LiveBrokers,
+    topic: str,
+    partition: int,
+    *,
+    start_offset: int | None = None,
+    producer_id: int | None = None,
+    execute: bool = False,
+) -> OpenTransaction:
+    """Abort a transaction that hangs in a partition, named by the offset at which it begins, by its producer, or both.
+
+    Without `execute` nothing is changed. With it, a transaction without a `refusal` is aborted by WriteTxnMarkers, and
+    looked for again: `is_aborted` says whether it is gone, `error` what the leader answered where it is not.
+
+    Raises
+    ------
+    NoSuchTransaction
+        If none or several of the open transactions are meant; the text lists them.
+    LogSourceError
+        If brokers do not answer, or a right to read is missing.
+    ValueError
+        If neither `start_offset` nor `producer_id` is given.
+
+    Examples
+    --------
+    >>> from kafka_records_engine.sources import LiveBrokers
+    >>> abort_transaction(LiveBrokers("broker-1:9092"), "orders", 0, start_offset=5).refusal
+    """
+    if start_offset is None and producer_id is None:
+        raise ValueError("name the transaction by start_offset, producer_id, or both")
+    found = open_transactions_of(source, topic, partition)
+    meant = [
+        each for each in found if start_offset in (None, each.first_offset) and producer_id in (None, each.producer_id)
+    ]
+    if len(meant) != 1:
+        there = ", ".join(f"producer {each.producer_id} from offset {each.first_offset}" for each in found)
+        which = [
+            *([] if start_offset is None else [f"at offset {start_offset}"]),
+            *([] if producer_id is None else [f"of producer {producer_id}"]),
+        ]
+        what = f"{topic}-{partition}: no transaction {' '.join(which)} is open; open there: {there or 'none'}"
+        raise NoSuchTransaction(source.name, what)
+    return carry_out(source, meant[0]) if execute and meant[0].refusal is None else meant[0]
+
+
+def carry_out(source: LiveBrokers, planned: OpenTransaction) -> OpenTransaction:
+    """Abort a transaction unless it has changed or is owned by now, and look what has become of it."""
+    place = planned.topic, planned.partition
+    (now,) = [each for each in open_transactions_of(source, *place) if _is_same(each, planned)] or [
+        replace(planned, refusal="it has ended meanwhile, by another marker")
+    ]
+    if now.refusal is not None:
+        return now
+    requests = source.transaction_requests()
+    error = None
+    try:
+        error = requests.abort(place, _producer(now))
+    except MarkerAnswerLost as lost:
+        error = f"no answer came: {lost}"
+    if error == _NOT_AUTHORIZED:
+        error = f"{requests.who} may not write markers: it needs {RIGHT}"
+    left = requests.open_producers(place)
+    is_aborted = all((each.producer_id, each.first_offset) != (now.producer_id, now.first_offset) for each in left)
+    ends = requests.ends(place)
+    return replace(
+        now,
+        last_stable_offset=ends.last_stable_offset,
+        end_offset=ends.high_watermark,
+        is_aborted=is_aborted,
+        error=(
+            None if is_aborted else error or "the leader has written the marker, and calls the transaction open still"
+        ),
+    )
+
+
+def _is_same(one: OpenTransaction, other: OpenTransaction) -> bool:
+    return (one.producer_id, one.producer_epoch, one.first_offset) == (
+        other.producer_id,
+        other.producer_epoch,
+        other.first_offset,
+    )
+
+
+def _producer(planned: OpenTransaction) -> ActiveProducer:
+    return ActiveProducer(
+        planned.producer_id,
+        planned.producer_epoch,
+        planned.coordinator_epoch,
+        planned.first_offset,
+        planned.last_timestamp_ms,
+    )
+
+
+def _entries(
+    source: LiveBrokers, requests: TransactionRequests, producers: Sequence[ActiveProducer]
+) -> dict[int, Mapping[str, Any]]:
+    """What is known of the transactional ids by their producer ids: the one that is live, if there is any."""
+    ids = {each.producer_id for each in producers}
+    found: dict[int, Mapping[str, Any]] = {}
+    told = [{"producer_id": each.producer_id, **each._asdict()} for each in requests.known_transactions(ids)]
+    unknown = ids.difference(each["producer_id"] for each in told)
+    if unknown:
+        # Coordinators leave out what may not be described: their topic has all of them.
+        try:
+            rows = read_table("transactions", source)
+            if not rows.is_complete:
+                raise LogSourceError(source.name, f"{TRANSACTIONS} was not read as a whole: nobody knows who owns them")
+            told += rows.table.filter(pc.is_in(rows.table["producer_id"], pa.array([*unknown], pa.int64()))).to_pylist()
+        except AbsentTopic:
+            pass
+    for each in sorted(told, key=lambda each: each["state"] in LIVE_STATES):
+        found[each["producer_id"]] = each
+    return found
+
+
+def refusal_of(entry: Mapping[str, Any]) -> str | None:
+    """Why a transaction may not be aborted whose transactional id has this entry; None where nobody owns it."""
+    if entry.get("state") not in LIVE_STATES:
+        return None
+    who, state = entry["transactional_id"], entry["state"]
+    if state != "Ongoing":
+        return f"transactional id {who} is in state {state}: its coordinator is about to write the marker; wait for it"
+    return (
+        f"transactional id {who} owns it ({state}): its producer ends it, or its coordinator after "
+        f"{entry['timeout_ms']} ms. To end it now, fence the producer: InitProducerId, which a new producer with this "
+        "transactional id sends when it starts, and Admin.fenceProducers"
+    )
