@@ -11,6 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from kafka_records_engine.log.discovery import LogSourceError
+from kafka_records_engine.sources.abilities import has
 from kafka_records_engine.sources.collected_findings import Findings
 from kafka_records_engine.sources.given import source_of
 from kafka_records_engine.sources.log_details import TellsLogDetails
