@@ -55,7 +55,7 @@ class DescribeProducersRequest(msgspec.Struct, frozen=True, gc=False):
     Sent by admin tools; each leader answers for the partitions that it leads. It takes READ on the
     topic. Api key 61.
 
-    History: version 0 (3.0, KIP-664), unchanged up to 4.4.
+    History: version 0 (2.8, KIP-664), unchanged up to 4.4.
     """
 
     VERSIONS: ClassVar[range] = range(0, 1)

@@ -100,7 +100,7 @@ class DescribeProducersResponse(msgspec.Struct, frozen=True, gc=False):
     Answers DescribeProducersRequest. A producer that has not written for `producer.id.expiration.ms`
     is forgotten, unless it has a transaction open.
 
-    History: version 0 (3.0, KIP-664), unchanged up to 4.4.
+    History: version 0 (2.8, KIP-664), unchanged up to 4.4.
     """
 
     VERSIONS: ClassVar[range] = range(0, 1)

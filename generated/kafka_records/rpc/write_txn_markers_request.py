@@ -84,7 +84,7 @@ class WriteTxnMarkersRequest(msgspec.Struct, frozen=True, gc=False):
 
     - Version 0 (0.11, KIP-98): everything but transactionVersion. Gone in 4.0 (KIP-896).
     - Version 1 (2.8): compact encoding with tagged fields.
-    - Version 2 (4.3, KIP-1228): transactionVersion.
+    - Version 2 (4.2, KIP-1228): transactionVersion.
     """
 
     VERSIONS: ClassVar[range] = range(1, 3)

@@ -86,7 +86,7 @@ class WriteTxnMarkersResponse(msgspec.Struct, frozen=True, gc=False):
 
     - Version 0 (0.11, KIP-98): everything. Gone in 4.0 (KIP-896).
     - Version 1 (2.8): compact encoding with tagged fields.
-    - Version 2 (4.3, KIP-1228): as version 1; the request changes.
+    - Version 2 (4.2, KIP-1228): as version 1; the request changes.
     """
 
     VERSIONS: ClassVar[range] = range(1, 3)
