@@ -84,7 +84,7 @@ def logs_there(request: TableRequest, logs_of: Callable[[Table], Sequence[LogPar
                 there.lacking.append(error.finding())
     if not there.logs:
         raise missing[0]
-    if missing and table.needed_without_details and not _tell_details(there.logs):
+    if missing and request.table.needed_without_details and not _tell_details(there.logs):
         raise missing[0]
     there.lacking = list(dict.fromkeys(there.lacking))
     return there
