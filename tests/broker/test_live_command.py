@@ -15,6 +15,7 @@ from tests.broker.clients import commit, create_topics, wait_for_coordinators
 from tests.cli.terminals import running_on
 from tests.cli.test_command import Example, examples
 from tests.kafka_needed import skipped_without_kafka
+from tests.log.logs import DATA
 from tools.broker import HOST, Broker, free_ports
 
 pytestmark = pytest.mark.broker
@@ -191,7 +192,10 @@ def test_the_examples_of_the_help_run(
         earlier = example.arguments[example.arguments.index("--diff") + 1]
         assert main(["report", "--bootstrap", quiet.bootstrap, "--output", earlier]) == 0
         capsys.readouterr()
-    arguments = [quiet.bootstrap if each.startswith("broker-1:") else each for each in example.arguments]
+    places = {"billing=/checkpoints/billing": f"billing={DATA / 'spark' / 'billing'}"}
+    arguments = [
+        quiet.bootstrap if each.startswith("broker-1:") else places.get(each, each) for each in example.arguments
+    ]
     status, out, err = run(capsys, *arguments)
     # Some of the offsets that are committed here are beyond the end of an empty topic.
     assert status == (3 if "high" in arguments else 0), err

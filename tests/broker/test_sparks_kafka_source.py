@@ -13,6 +13,7 @@ from kafka.admin import KafkaAdminClient
 
 from kafka_records_codegen.evolution.kafka_releases import cache_folder
 from kafka_records_engine.sources.live import LiveBrokers
+from kafka_records_tables import read_table
 from kafka_records_tables.coordinator.transactions import UnknownTransactions
 from tests.broker.clients import annotated, commit, create_topics
 from tests.broker.test_live_brokers import INTERNAL, ends_of
@@ -95,6 +96,12 @@ def test_internal_topics_have_rows_that_tables_refuse(
         rows = current_offsets(saved, group="sparks-own", assume="committed").collect()
         assert [row["offset"] for row in rows] == [5]
         assert ends_of(broker, topics) == ends
+        lag = read_table("lag", LiveBrokers(broker.bootstrap), spark_checkpoint=f"own={tmp_path / 'checkpoint'}").table
+        of_query = {row["partition"]: row for row in lag.to_pylist() if row["group_id"] == "own"}
+        assert {number: row["offset"] for number, row in of_query.items()} == {
+            n: ends[INTERNAL[0], n] for n in range(3)
+        }
+        assert {(row["lag"], row["problem"]) for row in of_query.values()} == {(0, None)}
         assert sorted(map(str, admin.list_groups())) == groups
 
 
