@@ -54,6 +54,24 @@ def written(broker: Broker, admin: KafkaAdminClient) -> Iterator[Broker]:
 
 
 @pytest.fixture(scope="module")
+def behind_odd_batches(broker: Broker, admin: KafkaAdminClient) -> Broker:
+    """The broker with batches that do not fit into what is asked for at first, and with aborted records."""
+    create_topics(admin, lag_large=3, lag_aborted=1)
+    with closing(KafkaProducer(bootstrap_servers=broker.bootstrap, linger_ms=0)) as producer:
+        for number in range(6):
+            producer.send("lag_large", b"x" * 300_000, partition=number % 3).get(10)
+    with closing(KafkaProducer(bootstrap_servers=broker.bootstrap, transactional_id="lag-aborted")) as producer:
+        producer.init_transactions()
+        for is_aborted in (True, True, False):
+            producer.begin_transaction()
+            producer.send("lag_aborted", b"x").get(10)
+            producer.abort_transaction() if is_aborted else producer.commit_transaction()
+    commit(admin, "lag-odd", {("lag_large", 0): 0, ("lag_large", 1): 1, ("lag_large", 2): 1, ("lag_aborted", 0): 0})
+    commit(admin, "lag-odd-too", {("lag_large", 0): 1, ("lag_aborted", 0): 5})
+    return broker
+
+
+@pytest.fixture(scope="module")
 def described(written: Broker) -> dict[Place, tuple[int, int, int]]:
     """Committed offset, log end and lag of each partition by Kafka's tool."""
     found = {}
@@ -64,6 +82,34 @@ def described(written: Broker) -> dict[Place, tuple[int, int, int]]:
             group, topic, partition, offset, end, lag = words[:6]
             found[group, topic, int(partition)] = int(offset), int(end), int(lag)
     return found
+
+
+TIMES = ("unread_timestamp_ms", "known_by")
+
+
+@pytest.mark.usefixtures("written")
+def test_times_are_those_of_the_disk(behind_odd_batches: Broker) -> None:
+    groups = (*GROUPS, "lag-odd", "lag-odd-too")
+    live = LiveBrokers(behind_odd_batches.bootstrap)
+
+    def told(source: Any, **asked: Any) -> dict[Place, tuple[Any, ...]]:
+        result = read_table("lag", source, group=groups, **asked)
+        assert {each.reason for each in result.findings} <= {READ_MOMENTS}
+        rows = result.table.to_pylist()
+        return {
+            (row["group_id"], row["topic"], row["partition"]): tuple(row[name] for name in TIMES)
+            for row in rows
+            # The broker writes a raised log start down once a minute.
+            if row["problem"] is None and row["group_id"] != "lag-late"
+        }
+
+    on_disk = told(behind_odd_batches.data)
+    found = told(live, times=True)
+    assert found == on_disk
+    assert found["lag-odd", "lag_aborted", 0][0] is not None
+    assert found["lag-odd-too", "lag_aborted", 0] == (None, None)
+    assert len({stamp for stamp, _ in found.values() if stamp is not None}) > 7
+    assert set(told(live).values()) == {(None, None)}
 
 
 def rows_of(source: Any) -> dict[Place, dict[str, Any]]:

@@ -107,6 +107,8 @@ def guarded(new_broker: Broker, is_empty: dict[str, Ran]) -> Broker:
     with closing(KafkaAdminClient(bootstrap_servers=new_broker.bootstrap)) as admin:
         wait_for_coordinators(admin)
         create_topics(admin, orders=1, secret=1)
+        with closing(KafkaProducer(bootstrap_servers=new_broker.bootstrap)) as producer:
+            producer.send("orders", b"x").get(10)
         commit(admin, "shipping", {("orders", 0): 0, ("secret", 0): 0})
         with closing(KafkaProducer(bootstrap_servers=new_broker.bootstrap, transactional_id="t")) as producer:
             producer.init_transactions()
@@ -130,6 +132,7 @@ COMMANDS = {
     "report": ("report",),
     "checks": ("table", "checks"),
     "lag": ("table", "lag"),
+    "times of lag": ("table", "lag", "--times"),
     "group_lag": ("table", "group_lag"),
     "log_ends": ("table", "log_ends"),
     "groups": ("table", "groups"),
@@ -141,9 +144,10 @@ COMMANDS = {
     "snapshot": ("snapshot",),
 }
 LACKING = {
-    "all": {},
+    "all": {"times of lag": (1, READ, "orders")},
     # It may know nothing of two topics of coordinators.
     "lagger": {
+        "times of lag": (1, READ, "orders"),
         **dict.fromkeys(("report", "checks", "log_ends", "counts", "dump", "snapshot"), (1, DESCRIBE, TRANSACTIONS)),
         "transactions": (2, DESCRIBE, TRANSACTIONS),
         "open_transactions": (1, DESCRIBE, TRANSACTIONS),
@@ -152,7 +156,7 @@ LACKING = {
         **dict.fromkeys(("report", "checks", "counts", "dump", "snapshot"), (1, READ, TRANSACTIONS)),
         "transactions": (2, READ, TRANSACTIONS),
         "open_transactions": (1, READ, TRANSACTIONS),
-        **dict.fromkeys(("lag", "group_lag", "starting offsets"), (1, DESCRIBE, "secret")),
+        **dict.fromkeys(("lag", "times of lag", "group_lag", "starting offsets"), (1, DESCRIBE, "secret")),
     },
     "nobody": {
         **dict.fromkeys(COMMANDS, (2, DESCRIBE, OFFSETS)),

@@ -48,6 +48,13 @@ class TellsUnread(Protocol):
         """What is left from some offsets on, for the logs it can tell it of; findings go to the context."""
 
 
+class TellsFirstUnread(Protocol):
+    """A source that can read batches to tell since when records are left to read, if somebody asks for that."""
+
+    def first_unread(self, asked: Sequence[UnreadAsked], context: Context) -> Iterator[tuple[UnreadAsked, Unread]]:
+        """The time of the first record from some offsets on; findings go to the context."""
+
+
 # -- log partitions ----------------------------------------------------------------------------------------------------
 
 

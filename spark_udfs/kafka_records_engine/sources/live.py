@@ -11,11 +11,15 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from os import PathLike
 from typing import Any, Final
 
+import numpy as np
+
 from kafka_records_engine import arguments
 from kafka_records_engine.findings import DAMAGED_LOG, UNREACHABLE_LOG, Finding
 from kafka_records_engine.log.discovery import LogSourceError
+from kafka_records_engine.log.unread import UNKNOWN, Unread, UnreadAsked
 from kafka_records_engine.sources._brokers.cluster import Address, Cluster, NotAllowed, Topic, TopicMissing, named
 from kafka_records_engine.sources._brokers.failures import BrokerFailure, ConnectionLost
+from kafka_records_engine.sources._brokers.first_batches import Seek, seek_first_batches
 from kafka_records_engine.sources._brokers.log_bounds import AskingEnds, Bounds, now_ms
 from kafka_records_engine.sources._brokers.session import Session
 from kafka_records_engine.sources._brokers.transactions import (
@@ -36,6 +40,7 @@ from kafka_records_engine.sources.transaction_requests import TransactionRequest
 from kafka_records_engine.sources.unreachable import UnreachableBrokers
 from kafka_records_runtime.uuids import Uuid
 
+_NO_TIMES: Final = "since when its records are unread is unknown"
 _URL: Final = re.compile(r"([A-Za-z][\w+.-]*://)(?:[^/?#]*@)?([^/?#]*)")
 _NO_HOST: Final = re.compile(r"[\s/@\\?#]")
 
@@ -209,6 +214,28 @@ class LiveBrokers:
         for right in rights.values():
             missing = MissingRight(self.name, right.who, right.operation, right.topic)
             context.report(missing.finding("where its logs start and end is unknown"))
+
+    def first_unread(self, asked: Sequence[UnreadAsked], context: Context) -> Iterator[tuple[UnreadAsked, Unread]]:
+        """See `abilities.TellsFirstUnread`: by Fetch, which takes the right READ. Records are not counted."""
+        seeks = [[Seek(each.topic, each.partition, int(offset), each.end) for offset in each.offsets] for each in asked]
+        flat = [seek for of_log in seeks for seek in of_log]
+        try:
+            seek_first_batches(Cluster(self._bootstrap, self._config, self._session), flat)
+        except BrokerFailure as failed:
+            reason = UNREACHABLE_LOG if isinstance(failed, ConnectionLost) else DAMAGED_LOG
+            context.report(Finding("damage", reason, failed.detail, _NO_TIMES, file=failed.address))
+        for place, trouble in {seek.place: seek.trouble for seek in flat if seek.trouble is not None}.items():
+            topic, partition = place
+            if isinstance(trouble, NotAllowed):
+                right = MissingRight(self.name, trouble.who, trouble.operation, topic)
+                context.report(right.finding(_NO_TIMES))
+            else:
+                where = f"{self.name} {topic}-{partition}"
+                context.report(Finding("damage", UNREACHABLE_LOG, trouble, _NO_TIMES, topic, partition, file=where))
+        for each, of_log in zip(asked, seeks, strict=True):
+            unknown = np.full(len(of_log), UNKNOWN, np.int64)
+            stamps = np.array([seek.timestamp_ms for seek in of_log], np.int64)
+            yield each, Unread(unknown, unknown, stamps, np.array([seek.precision for seek in of_log], np.int64))
 
     def transaction_requests(self) -> TransactionRequests:
         """Asks these brokers about transactions, and can have one aborted."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from kafka_records_engine.sources.abilities import TellsUnread, has
+from kafka_records_engine.sources.abilities import TellsFirstUnread, TellsUnread, has
 from kafka_records_engine.sources.protocol import Context, Source
 
 if TYPE_CHECKING:
@@ -13,8 +13,11 @@ if TYPE_CHECKING:
 
 
 def unread_records(
-    source: Source, context: Context, asked: Sequence[UnreadAsked]
+    source: Source, context: Context, asked: Sequence[UnreadAsked], *, may_read: bool = False
 ) -> Iterator[tuple[UnreadAsked, Unread]]:
-    """The answers of a source, none where it cannot tell. Findings go to the context."""
+    """The answers of a source, none where it cannot tell, or not without reading batches and it may not. Findings go to
+    the context."""
     if has(source, TellsUnread):
         yield from source.unread(asked, context)
+    elif may_read and has(source, TellsFirstUnread):
+        yield from source.first_unread(asked, context)

@@ -109,6 +109,8 @@ examples:
       which groups were set back, and by what
   kafka-records table lag --bootstrap broker-1:9092 --group billing --sort=-lag
       how far a group is behind; group_lag sums it up by group
+  kafka-records table lag --bootstrap broker-1:9092 --times --sort=unread_timestamp --limit 20
+      which groups wait longest, by the times of their first unread records
   kafka-records table lag --bootstrap broker-1:9092 --spark-checkpoint billing=/checkpoints/billing --group billing
       how far a query of Spark is behind, by its checkpoint
   kafka-records table progress /var/lib/kafka/data --where state!=ok --where state!=idle

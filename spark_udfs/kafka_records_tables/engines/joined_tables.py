@@ -177,7 +177,8 @@ def joined(
     context = request.context("", -1)
     if source is not None:
         context.log.missing_rights = partial(_rights_or_damage, source, context.findings)
-        context.log.unread = partial(unread_records, source, context)
+        may_read = bool(request.question.options.get("times"))
+        context.log.unread = partial(unread_records, source, context, may_read=may_read)
     for rows in view.joined(tables, context):
         if request.question.groups is None or view.group is None:  # a view without groups has asked its inputs for them
             yield rows

@@ -27,6 +27,10 @@ SPARK_CHECKPOINT: Final = Option(
     instead_of=("current_offsets", "assigned_partitions"),
 )
 
+_TIMES: Final = Option(
+    "times", "flag", "of brokers, read the batch at each offset for the time of its first unread record; files have it"
+)
+
 _OF_THE_COMMIT: Final = (
     "group_id",
     "topic",
@@ -50,7 +54,7 @@ TABLE: Final = Table(
     inputs=("current_offsets", "assigned_partitions", "log_ends"),
     join_keys=("topic",),
     group_inputs=("current_offsets", "assigned_partitions"),
-    options=(SPARK_CHECKPOINT,),
+    options=(SPARK_CHECKPOINT, _TIMES),
     records=(),
     reads=(),
     columns=(
@@ -170,7 +174,12 @@ transactions are looked for from the committed offset on, and in the last 1 MiB 
 no record there nothing is known, and what it holds back counts as `unread`. Which other groups are asked about makes no
 difference. Of batches that a cleaner has been at, `unread` may be higher by the records it took from the first one.
 Where more than 64 MiB of the log are left, records are not counted, and the time is that of the next batch with
-records, of an aborted transaction too. Brokers, saved rows and snapshots tell none of this.
+records, of an aborted transaction too. Saved rows and snapshots tell none of this.
+
+Brokers tell none of this either unless `times` is asked for: then one batch is fetched per offset with lag, from many
+partitions at once, which takes the right READ on their topics. Its head gives `unread_timestamp`, as above; markers and
+aborted records are passed over, for at most eight Fetch requests per offset. Records are still not counted. The time is
+null where the first record is in an open transaction.
 
 `member_id` is the member that has the partition by its last assignment. `has_left` is true where no member subscribes
 to the topic, as of groups without members, false where a member has the partition, and null otherwise: where it is

@@ -1,0 +1,225 @@
+"""The first batch with records to read from some offsets on: by Fetch, as much of a log as it takes to see one batch.
+
+Brokers give whole batches, and of the first partition of a request one batch in any case, however large it is
+(`ReplicaManager.readFromLog`). Aborted records are left out as a consumer with `read_committed` leaves them out
+(`CompletedFetch`).
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any, Final
+
+from kafka_records_engine.log.batches import BatchHead, read_head
+from kafka_records_engine.log.unread import BATCH, RECORD, UNKNOWN
+from kafka_records_engine.sources._brokers.cluster import PASSING, Address, Cluster, NotAllowed, Topic
+from kafka_records_engine.sources._brokers.connection import Connection
+from kafka_records_engine.sources._brokers.failures import ConnectionLost
+from kafka_records_engine.sources._brokers.requests_sent import FETCH
+from kafka_records_engine.sources.waiting import pause, side_by_side
+from kafka_records_runtime.error_codes import ErrorCode
+
+_FIRST_BYTES: Final = 1 << 15
+"""Asked for of each partition at first: producers fill batches up to 16 KiB unless they are set otherwise."""
+_MOST_BYTES: Final = 1 << 24
+"""Of one answer."""
+_MORE: Final = 8
+_FETCHES: Final = 8
+"""For one offset. Where only markers and aborted records come in them, the time is unknown."""
+_TRIES: Final = 3
+_PAUSE: Final = 0.3
+_BY_ID: Final = 13
+"""From this version on Fetch names topics by their ids (KIP-516)."""
+_NEWEST: Final = 0x7FFF
+_MAGIC: Final = 2
+_MAGIC_AT: Final = 16
+_HEAD: Final = 61
+_SIZE: Final = struct.Struct(">i")
+_APPEND_TIME: Final = 0x08
+_TRANSACTIONAL: Final = 0x10
+_CONTROL: Final = 0x20
+_HAS_HORIZON: Final = 0x40
+"""The place of the first timestamp has the time at which a cleaner may remove the batch's tombstones."""
+
+_Place = tuple[str, int]
+
+
+@dataclass(slots=True)
+class Seek:
+    """The search for the first record to read from `offset` on, in a log that ends at `end`."""
+
+    topic: str
+    partition: int
+    offset: int
+    end: int
+    timestamp_ms: int = UNKNOWN
+    precision: int = UNKNOWN
+    is_done: bool = False
+    trouble: str | NotAllowed | None = None
+    """Why nothing is known."""
+    position: int = field(init=False)
+    """Below it there is nothing to read."""
+    most: int = _FIRST_BYTES
+    """Bytes to ask for."""
+    left: int = _FETCHES
+
+    def __post_init__(self) -> None:
+        self.position = self.offset
+
+    @property
+    def place(self) -> _Place:
+        """The log."""
+        return self.topic, self.partition
+
+    def take(self, answer: Mapping[str, Any]) -> None:
+        """Look at what a Fetch brought."""
+        records = answer["records"] or b""
+        before = self.position
+        self._look(records, answer["aborted_transactions"] or ())
+        self.left -= 1
+        end = min(self.end, max(answer["last_stable_offset"], 0))
+        self.is_done = self.is_done or self.position >= end or self.left <= 0
+        if self.position == before:  # the batch did not fit
+            self.most = min(self.most * _MORE, _MOST_BYTES)
+
+    def _look(self, records: bytes, aborted: Iterable[Mapping[str, int]]) -> None:
+        begun = sorted((each["first_offset"], each["producer_id"]) for each in aborted)
+        aborting: set[int] = set()
+        if len(records) > _MAGIC_AT and records[_MAGIC_AT] != _MAGIC:
+            self.is_done = True  # written before Kafka 0.11: the head does not say when its first record was made
+            return
+        for head in _heads(records):
+            if head.last_offset < self.position:
+                continue
+            while begun and begun[0][0] <= head.last_offset:
+                aborting.add(begun.pop(0)[1])
+            self.position = head.last_offset + 1
+            is_control = bool(head.attributes & _CONTROL)
+            if is_control:
+                aborting.discard(head.producer_id)
+            is_aborted = bool(head.attributes & _TRANSACTIONAL) and head.producer_id in aborting
+            if not is_control and not is_aborted and head.count:
+                self._found(head)
+                return
+
+    def _found(self, head: BatchHead) -> None:
+        is_append_time = bool(head.attributes & _APPEND_TIME)
+        has_first = head.base_timestamp >= 0 and not head.attributes & _HAS_HORIZON
+        stamp = head.base_timestamp if has_first and not is_append_time else head.max_timestamp
+        self.is_done = True
+        if stamp >= 0:
+            is_first = self.offset <= head.offset or head.count == 1
+            self.timestamp_ms = stamp
+            self.precision = RECORD if is_append_time or (is_first and has_first) else BATCH
+
+
+def _heads(records: bytes) -> Iterator[BatchHead]:
+    """The heads of the whole batches, up to one in an older format."""
+    at = 0
+    while at + _HEAD <= len(records):
+        size = 12 + _SIZE.unpack_from(records, at + 8)[0]
+        if records[at + _MAGIC_AT] != _MAGIC or size < _HEAD or at + size > len(records):
+            return
+        yield read_head(records, at, at)
+        at += size
+
+
+def seek_first_batches(cluster: Cluster, seeks: Sequence[Seek]) -> None:
+    """Search for all of `seeks`, side by side at their leaders. Raises ConnectionLost if no broker tells of topics, and
+    Refused."""
+    for tries_left in range(_TRIES - 1, -1, -1):
+        waiting = [each for each in seeks if not each.is_done]
+        if not waiting:
+            return
+        topics = {each.name: each for each in cluster.described(sorted({seek.topic for seek in waiting}))}
+        by_leader: dict[Address, list[Seek]] = {}
+        for seek in waiting:
+            topic = topics.get(seek.topic)
+            address = None if topic is None else cluster.address_of(topic.leaders.get(seek.partition, -1))
+            if address is None:
+                seek.trouble = "it has no leader"
+            else:
+                by_leader.setdefault(address, []).append(seek)
+        side_by_side([partial(_seek_by, cluster, address, topics, led) for address, led in by_leader.items()])
+        if tries_left and any(not each.is_done for each in waiting):
+            pause(_PAUSE)
+
+
+def _seek_by(cluster: Cluster, address: Address, topics: Mapping[str, Topic], seeks: Sequence[Seek]) -> None:
+    """Ask one broker about the partitions that it leads, until all is known or it does not answer."""
+    left = list(seeks)
+    while left:
+        turn = _turn(left)
+        ask = _asking([(topics[seek.topic], seek) for seek in turn.values()])
+        try:
+            answer = cluster.asked(address, ask)
+        except ConnectionLost as lost:
+            for seek in left:
+                seek.trouble = f"its leader cannot be asked: {lost}"
+            return
+        code = answer["error_code"]
+        named = {topics[name].topic_id: name for name, _ in turn}
+        found = {
+            (named.get(bytes(each["topic_id"]), each["topic"]), part["partition_index"]): part
+            for each in answer["responses"]
+            for part in each["partitions"]
+        }
+        for place, seek in turn.items():
+            part = found.get(place)
+            seek.trouble = None
+            if code or part is None:
+                seek.trouble = ErrorCode(code).name if code else "its leader answers Fetch, and says nothing about it"
+            elif part["error_code"]:
+                _fail(seek, ErrorCode(part["error_code"]), cluster)
+            else:
+                seek.take(part)
+        left = [each for each in left if not each.is_done and each.trouble is None]
+
+
+def _turn(seeks: Iterable[Seek]) -> dict[_Place, Seek]:
+    """Those to ask about next: each partition once, and no more bytes than an answer has."""
+    turn: dict[_Place, Seek] = {}
+    room = _MOST_BYTES
+    for seek in sorted(seeks, key=lambda each: -each.most):
+        if seek.place not in turn and (seek.most <= room or not turn):
+            turn[seek.place] = seek
+            room -= seek.most
+    return turn
+
+
+def _fail(seek: Seek, code: ErrorCode, cluster: Cluster) -> None:
+    if code == ErrorCode.OFFSET_OUT_OF_RANGE:  # deleted meanwhile
+        seek.is_done = True
+        return
+    seek.trouble = code.name
+    if code == ErrorCode.TOPIC_AUTHORIZATION_FAILED:
+        seek.trouble = NotAllowed(cluster.who, "READ", seek.topic)
+    seek.is_done = code not in PASSING
+
+
+def _asking(asked: Sequence[tuple[Topic, Seek]]) -> Callable[[Connection], dict[str, Any]]:
+    by_topic: dict[str, list[dict[str, Any]]] = {}
+    for topic, seek in asked:
+        part = {"partition": seek.partition, "fetch_offset": seek.position, "partition_max_bytes": seek.most}
+        by_topic.setdefault(topic.name, []).append(part)
+    topics = {topic.name: topic for topic, _ in asked}
+    have_ids = all(topic.has_id for topic in topics.values())
+
+    def ask(connection: Connection) -> dict[str, Any]:
+        version = connection.version(FETCH, _NEWEST if have_ids else _BY_ID - 1)
+        fields = {
+            "max_wait_ms": 0,
+            "min_bytes": 0,
+            "max_bytes": _MOST_BYTES,
+            "isolation_level": 1,  # up to the last stable offset, with the transactions that were aborted
+            "topics": [
+                {"partitions": parts} | ({"topic_id": topics[name].topic_id} if version >= _BY_ID else {"topic": name})
+                for name, parts in by_topic.items()
+            ],
+        }
+        return connection.ask(FETCH, fields, version)
+
+    return ask
