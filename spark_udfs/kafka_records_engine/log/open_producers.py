@@ -15,6 +15,7 @@ from typing import Final
 from kafka_records_engine.log.batches import LARGEST_OFFSET
 from kafka_records_engine.log.crc import crc32c
 from kafka_records_engine.log.head_walk import NO_MARKER, WalkedHeads, walk
+from kafka_records_engine.log.log_end import end_of
 from kafka_records_engine.log.opened import OpenLog
 from kafka_records_engine.log.places import LogSourceError, Place
 
@@ -69,7 +70,9 @@ def open_producers(log: OpenLog, folder: Place) -> OpenProducers:
             continue
         start = max(offset, start)
         break
-    _replay(walked := walk(log, folder, start, LARGEST_OFFSET), found)
+    # Zeros of a pre-allocated file and an append that was cut short are after the end, which is no trouble.
+    end = end_of(log.segments[-1], folder) if log.segments else None
+    _replay(walked := walk(log, folder, start, LARGEST_OFFSET if end is None else end.offset), found)
     if walked.trouble is not None and walked.place is not None:
         trouble = walked.trouble, walked.place
     dated = [_dated(each, log, folder) for each in found.values() if each.first_offset >= log.log_start]

@@ -291,7 +291,7 @@ What a member committed is no such finding (`offsets_beyond_end`): then its log 
         Folds("group_stands_still"),
         Folds("offsets_rewound"),
         Folds("offsets_reset"),
-        Folds("topic_recreated"),
+        Folds("topic_made_anew"),
     ),
 )
 
