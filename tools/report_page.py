@@ -29,7 +29,8 @@ What is wrong in the topics of the coordinators, for those who do not know the t
 which records show it, and what to do next, with the command.
 
 ```sh
-kafka-records report /var/lib/kafka/data                                   # on the terminal
+kafka-records report /var/lib/kafka/data                                   # on the terminal: what needs somebody
+kafka-records report /var/lib/kafka/data --details                         # with causes, evidence and all steps
 kafka-records report --bootstrap broker-1:9092 --output report.html        # a page for people
 kafka-records report /var/lib/kafka/data --fail-on high                    # exit status 3 if there is one
 ```
@@ -39,8 +40,8 @@ from kafka_records_tables import read_report
 
 report = read_report("tests/data/topics/kafka-4.3/segments")
 [(finding.level.word, finding.kind, finding.group_ids) for finding in report.findings][:2]
-# [('high', 'offsets_reset', ('payments-settlement',)), ('high', 'share_redelivery', ('ticket-classifiers',))]
-report.findings[0].next[0].command.split()[:3]
+# [('high', 'share_records_archived', ('ticket-classifiers',)), ('high', 'offsets_reset', ('payments-settlement',))]
+report.findings[1].next[0].command.split()[:3]
 # ['kafka-records', 'table', 'regressions']
 ```
 
@@ -53,6 +54,13 @@ Give the retention of the brokers (`--retention`, their `offsets.retention.minut
 moment of the report is `--as-of`, or else now for running brokers, and the time of the last record for files: in a copy
 of last month nothing has become older since. Commands that ask brokers name the brokers of the report; in a report of
 files they name `$BOOTSTRAP`, which you set.
+
+## The first screen
+
+As text, a report has what needs somebody (all levels but `note`), the worst first, in three lines each: what happened,
+and to whom; since when, whether it goes on, how much was hit, and who has a part in it; what to do first, with the
+command. `--details` prints all findings, notes too, with causes, effects, the records that show them and all steps.
+What was met while reading is one line for each reason. A report in which nothing was found is one line.
 
 ## Levels
 

@@ -129,7 +129,7 @@ def guarded(new_broker: Broker, is_empty: dict[str, Ran]) -> Broker:
 
 
 COMMANDS = {
-    "report": ("report",),
+    "report": ("report", "--details"),
     "checks": ("table", "checks"),
     "lag": ("table", "lag"),
     "times of lag": ("table", "lag", "--times"),

@@ -18,6 +18,8 @@ from kafka_records_tables.report.report_json import SCHEMA
 from kafka_records_tables.report.report_parts import Level, Report, ReportDiff
 from tests.cli.running import run
 
+LEVELS = tuple(level.name for level in Level)
+
 
 @pytest.fixture(scope="module")
 def segments(topics_dir: Path) -> Path:
@@ -79,6 +81,23 @@ def test_rows_of_findings_are_there_and_commands_run(report: Report, segments: P
 def test_the_command_prints_findings_by_level(segments: Path) -> None:
     ran = run("report", str(segments), "--fail-on", "critical")
     assert ran.status == 0
+    start = ran.lines.index("") + 1
+    assert ran.lines[start : start + 3] == [
+        'HIGH  a share group gave up records that nobody has processed – group "ticket-classifiers", topic',
+        '  "lrENX_TtQDCw0ZgY75jD1Q" (partitions 0-2)',
+        "  since 2026-11-21 02:12:46 UTC; is over; 38 records lost, 3 partitions, 5 deliveries",
+    ]
+    assert [line.split()[0] for line in ran.lines if line.startswith(LEVELS)] == [
+        "HIGH",
+        "HIGH",
+        "MODERATE",
+        "MODERATE",
+    ]
+    assert ran.lines[-1].startswith("8 findings: 2 high, 2 moderate, 4 note (--details")
+
+
+def test_the_command_prints_details(segments: Path) -> None:
+    ran = run("report", str(segments), "--details")
     assert ran.lines[ran.lines.index("") + 1] == "HIGH  a share group gave up records that nobody has processed"
     assert [line for line in ran.lines if line.startswith("  shown by ")][:2] == [
         "  shown by __share_group_state-0, offset 5; __share_group_state-2, offsets 5, 9, 10; and 28 more",

@@ -296,13 +296,15 @@ def test_the_text_says_what_changed(report: Report) -> None:
     write_report_text(replace(report, findings=(new, worse), diff=diff), out)
     lines = out.getvalue().split("\n")
     assert lines[1] == "note: the earlier report is another"
-    assert [line for line in lines if line.startswith(("HIGH", "GONE"))] == [
+    heads = [line.partition(" – ")[0] for line in lines if line.startswith(("HIGH", "GONE"))]
+    assert heads == [
         f"HIGH (new)  {new.title}",
         f"HIGH (was low)  {worse.title}",
         f'GONE (was moderate)  {new.title}: topics "orders", "returns",',
     ]
     assert 'transactional id "tx-1"' in lines
-    assert lines[-2] == "2 findings: 2 high; since 1970-01-01 00:00:00 UTC: 1 new, 1 worse, 1 gone"
+    told = " ".join(lines[-3:]).strip()
+    assert told.startswith("2 findings: 2 high; since 1970-01-01 00:00:00 UTC: 1 new, 1 worse, 1 gone (--details")
 
 
 def test_a_report_is_compared_while_it_is_made(report: Report, falls: Topic, tmp_path: Path) -> None:

@@ -40,7 +40,8 @@ levels:
   note       worth knowing; all is well
 
 formats:
-  text       on the terminal: findings, the worst first, and what to do next
+  text       on the terminal: what needs somebody, the worst first, in three lines each: what; since when and how bad;
+             what to do first. --details prints all findings, with causes, effects, evidence and all steps
   json       all of it for programs, by the schema that docs/report.md names
   openmetrics  how many findings there are by level and by kind, for Prometheus (docs/metrics.md)
   html       a page for --output: one file that opens in any browser, without a network; with tables and plots
@@ -63,6 +64,8 @@ _EXAMPLES = """\
 examples:
   kafka-records report /var/lib/kafka/data
       on the terminal
+  kafka-records report /var/lib/kafka/data --details
+      with causes, evidence and all steps
   kafka-records report --bootstrap broker-1:9092 --command-config client.properties --output report.html
       a running cluster, as a page
   kafka-records report /var/lib/kafka/data --retention 14d --group billing --topic-filter 'orders*'
@@ -131,6 +134,11 @@ def add_parser(commands: Any) -> None:
         help="write to this file instead of standard output",
     )
     parser.add_argument("--overwrite", action="store_true", help="replace the file of --output if there is one")
+    parser.add_argument(
+        "--details",
+        action="store_true",
+        help="as text: all findings, notes too, with causes, effects, evidence, all steps (json and html have them)",
+    )
     parser.add_argument("--no-tables", action="store_true", help="with --format json: leave out the rows of the tables")
     parser.add_argument(
         "--diff",
@@ -217,6 +225,7 @@ def run(options: argparse.Namespace) -> int:
         processes=options.processes,
         spark=spark_settings(options),
         with_tables=not options.no_tables,
+        with_details=options.details,
         diff=None if options.diff is None else Path(options.diff),
         fail_on=options.fail_on,
     )
@@ -235,6 +244,8 @@ def _format(options: argparse.Namespace) -> str:
         raise UsageError("--format html writes a file: name it with --output report.html")
     if form == "openmetrics":
         require("report --format openmetrics", "metrics", "prometheus_client")
+    if options.details and form != "text":
+        raise UsageError("--details goes with text: --format json and html have all details")
     if options.no_tables and form != "json":
         raise UsageError("--no-tables goes with --format json")
     if options.overwrite and options.output is None:

@@ -55,6 +55,8 @@ class ReportTask:
     processes: int | None = None
     spark: SparkSettings | None = None
     with_tables: bool = True
+    with_details: bool = False
+    """As text: all findings with all that is known of them."""
     diff: Path | None = None
     """The JSON document of an earlier report, to compare with."""
     fail_on: FailOn | None = None
@@ -171,4 +173,4 @@ def _write_text(report: Report, task: ReportTask, out: Any) -> None:
 
         write_report_json(report, out, with_tables=task.with_tables)
     else:
-        write_report_text(report, out, terminal_width(out))
+        write_report_text(report, out, terminal_width(out), with_details=task.with_details)

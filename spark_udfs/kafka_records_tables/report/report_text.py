@@ -1,4 +1,4 @@
-"""A report as text for people: the findings by level, with what to do next."""
+"""A report as text for people: the incidents that need somebody, in three lines each; all details when asked for."""
 
 from __future__ import annotations
 
@@ -10,12 +10,13 @@ from typing import TYPE_CHECKING, Final, TextIO
 
 from kafka_records_runtime.errors import plural
 from kafka_records_runtime.printable import printable
+from kafka_records_tables.report.first_screen import actor_words, incident_lines, needs_somebody, scale_words
 from kafka_records_tables.report.report_parts import Level
 from kafka_records_tables.report.rule_context import listed, moment
 from kafka_records_tables.results.finding_lines import finding_lines
 
 if TYPE_CHECKING:
-    from kafka_records_tables.report.report_parts import Report, ReportFinding
+    from kafka_records_tables.report.report_parts import NextStep, Report, ReportFinding
 
 _WIDEST: Final = 110
 _NARROWEST: Final = 40
@@ -29,43 +30,75 @@ _STYLES: Final = {
     Level.LOW: "36",
     Level.NOTE: "2",
 }
-_STEPS: Final = {Level.CRITICAL: 9, Level.HIGH: 9, Level.MODERATE: 1, Level.LOW: 1, Level.NOTE: 0}
-"""How many of the next steps are shown; --format json and html have all of them."""
 _MOST_SHOWN: Final = 3
-"""Effects of a finding that are shown."""
+"""Effects of a finding that are shown with its details."""
 _MOST_RECORDS: Final = 5
 """Records that are named of those that show a finding."""
-_MOST_NOTES: Final = 1
-"""Notes of a reason that are shown of those that were met while reading; a line counts the others."""
 
 
-def write_report_text(report: Report, out: TextIO, width: int | None = None) -> None:
-    """Print the findings, the worst first, on lines of `width` cells. What is not printable is escaped."""
+def write_report_text(report: Report, out: TextIO, width: int | None = None, *, with_details: bool = False) -> None:
+    """Print what needs somebody, the worst first, on lines of `width` cells. What is not printable is escaped.
+
+    With details all findings are printed, notes too, each with its causes, its effects, the records that show it and
+    all steps.
+    """
     is_styled = out.isatty() and os.environ.get("TERM") != "dumb" and not os.environ.get("NO_COLOR")
     wide = min(max(width or _WIDEST, _NARROWEST), _WIDEST)
-    for line in _lines(report, wide, is_styled):
+    for line in _lines(report, wide, is_styled, with_details):
         out.write(f"{line}\n")
 
 
-def _lines(report: Report, width: int, is_styled: bool) -> Iterator[str]:
-    yield from _wrapped(f"{report.request.source}, as of {moment(report.request.at_timestamp_ms)}", "", width)
+def _lines(report: Report, width: int, is_styled: bool, with_details: bool) -> Iterator[str]:
     diff = report.diff
+    marks = {} if diff is None else diff.marks()
+    shown = [
+        (finding, f" ({marks[at]})" if at in marks else "")
+        for at, finding in enumerate(report.findings)
+        if with_details or needs_somebody(finding)
+    ]
+    gone = () if diff is None else diff.gone
+    head = f"{report.request.source}, as of {moment(report.request.at_timestamp_ms)}"
+    is_short = not shown and not gone
+    yield from _wrapped(f"{head}: {in_short(report)}{_folded(report, with_details)}" if is_short else head, "", width)
     for note in () if diff is None else diff.notes:
         yield from _wrapped(f"note: {note}", "", width)
-    marks = {} if diff is None else diff.marks()
-    for at, finding in enumerate(report.findings):
+    for finding, mark in shown:
         yield ""
-        yield from _finding_lines(finding, width, is_styled, f" ({marks[at]})" if at in marks else "")
-    for finding in () if diff is None else diff.gone:
+        if with_details:
+            yield from _detailed(finding, width, is_styled, mark)
+        else:
+            yield from _three_lines(finding, width, is_styled, mark)
+    for finding in gone:
         yield ""
         yield from _wrapped(_gone(finding), "", width)
-    notes = [each for each in report.reading if each.severity == "note"]
+    notes = list(_reading_notes(report, with_details))
     if notes:
         yield ""
-    for line in finding_lines(notes, "--format json has them", _MOST_NOTES):
-        yield from _wrapped(line, "", width)
-    yield ""
-    yield from _wrapped(in_short(report), "", width)
+    for note in notes:
+        yield from _wrapped(note, "", width)
+    if not is_short:
+        yield ""
+        yield from _wrapped(f"{in_short(report)}{_folded(report, with_details)}", "", width)
+
+
+def _folded(report: Report, with_details: bool) -> str:
+    """What the first screen leaves out, and how to see it."""
+    if with_details or not report.findings:
+        return ""
+    if not any(map(needs_somebody, report.findings)):
+        return f" (nothing to do; --details shows {'it' if len(report.findings) == 1 else 'them'})"
+    return " (--details shows causes, evidence and all steps)"
+
+
+def _reading_notes(report: Report, with_details: bool) -> Iterator[str]:
+    """What was met while reading and is no damage: a line for each reason, or all of it."""
+    notes = [each for each in report.reading if each.severity == "note"]
+    if with_details:
+        yield from finding_lines(notes, "--format json has them")
+        return
+    for reason in dict.fromkeys(each.reason for each in notes):
+        first, *others = finding_lines([each for each in notes if each.reason == reason], "", len(notes))
+        yield first + (f"; and {plural(len(others), 'more note')} of this kind: see --details" if others else "")
 
 
 def in_short(report: Report) -> str:
@@ -100,20 +133,36 @@ def _gone(finding: ReportFinding) -> str:
     return f"GONE (was {finding.level.word})  {finding.title}{': ' if concerned else ''}{concerned}"
 
 
-def _finding_lines(finding: ReportFinding, width: int, is_styled: bool, mark: str) -> Iterator[str]:
-    """What; since when and how bad; what to do first. The causes follow, and the other steps."""
+def _head(finding: ReportFinding, text: str, width: int, is_styled: bool, mark: str) -> Iterator[str]:
     word = finding.level.word.upper()
-    head = f"\x1b[{_STYLES[finding.level]}m{word}\x1b[0m" if is_styled else word
-    yield f"{head}{mark}  {printable(finding.title)}"
+    first, *others = _wrapped(f"{word}{mark}  {text}", "", width)
+    yield f"\x1b[{_STYLES[finding.level]}m{word}\x1b[0m{first.removeprefix(word)}" if is_styled else first
+    yield from (f"{_INDENT}{line}" for line in others)
+
+
+def _three_lines(finding: ReportFinding, width: int, is_styled: bool, mark: str) -> Iterator[str]:
+    """What happened, to whom; since when and how bad; what to do first."""
+    lines = incident_lines(finding)
+    yield from _head(finding, lines.what, width - len(_INDENT), is_styled, mark)
+    yield from _wrapped(lines.how_bad, _INDENT, width)
+    if lines.first_step is not None:
+        yield from _step_lines(lines.first_step, "first: ", width)
+
+
+def _detailed(finding: ReportFinding, width: int, is_styled: bool, mark: str) -> Iterator[str]:
+    """All that is known of a finding."""
+    yield from _head(finding, finding.title, width - len(_INDENT), is_styled, mark)
     yield from _wrapped(finding.problem, _INDENT, width)
     times = [
         since_words(finding),
         {True: "it goes on", False: "it is over", None: ""}[finding.is_going_on],
-        f"until {moment(finding.until_timestamp_ms)}" if finding.until_timestamp_ms is not None else "",
+        f"gets worse {moment(finding.until_timestamp_ms)}" if finding.until_timestamp_ms is not None else "",
+        scale_words(finding.scale),
+        actor_words(finding.who),
         f"not certain: {finding.why_not_sure}" if finding.why_not_sure else "",
     ]
     how_bad = "; ".join(filter(None, times))
-    if (how_bad or finding.impact) and finding.level > Level.NOTE:
+    if how_bad or finding.impact:
         yield from _wrapped(f"{how_bad}{'. ' if how_bad and finding.impact else ''}{finding.impact}", _INDENT, width)
     for line in finding.cause_lines():
         yield from _wrapped(line, _INDENT, width)
@@ -123,12 +172,16 @@ def _finding_lines(finding: ReportFinding, width: int, is_styled: bool, mark: st
         yield from _wrapped(f"and {len(finding.effects) - _MOST_SHOWN} more effects", _INDENT, width)
     if finding.evidence:
         yield from _wrapped(f"shown by {_places(finding)}", _INDENT, width)
-    for step in finding.next[: _STEPS[finding.level]]:
-        yield from _wrapped(f"- {step.what}:" if step.command else f"- {step.what}", _INDENT, width)
-        if step.command is not None:
-            # A command is one line, however long, so that it can be copied.
-            is_long = len(step.command) > _LONGEST_COMMAND
-            yield f"{_INDENT * 3}{'(too long to show: --format json has it)' if is_long else printable(step.command)}"
+    for step in finding.next:
+        yield from _step_lines(step, "- ", width)
+
+
+def _step_lines(step: NextStep, start: str, width: int) -> Iterator[str]:
+    yield from _wrapped(f"{start}{step.what}:" if step.command else f"{start}{step.what}", _INDENT, width)
+    if step.command is not None:
+        # A command is one line, however long, so that it can be copied.
+        is_long = len(step.command) > _LONGEST_COMMAND
+        yield f"{_INDENT * 3}{'(too long to show: --format json has it)' if is_long else printable(step.command)}"
 
 
 def _places(finding: ReportFinding) -> str:
@@ -159,6 +212,6 @@ def _wrapped(text: str, indent: str, width: int) -> list[str]:
         printable(text),
         width,
         initial_indent=indent,
-        subsequent_indent=indent + ("  " if text.startswith("- ") else ""),
+        subsequent_indent=indent + ("  " if text.startswith(("- ", "first: ")) else ""),
         break_on_hyphens=False,
     )

@@ -1,0 +1,104 @@
+"""What the first screen says of an incident: what happened to whom; since when and how bad; what to do first.
+
+The text and the page of a report show these lines, and fold everything else.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from kafka_records_tables.report.report_parts import Level
+from kafka_records_tables.report.rule_context import listed, moment, partitions_shown, shown
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from kafka_records_tables.report.report_parts import Actor, NextStep, ReportFinding
+
+_MOST_NAMES: Final = 2
+"""Groups, topics, transactional ids or clients that are named; a number counts the others."""
+_SENTENCE_END: Final = re.compile(r"(?<=[.])\s+(?=[A-Z\"0-9])")
+_PLURAL: Final = re.compile(r"^(transactional )?(\w+)s\b")
+
+
+@dataclass(frozen=True, slots=True)
+class IncidentLines:
+    """The three lines of an incident."""
+
+    what: str
+    how_bad: str
+    """Since when, whether it goes on, how much was hit, and who has a part in it."""
+    first_step: NextStep | None
+
+
+def needs_somebody(finding: ReportFinding) -> bool:
+    """Whether a finding belongs on the first screen."""
+    return finding.level > Level.NOTE
+
+
+def incident_lines(finding: ReportFinding) -> IncidentLines:
+    """The three lines of a finding."""
+    concerned = _concerned(finding)
+    how_bad = [
+        "" if finding.since_timestamp_ms is None else f"since {moment(finding.since_timestamp_ms)}",
+        {True: "goes on", False: "is over", None: ""}[finding.is_going_on],
+        "" if finding.until_timestamp_ms is None else f"gets worse {moment(finding.until_timestamp_ms)}",
+        scale_words(finding.scale) or first_sentence(finding.impact or finding.problem),
+        actor_words(finding.who),
+    ]
+    return IncidentLines(
+        f"{finding.title} – {concerned}" if concerned else finding.title,
+        "; ".join(filter(None, how_bad)),
+        finding.next[0] if finding.next else None,
+    )
+
+
+def _concerned(finding: ReportFinding) -> str:
+    """Groups, topics and transactional ids that a finding is about."""
+    parts = [
+        f"{noun}{'s' if len(names) > 1 else ''} {listed(names, _MOST_NAMES)}"
+        for noun, names in (
+            ("group", finding.group_ids),
+            ("topic", finding.topics),
+            ("transactional id", finding.transactional_ids),
+        )
+        if names
+    ]
+    if finding.partitions and len(finding.topics) == 1:
+        parts[-1 if not finding.transactional_ids else -2] += f" ({partitions_shown(finding.partitions)})"
+    return ", ".join(parts)
+
+
+def scale_words(scale: Mapping[str, int]) -> str:
+    """How much was hit: `870 records lost, 2 groups`; what is zero is left out."""
+    told = []
+    for name, number in scale.items():
+        words = name.replace("_", " ")
+        if number:
+            told.append(f"{number} {_PLURAL.sub(_singular, words) if number == 1 else words}")
+    return ", ".join(told)
+
+
+def _singular(plural: re.Match[str]) -> str:
+    return f"{plural[1] or ''}{'delivery' if plural[2] == 'deliverie' else plural[2]}"
+
+
+def actor_words(who: Iterable[Actor]) -> str:
+    """The first of those who have a part in it, each with what it did, and how many others there are."""
+    told = list(
+        dict.fromkeys(
+            f"{shown(name)} {each.did}"
+            for each in who
+            # A group is named beside what happened already.
+            if (name := each.client_id or each.member_id) is not None
+        )
+    )
+    more = len(told) - _MOST_NAMES
+    return "; ".join(told[:_MOST_NAMES]) + (f"; and {more} more" if more > 0 else "")
+
+
+def first_sentence(text: str) -> str:
+    """The first sentence of a text, without the mark at its end."""
+    return _SENTENCE_END.split(text, maxsplit=1)[0].rstrip(".")
