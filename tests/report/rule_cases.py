@@ -382,7 +382,7 @@ CASES: Final = (
         Level.HIGH,
         END_MS - 5 * MINUTE,
         Evidence(OFFSETS, 0),
-        (_TABLE, _TRANSACTIONS, _TRANSACTIONS),
+        (_TABLE, _TRANSACTIONS, "kafka-records abort-transaction"),
         otherwise=Level.NOTE,
         topics=("orders",),
     ),

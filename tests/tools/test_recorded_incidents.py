@@ -10,12 +10,8 @@ from tools.incidents.score import score_folder
 
 FOLDER = Path(__file__).resolve().parents[1] / "data" / "incidents"
 
-UNSOLVED = {"foreign_offsets-1": "an effect that is folded in still says that the log was cut and what was read twice"}
-
 
 @pytest.mark.parametrize("name", sorted(each.name for each in FOLDER.iterdir() if each.is_dir()))
-def test_the_report_is_right(name: str, request: pytest.FixtureRequest) -> None:
-    if name in UNSOLVED:
-        request.applymarker(pytest.mark.xfail(reason=UNSOLVED[name], strict=False))
+def test_the_report_is_right(name: str) -> None:
     got = score_folder(FOLDER / name, "--processes", "1")
     assert got.solved, "\n".join(got.faults)

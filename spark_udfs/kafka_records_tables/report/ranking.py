@@ -68,12 +68,13 @@ def _effects(
     effects = []
     for each in (parted.effects[number] for number in numbers[:_MOST_EFFECTS]):
         (case,) = parted.all_cases[each.kind].slice(each.place, 1).to_pylist()
-        told = by_kind[each.kind].tell(context, case)
+        rule = by_kind[each.kind]
+        told = rule.tell(context, case)
         effects.append(
             Effect(
                 told.kind,
                 told.level,
-                told.title,
+                rule.effect_title or told.title,
                 told.problem,
                 told.group_ids,
                 told.topics,

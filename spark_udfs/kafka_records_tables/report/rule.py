@@ -117,6 +117,9 @@ class ReportRule:
     causes: tuple[Hypothesis, ...] = ()
     questions: tuple[Question, ...] = ()
     folds: tuple[Folds, ...] = ()
+    effect_title: str | None = None
+    """What is seen, without who did it: the title of a finding of this rule that is the effect of another, where the
+    rule's own title says what the other may refute."""
 
     def named(self, threshold: Threshold) -> str:
         """The full name of a threshold: `offsets_expiring.within`."""

@@ -69,6 +69,7 @@ def _causes(context: RuleContext) -> list[list[dict[str, Any]]]:
     for each in context.once(_open).sort_by([("rank", "descending")]).to_pylist():
         key = each["transactional_id"], each["producer_id"], each["hanging_rule"]
         known = transactions.setdefault(key, each)
+        known.setdefault("logs", []).append((each["topic"], each["partition"], each["first_offset"]))
         if known is not each:
             known["holds_back"] = [*(known["holds_back"] or ()), *(each["holds_back"] or ())]
             known["level"] = max(known["level"], each["level"])
@@ -196,11 +197,17 @@ def _why_all(cause: list[dict[str, Any]]) -> str:
     if word == "open":
         return ""
     if word == "left":
-        return ": their commits stand in the log without an end, and nobody will end them"
+        return f": their {_written(cause)} have no end in the log, and nobody will end them"
     return (
         f", all longer than their time-outs. All of them are of the coordinator of __transaction_state-{place}, which"
         " ends what is late: it is not at work, or its markers do not arrive"
     )
+
+
+def _written(cause: list[dict[str, Any]]) -> str:
+    """What transactions have written, by the topics in which they are open."""
+    topics = {topic for each in cause for topic, _, _ in each["logs"]}
+    return "commits" if topics <= {OFFSETS, None} else "records" if OFFSETS not in topics else "records and commits"
 
 
 def _why(context: RuleContext, case: dict[str, Any]) -> str:
@@ -215,14 +222,14 @@ def _why(context: RuleContext, case: dict[str, Any]) -> str:
     if not (case["is_left"] or case["is_late"]):
         return ""
     if case["transactional_id"] is None:
-        return ": its commits stand in the log without an end, and nobody will end it"
+        return f": its {_written([case])} have no end in the log, and nobody will end it"
     entries = context.table("transactions")
     entries = kept(entries, equal(entries, "transactional_id", case["transactional_id"]))
     updated = pc.max(entries["last_update_timestamp_ms"]).as_py()
     since, began = "" if updated is None else f" since {moment(updated)}", case["since_timestamp_ms"]
     late = "were written later" if None not in (updated, began) and began > updated else "have no end in the log"
     return (
-        f": its coordinator has it as {case['state']}{since}, and its commits {late}"
+        f": its coordinator has it as {case['state']}{since}, and its {_written([case])} {late}"
         f"{'' if began is None else f' ({moment(began)})'}. So nobody will end it"
     )
 
@@ -271,18 +278,17 @@ def _as_of(context: RuleContext) -> tuple[str, ...]:
 
 def _steps(context: RuleContext, cause: list[dict[str, Any]], rows: Rows) -> tuple[NextStep, ...]:
     found = context.see("See what is held back", rows, *_as_of(context))
-    starts: dict[int, list[int]] = {}
+    starts: list[tuple[str, int, int]] = []
     for one in cause:
-        firsts: dict[int, int] = {}
+        of_logs = {(topic, partition): offset for topic, partition, offset in one["logs"] if offset is not None}
         for each in one["holds_back"] or []:
-            firsts.setdefault(each["log_partition"], each["log_offset"])
-        for partition, offset in firsts.items():
-            starts.setdefault(partition, []).append(offset)
+            of_logs.setdefault((OFFSETS, each["log_partition"]), each["log_offset"])
+        starts += [(*place, offset) for place, offset in of_logs.items()]
     if not starts:
         describe = ("describe", "--transactional-id", cause[0]["transactional_id"] or "")
         return (found, context.ask_kafka("Ask its coordinator", "kafka-transactions", *describe))
-    partition, offsets = next(iter(starts.items()))
-    place = ("--topic", OFFSETS, "--partition", str(partition))
+    topic, partition, offset = starts[0]
+    place = ("--topic", topic, "--partition", str(partition))
     asked = context.ask_kafka(
         "Ask the leader of the partition which producers are in a transaction there: it tells the offset at which each "
         "one starts",
@@ -290,16 +296,16 @@ def _steps(context: RuleContext, cause: list[dict[str, Any]], rows: Rows) -> tup
         "describe-producers",
         *place,
     )
-    others = sum(map(len, starts.values())) - 1
-    abort = context.ask_kafka(
-        "When its application is certainly gone, abort it: its offsets are dropped, and whatever waits goes on"
-        + (f" (the same for {others} more, each with its own partition and start offset)" if others else ""),
-        "kafka-transactions",
-        "abort",
-        *place,
-        "--start-offset",
-        str(offsets[0]),
-    )
+    what = "its offsets are dropped" if topic == OFFSETS else "consumers of committed records skip its records"
+    others = len(starts) - 1
+    more = f" (the same for {others} more, each with its own partition and start offset)" if others else ""
+    sentence = f"When its application is certainly gone, abort it: {what}, and whatever waits goes on"
+    if _cause(cause[0])[0] == "left":
+        words = ("--topic", f"{topic}:{partition}", "--start-offset", str(offset))
+        dry = f"{sentence}. Without --execute this says only what it would do{more}"
+        return (found, asked, context.ask_records(dry, "abort-transaction", *words))
+    words = ("abort", *place, "--start-offset", str(offset))
+    abort = context.ask_kafka(sentence + more, "kafka-transactions", *words)
     return (found, asked, abort)
 
 

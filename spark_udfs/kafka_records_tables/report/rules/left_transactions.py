@@ -112,19 +112,7 @@ def _incident(context: RuleContext, row: dict[str, Any], later: list[dict[str, A
             ),
         ),
     )
-    first = own[0] if own else None
-    steps = []
-    if first is not None:
-        where = ("--topic", first[0], "--partition", str(first[1]))
-        steps.append(
-            context.ask_kafka(
-                "When the instance is certainly gone, abort its transaction (kafka-transactions abort with --topic,"
-                f" --partition and --start-offset): this shows the start offset of producer id {row['producer_id']}",
-                "kafka-transactions",
-                "describe-producers",
-                *where,
-            )
-        )
+    steps = _steps(context, row, own)
     waits = (
         f"{listed(groups)} {'reads' if len(groups) == 1 else 'read'} committed records only and"
         f" {'stands' if len(groups) == 1 else 'stand'} still there: {counted(stuck, 'record')} wait."
@@ -168,6 +156,44 @@ def _incident(context: RuleContext, row: dict[str, Any], later: list[dict[str, A
     return Incident(finding, stuck, {"instance_died": verdict})
 
 
+def _steps(context: RuleContext, row: dict[str, Any], own: list[tuple[str, int]]) -> list[NextStep]:
+    """How to end the transaction: its coordinator has it open, so `abort-transaction` would refuse it."""
+    from kafka_records_tables.report.rule_context import shown
+
+    name = shown(row["transactional_id"])
+    restart = NextStep(
+        f"Start a producer with the transactional.id {name} once (initTransactions): its coordinator aborts what is"
+        " open, in all partitions"
+    )
+    starts = [
+        (each["topic"], each["partition"], each["first_offset"])
+        for each in context.table("open_transactions").to_pylist()
+        if each["producer_id"] == row["producer_id"]
+        and each["first_offset"] is not None
+        and (each["topic"], each["partition"]) in own
+    ]
+    if starts:
+        topic, partition, offset = starts[0]
+        more = f" (the same for {len(starts) - 1} more, each with its own start offset)" if len(starts) > 1 else ""
+        abort = context.ask_kafka(
+            f"When the instance is certainly gone, abort its transaction in {topic}-{partition}{more}",
+            "kafka-transactions",
+            "abort",
+            *("--topic", topic, "--partition", str(partition), "--start-offset", str(offset)),
+        )
+        return [abort, restart]
+    if not own:
+        return [restart]
+    find = context.ask_kafka(
+        "When the instance is certainly gone, abort its transaction (kafka-transactions abort with --topic,"
+        f" --partition and --start-offset): this shows the start offset of producer id {row['producer_id']}",
+        "kafka-transactions",
+        "describe-producers",
+        *("--topic", own[0][0], "--partition", str(own[0][1])),
+    )
+    return [find, restart]
+
+
 RULE = incident_rule(
     kind=KIND,
     title="a dead instance has left a transaction open, and its successor uses another transactional id",
@@ -175,7 +201,7 @@ RULE = incident_rule(
 Open transactions to which nothing was added for `after`, and for `times` as long as those of an id take that is equal
 but for its end, whose producer id is newer, and which began its transactions later. Who stands still at the last stable
 offset is told by `lag`.""",
-    tables=("transactions", "lag"),
+    tables=("transactions", "open_transactions", "lag"),
     levels={Level.HIGH: "groups stand still there", Level.MODERATE: "no group that is known does"},
     find=_find,
     listing=Rows("open_transactions"),

@@ -343,6 +343,7 @@ def _rule(kind: str, lately: Level, earlier: Level, title: str, about: str) -> R
         thresholds=(LATELY, PAST),
         causes=_CAUSES[kind],
         questions=_QUESTIONS.get(kind, ()),
+        effect_title="offsets of a group went backwards",
     )
 
 
