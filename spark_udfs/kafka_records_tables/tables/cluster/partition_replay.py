@@ -1,96 +1,202 @@
-"""The partitions of a cluster, as the records of its metadata log leave them."""
+"""The partitions of a cluster, as the records of its metadata log leave them, in columns."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Final
 
-from kafka_records_tables.tables.cluster.metadata_records import MetadataRecords, events
+import numpy as np
+import pyarrow as pa
+
+from kafka_records_tables.tables.cluster.metadata_records import MetadataRecords, events, values_of
 
 if TYPE_CHECKING:
-    import pyarrow as pa
-
+    from kafka_records_engine.numpy_types import FLAGS, INT64
     from kafka_records_engine.sources import Context
     from kafka_records_tables.coordinator.records.decoded_records import DecodedRecords
 
-RECORDS: Final = ("TopicRecord", "PartitionRecord", "PartitionChangeRecord", "RemoveTopicRecord", "ClearElrRecord")
+_MADE, _CHANGED = "PartitionRecord", "PartitionChangeRecord"
+_OF_TOPICS: Final = ("TopicRecord", "RemoveTopicRecord", "ClearElrRecord")
 _AS_BEFORE: Final = -2
 """The leader of a change that leaves the leader alone (`LeaderConstants.NO_LEADER_CHANGE`)."""
+_AFTER_CHECKPOINT: Final = 1 << 62
+"""Added to the offsets of a log, for the records of a checkpoint, which have offsets of its own, come before them."""
+_MOST_CHANGES: Final = 1 << 18
+"""So many changes, at least, are applied together: memory follows the partitions and not the changes."""
 
-
-@dataclass(slots=True)
-class PartitionState:
-    """What a partition is like."""
-
-    replicas: list[int]
-    isr: list[int]
-    elr: list[int]
-    leader: int
-    leader_epoch: int
+_NEVER: Final = (1 << 63) - 1
+_ORDER: Final = "order"
+_LISTS: Final = {"replicas": "replicas", "isr": "isr", "elr": "eligible_leader_replicas"}
+_NUMBERS: Final = ("leader", "leader_epoch")
+_NOBODY: Final = pa.array([[]], pa.list_(pa.int32()))
 
 
 class PartitionReplay:
-    """Replays partitions, as `PartitionRegistration.merge` does."""
+    """Replays partitions, as `PartitionRegistration.merge` does.
+
+    Records of partitions are kept as columns, and applied together: the last record that makes a partition, and of each
+    of its members the last change after it.
+    """
 
     def __init__(self, context: Context) -> None:
-        self._records = MetadataRecords(context, RECORDS)
+        self._records = MetadataRecords(context, (*_OF_TOPICS, _MADE, _CHANGED), (_MADE, _CHANGED))
+        numbers = self._records.numbers
+        self._of_topics = {name: numbers[name] for name in _OF_TOPICS}
+        self._numbers = numbers[_MADE], numbers[_CHANGED]
         self._names: dict[str, str] = {}
-        self._topics: dict[str, dict[int, PartitionState]] = {}
+        self._topics: dict[str, int] = {}
+        """By the id of each topic that is there: when it was made, as a number in the order of the records."""
+        self._cleared: dict[str, int] = {}
+        """By the id of a topic: when its eligible leader replicas were last forgotten."""
+        self._made: list[pa.Table] = []
+        self._changed: list[pa.Table] = []
+        self._changes = 0
 
     def take(self, batch: pa.RecordBatch) -> None:
         """Add raw rows of the log after those before."""
-        for decoded, _ in self._records.take(batch):
-            self._add(decoded)
+        for decoded, is_checkpoint in self._records.take(batch):
+            self._add(decoded, is_checkpoint)
+        if self._changes > _MOST_CHANGES:
+            self._apply()
 
-    def finish(self) -> Iterator[tuple[str, str, int, PartitionState]]:
-        """Topic, topic id, partition and state of each partition, at the end of the log."""
-        for decoded, _ in self._records.finish():
-            self._add(decoded)
-        for topic_id, partitions in self._topics.items():
-            for number, state in partitions.items():
-                yield self._names[topic_id], topic_id, number, state
+    def finish(self) -> Mapping[str, pa.Array]:
+        """The columns of the table, a row for each partition, at the end of the log."""
+        for decoded, is_checkpoint in self._records.finish():
+            self._add(decoded, is_checkpoint)
+        self._apply()
+        (found,) = self._made
+        rows = found.combine_chunks()
+        encoded = _only(rows["topic_id"]).dictionary_encode()
+        names = pa.array([self._names[each] for each in encoded.dictionary.to_pylist()], pa.string())
+        columns = {name: _only(rows[name]) for name in rows.column_names if name != _ORDER}
+        return {"topic": names.take(encoded.indices), **columns}
 
-    def _add(self, decoded: DecodedRecords) -> None:
-        for _, name, value in events(decoded, self._records.numbers):
+    def _add(self, decoded: DecodedRecords, is_checkpoint: bool) -> None:
+        orders = decoded.offsets if is_checkpoint else decoded.offsets + _AFTER_CHECKPOINT
+        for row, name, value in events(decoded, self._of_topics):
             match name:
                 case "TopicRecord":
                     self._names[value["topic_id"]] = value["name"]
-                    self._topics.setdefault(value["topic_id"], {})
+                    self._topics.setdefault(value["topic_id"], int(orders[row]))
                 case "RemoveTopicRecord":
                     self._topics.pop(value["topic_id"], None)
-                case "PartitionRecord":
-                    self._make(value)
-                case "PartitionChangeRecord":
-                    self._change(value)
                 case _:
-                    self._clear(value["topic_name"])
+                    self._clear(value["topic_name"], int(orders[row]))
+        for number, kept in zip(self._numbers, (self._made, self._changed), strict=True):
+            found = values_of(decoded, number)
+            if found is not None:
+                rows, values = found
+                kept.append(_columns(values, orders[rows], is_change=kept is self._changed))
+                self._changes += len(rows) if kept is self._changed else 0
 
-    def _make(self, value: dict[str, Any]) -> None:
-        partitions = self._topics.get(value["topic_id"])
-        if partitions is not None:
-            partitions[value["partition_id"]] = PartitionState(
-                value["replicas"],
-                value["isr"],
-                value["eligible_leader_replicas"] or [],
-                value["leader"],
-                value["leader_epoch"],
-            )
-
-    def _change(self, value: dict[str, Any]) -> None:
-        state = self._topics.get(value["topic_id"], {}).get(value["partition_id"])
-        if state is None:
-            return
-        for attribute, name in (("replicas", "replicas"), ("isr", "isr"), ("elr", "eligible_leader_replicas")):
-            if value[name] is not None:
-                setattr(state, attribute, value[name])
-        if value["leader"] != _AS_BEFORE:
-            state.leader = value["leader"]
-            state.leader_epoch += 1
-
-    def _clear(self, topic: str) -> None:
+    def _clear(self, topic: str, order: int) -> None:
         """Forget the eligible leader replicas of a topic, or of all (`TopicsDelta.replay(ClearElrRecord)`)."""
-        for topic_id, partitions in self._topics.items():
+        for topic_id in self._topics:
             if not topic or self._names[topic_id] == topic:
-                for state in partitions.values():
-                    state.elr = []
+                self._cleared[topic_id] = order
+
+    def _apply(self) -> None:
+        """Make one row for each partition that is there, by topics and in the order in which partitions were made."""
+        made = pa.concat_tables(self._made) if self._made else _columns(None, np.zeros(0, np.int64), is_change=False)
+        changed = pa.concat_tables(self._changed) if self._changed else made.slice(0, 0)
+        self._changed, self._changes = [], 0
+        ids = pa.chunked_array([*made["topic_id"].chunks, *changed["topic_id"].chunks], pa.string())
+        encoded = ids.combine_chunks().dictionary_encode()
+        topics = encoded.indices.to_numpy().astype(np.int64)
+        known = encoded.dictionary.to_pylist()
+        partitions = np.concatenate([made["partition"].to_numpy(), changed["partition"].to_numpy()])
+        keys = topics << 32 | partitions.astype(np.int64)
+        orders, count = made[_ORDER].to_numpy(), made.num_rows
+        since = np.array([self._topics.get(each, _NEVER) for each in known], np.int64)
+        is_there = orders > since[topics[:count]]
+        rows = np.flatnonzero(is_there)
+        unique, first, inverse = np.unique(keys[:count][rows], return_index=True, return_inverse=True)
+        last = np.zeros(len(unique), np.int64)
+        last[inverse] = rows
+        ranks = {topic_id: rank for rank, topic_id in enumerate(self._topics)}
+        rank = np.array([ranks.get(each, -1) for each in known], np.int64)[unique >> 32]
+        chosen = np.lexsort((first, rank))
+        places = _Places(unique, chosen, orders[last], keys[count:])
+        self._made = [self._merged(made.take(last[chosen]), changed, places, known)]
+        self._cleared = {}
+
+    def _merged(self, made: pa.Table, changed: pa.Table, places: _Places, topics: list[str]) -> pa.Table:
+        """The partitions `made`, after what has `changed` since."""
+        rows = np.flatnonzero(places.are_of(changed[_ORDER].to_numpy()))
+        of = places.partition[rows]
+        columns = {name: made[name] for name in made.column_names}
+        if len(rows):
+            for name in _LISTS:
+                columns[name] = _last(made[name], changed[name], rows, of)
+            leader = changed["leader"].to_numpy()
+            is_new = leader[rows] != _AS_BEFORE
+            columns["leader"] = _last(made["leader"], changed["leader"], rows[is_new], of[is_new])
+            epochs = made["leader_epoch"].to_numpy() + np.bincount(of[is_new], minlength=made.num_rows)
+            columns["leader_epoch"] = pa.chunked_array([pa.array(epochs, pa.int32())])
+        columns["elr"] = self._elr(columns["elr"], changed, places, rows, topics)
+        return pa.table(columns)
+
+    def _elr(
+        self, column: pa.ChunkedArray, changed: pa.Table, places: _Places, rows: INT64, topics: list[str]
+    ) -> pa.ChunkedArray:
+        """The eligible leader replicas, nobody where they were forgotten after the last record that has them."""
+        is_nobody: FLAGS = column.is_null().to_numpy().astype(np.bool_)
+        if self._cleared:
+            told = rows[changed["elr"].is_valid().to_numpy()[rows]]
+            since = places.made.copy()
+            since[places.partition[told]] = changed[_ORDER].to_numpy()[told]
+            cleared = np.array([self._cleared.get(each, -1) for each in topics], np.int64)
+            is_nobody = is_nobody | (cleared[places.keys >> 32] > since)
+        if not is_nobody.any():
+            return column
+        at = np.where(is_nobody, len(column), np.arange(len(column)))
+        return pa.chunked_array([*column.chunks, _NOBODY]).take(pa.array(at))
+
+
+class _Places:
+    """Where the changes of partitions belong."""
+
+    def __init__(self, keys: INT64, chosen: INT64, made: INT64, changed: INT64) -> None:
+        """The keys of partitions, sorted; in which order they are the rows of the table; when each was made; and the
+        keys of changes."""
+        self.keys, self.made = keys[chosen], made[chosen]
+        at = np.searchsorted(keys, changed)
+        at[at == len(keys)] = 0
+        self._is_known = keys[at] == changed if len(keys) else np.zeros(len(changed), np.bool_)
+        rows = np.zeros(max(len(keys), 1), np.int64)
+        rows[chosen] = np.arange(len(chosen))
+        self.partition: INT64 = rows[at]
+        """The row of each change's partition, where there is one."""
+
+    def are_of(self, orders: INT64) -> FLAGS:
+        """Which changes, with these orders, are of a partition that had been made."""
+        found = self._is_known.copy()
+        found[found] = orders[found] > self.made[self.partition[found]]
+        return found
+
+
+def _columns(values: pa.Array | None, orders: INT64, *, is_change: bool) -> pa.Table:
+    """The members that the table needs, and the order of the records."""
+    names = {"topic_id": "topic_id", "partition": "partition_id", **_LISTS, "leader": "leader"}
+    if not is_change:
+        names["leader_epoch"] = "leader_epoch"
+    kinds = {"topic_id": pa.string(), **dict.fromkeys(_LISTS, pa.list_(pa.int32()))}
+    columns: dict[str, pa.Array] = {}
+    for name, field in names.items():
+        kind = kinds.get(name, pa.int32())
+        columns[name] = pa.array([], kind) if values is None else values.field(field).cast(kind)
+    return pa.table({**columns, _ORDER: pa.array(orders, pa.int64())})
+
+
+def _last(made: pa.ChunkedArray, changed: pa.ChunkedArray, rows: INT64, of: INT64) -> pa.ChunkedArray:
+    """The values of partitions, or of each the last one of its changed `rows` that is not null."""
+    is_told = changed.is_valid().to_numpy()[rows]
+    if not is_told.any():
+        return made
+    at = np.arange(len(made))
+    at[of[is_told]] = len(made) + rows[is_told]
+    return pa.chunked_array([*made.chunks, *changed.chunks]).take(pa.array(at))
+
+
+def _only(column: pa.ChunkedArray) -> pa.Array:
+    return column.chunk(0) if column.num_chunks else pa.array([], column.type)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 import pyarrow as pa
@@ -21,7 +21,9 @@ if TYPE_CHECKING:
     from kafka_records_tables.coordinator.records.decoded_records import DecodedRecords
 
 _TOPIC: Final = "topic"
-_IN_ORDER: Final = ("TopicRecord", "RemoveTopicRecord", "ConfigRecord")
+_MADE, _REMOVED, _CONFIG = "TopicRecord", "RemoveTopicRecord", "ConfigRecord"
+_IN_ORDER: Final = (_MADE, _REMOVED, _CONFIG)
+_OF_CONFIG: Final = ("resource_type", "resource_name", "name", "value")
 PARTITION, CHANGE = "PartitionRecord", "PartitionChangeRecord"
 
 
@@ -73,20 +75,38 @@ class TopicReplay:
             self._add(decoded, is_checkpoint)
 
     def _add(self, decoded: DecodedRecords, is_checkpoint: bool) -> None:
-        times: INT64 | None = None
-        for row, name, value in events(decoded, self._in_order):
-            if times is None:
-                times = decoded.rows.column("timestamp_ms").fill_null(-1).to_numpy()
-            at = None if is_checkpoint or times[row] < 0 else int(times[row])
-            if name == "TopicRecord":
-                self.topics[value["topic_id"]] = Topic(value["name"], value["topic_id"], at)
-            elif name == "RemoveTopicRecord":
-                self._remove(value["topic_id"], at)
-            else:
-                self._configure(value)
+        if values_of(decoded, self._in_order[_REMOVED]) is None:
+            self._add_columns(decoded, is_checkpoint)
+        else:
+            times = _times(decoded, is_checkpoint)
+            for row, name, value in events(decoded, self._in_order):
+                if name == _MADE:
+                    self._make(value["topic_id"], value["name"], times[row])
+                elif name == _REMOVED:
+                    self._remove(value["topic_id"], times[row])
+                else:
+                    self._configure(*(value[field] for field in _OF_CONFIG))
         if self._partition is not None and self._change is not None:
             made, changed = (values_of(decoded, number) for number in (self._partition, self._change))
             self._count(made and made[1], changed and changed[1])
+
+    def _add_columns(self, decoded: DecodedRecords, is_checkpoint: bool) -> None:
+        """Add records among which no topic is removed: topics and configs need no order between them then, and no
+        object for each record."""
+        made, configs = (values_of(decoded, self._in_order[name]) for name in (_MADE, _CONFIG))
+        if made is not None:
+            rows, values = made
+            ids, names = (values.field(field).to_pylist() for field in ("topic_id", "name"))
+            times = _times(decoded, is_checkpoint)
+            for topic_id, name, row in zip(ids, names, rows.tolist(), strict=True):
+                self._make(topic_id, name, times[row])
+        if configs is not None:
+            columns = (configs[1].field(field).to_pylist() for field in _OF_CONFIG)
+            for kind, resource, name, value in zip(*columns, strict=True):
+                self._configure(kind, resource, name, value)
+
+    def _make(self, topic_id: str, name: str, at: int | None) -> None:
+        self.topics[topic_id] = Topic(name, topic_id, at)
 
     def _remove(self, topic_id: str, at: int | None) -> None:
         topic = self.topics.get(topic_id)
@@ -94,13 +114,13 @@ class TopicReplay:
             topic.deleted_ms, topic.is_deleted = at, True
             topic.configs = self.configs.pop((_TOPIC, topic.name), {})
 
-    def _configure(self, value: dict[str, Any]) -> None:
-        kind = RESOURCE_TYPES.get(value["resource_type"], str(value["resource_type"]))
-        of_resource = self.configs.setdefault((kind, value["resource_name"]), {})
-        if value["value"] is None:
-            of_resource.pop(value["name"], None)
+    def _configure(self, number: int, resource: str, name: str, value: str | None) -> None:
+        kind = RESOURCE_TYPES.get(number) or str(number)
+        of_resource = self.configs.setdefault((kind, resource), {})
+        if value is None:
+            of_resource.pop(name, None)
         else:
-            of_resource[value["name"]] = value["value"]
+            of_resource[name] = value
 
     def _count(self, made: pa.Array | None, changed: pa.Array | None) -> None:
         """Take in partitions, and changes that give a partition other replicas. Either is there, for they come apart; a
@@ -151,3 +171,12 @@ class TopicReplay:
     def live_topics(self) -> list[Topic]:
         """The topics that are there."""
         return [topic for topic in self.topics.values() if not topic.is_deleted]
+
+
+def _times(decoded: DecodedRecords, is_checkpoint: bool) -> list[int | None]:
+    """When each record was written; None in a checkpoint, and where its time is negative, which stands for none."""
+    if is_checkpoint:
+        return [None] * decoded.rows.num_rows
+    times = decoded.rows.column("timestamp_ms")
+    found: list[int | None] = pc.if_else(pc.less(times, 0), pa.scalar(None, times.type), times).to_pylist()
+    return found

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
@@ -27,15 +27,5 @@ class Reader(TableReader):
         return ()
 
     def finish(self) -> Iterator[pa.RecordBatch]:
-        found = [*self._replay.finish()]
-        columns = {
-            "topic": [topic for topic, *_ in found],
-            "topic_id": [topic_id for _, topic_id, *_ in found],
-            "partition": [number for _, _, number, _ in found],
-            **{name: [getattr(state, name) for *_, state in found] for name in _OF_STATE},
-        }
-        arrays = {name: pa.array(values, TABLE.schema.field(name).type) for name, values in columns.items()}
-        yield record_batch(TABLE.schema, arrays, len(found))
-
-
-_OF_STATE: Final = ("leader", "replicas", "isr", "elr", "leader_epoch")
+        columns = self._replay.finish()
+        yield record_batch(TABLE.schema, {**columns}, len(columns["topic"]))
