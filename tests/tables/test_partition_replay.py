@@ -103,7 +103,7 @@ def test_columns_and_records_make_the_same(together: int, tmp_path: Path, monkey
     compared = 0
     for seed in SEEDS:
         random, plain = Random(seed), Plain()
-        messages = [*random_records(random, random.choice((1, 30, 300)))]
+        messages = [*random_records(random, (1, 30, 300)[seed % 3])]
         values = [encode_record(None, message)[1] for message in messages]
         place = tmp_path / str(seed) / f"{TOPIC}-0"
         place.mkdir(parents=True)
