@@ -238,11 +238,13 @@ def _bytes(data: bytes) -> bytes:
     return pack(">i", len(data)) + data
 
 
-def classic_group(protocol_type: str, subscription: bytes, assignment: bytes) -> tuple[bytes, bytes]:
+def classic_group(
+    protocol_type: str, subscription: bytes, assignment: bytes, protocol: str = "range"
+) -> tuple[bytes, bytes]:
     """A GroupMetadata record (type 2, value version 3) with one member."""
     member = _text("m") + pack(">h", -1) + _text("c") + _text("/h") + pack(">ii", 1, 2)
     member += _bytes(subscription) + _bytes(assignment)
-    head = b"\0\x03" + _text(protocol_type) + pack(">i", 1) + _text("range") + _text("m") + pack(">q", 5)
+    head = b"\0\x03" + _text(protocol_type) + pack(">i", 1) + _text(protocol) + _text("m") + pack(">q", 5)
     return b"\0\x02" + _text("g"), head + pack(">i", 1) + member
 
 
@@ -290,6 +292,17 @@ def test_members_of_classic_groups_are_opened(
     assert line["opened"] == opened
     member = line["value"]["data"]["members"][0]
     assert (b64decode(member["subscription"]), b64decode(member["assignment"])) == (subscription, assignment)
+
+
+def test_user_data_of_streams_is_opened(tmp_path: Path) -> None:
+    info = pack(">i", 2) + bytes(16) + pack(">iii", 0, 0, 0)
+    for user_data, shown in ((info, 2), (info[:-1], None), (pack(">i", 12) + info[4:], None)):
+        subscription = b"\0\0" + SUBSCRIPTION[:-4] + _bytes(user_data)
+        write_segment(tmp_path, batch(0, [classic_group("consumer", subscription, b"", "stream")]))
+        (line,) = lines(run("dump", str(tmp_path)))
+        assert line["opened"]["members[0].subscription"]["data"]["topics"] == ["t"]
+        opened = line["opened"].get("members[0].subscription.userData")
+        assert (opened and (opened["version"], opened["data"]["userEndPoint"])) == (shown and (shown, ""))
 
 
 def test_a_newer_version_is_read_as_the_highest(tmp_path: Path) -> None:

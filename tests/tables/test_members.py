@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from base64 import b64encode
 from struct import pack
 from typing import Any, Final
 
@@ -14,6 +15,8 @@ from kafka_records.client_protocols.cooperative_sticky_assignor_user_data import
 from kafka_records.client_protocols.sticky_assignor_user_data import StickyAssignorUserData, TopicAssignment
 from kafka_records.consumer_protocol.consumer_protocol_assignment import ConsumerProtocolAssignment
 from kafka_records.consumer_protocol.consumer_protocol_subscription import ConsumerProtocolSubscription
+from kafka_records.streams_protocol import subscription_info_data
+from kafka_records_runtime.uuids import Uuid
 from kafka_records_tables import read_table
 from tests.tables.topic import Topic, struct
 
@@ -149,6 +152,50 @@ def test_user_data_of_the_sticky_assignors_is_opened() -> None:
     expected["before 2.1"] = {"previousAssignment": [{"topic": "t", "partitions": [1, 2]}]}
     expected |= {"none": None, "empty": None, "other bytes": None}
     assert {group: text and json.loads(text) for group, text in found.items()} == expected
+
+
+@pytest.mark.parametrize("version", range(1, 12))
+def test_user_data_of_streams_is_opened(version: int) -> None:
+    told: dict[str, Any] = {"version": version, "process_id": Uuid(bytes(15) + b"\x07")}
+    if version >= 3:
+        told["latest_supported_version"] = 11
+    if version < 7:
+        told["prev_tasks"] = (subscription_info_data.TaskId(topic_group_id=1, partition=2),)
+    if version >= 11:
+        told["client_tags"] = (subscription_info_data.ClientTag(key=b"zone", value=b"a"),)
+    data = subscription_info_data.SubscriptionInfoData(**told).encode(version)
+    cases = {
+        "whole": data,
+        "more behind": data + b"!",
+        "cut": data[:-1],
+        "empty": b"",
+        "version alone": data[:4],
+        "unknown version": pack(">i", 12) + data[4:],
+        "version 0": pack(">i", 0) + data[4:],
+        "negative version": pack(">i", -1) + data[4:],
+    }
+    if version >= 3:
+        cases["above its latest"] = data[:4] + pack(">i", version - 1) + data[8:]
+        cases["without a latest"] = data[:4] + pack(">i", -1) + data[8:]
+    topic = Topic()
+    for group, user_data in cases.items():
+        framed = _framed(ConsumerProtocolSubscription(topics=("t",), user_data=user_data), 1)
+        _classic(topic, group, _member("m", framed), protocol="stream")
+    other = _framed(ConsumerProtocolSubscription(topics=("t",), user_data=data), 1)
+    _classic(topic, "of another assignor", _member("m", other), protocol="range")
+
+    rows = {group: row["protocols"][0] for (group, _), row in _members(topic).items()}
+
+    opened = {group: json.loads(each["user_data"]) for group, each in rows.items() if each["user_data"]}
+    assert set(opened) == {"whole", "more behind"}
+    assert opened["whole"] == opened["more behind"]
+    shown = opened["whole"]
+    assert (shown["version"], shown["processId"]) == (version, str(told["process_id"]))
+    assert shown.get("prevTasks") == ([{"topicGroupId": 1, "partition": 2}] if version < 7 else None)
+    tags = [{"key": b64encode(b"zone").decode(), "value": b64encode(b"a").decode()}]
+    assert shown.get("clientTags") == (tags if version >= 11 else None)
+    # What cannot be read is in the bytes, and the subscription around it is opened all the same.
+    assert all(each["opened"] and each["bytes"] for each in rows.values())
 
 
 def test_workers_of_connect() -> None:

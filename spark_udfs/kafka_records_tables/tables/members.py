@@ -77,8 +77,8 @@ TABLE: Final = Table(
             "protocols",
             "list<struct<name: string, version: int16, opened: string, user_data: string, bytes: binary>>",
             "what it told each protocol (assignor) when it joined: as JSON where it can be read, and the bytes; "
-            "user_data is that of the sticky assignors, and the allocation of a Connect worker; null but with the "
-            "classic protocol",
+            "user_data is that of the sticky assignors and of Kafka Streams (SubscriptionInfoData, versions 1 to 11), "
+            "and the allocation of a Connect worker; null for other bytes, and but with the classic protocol",
         ),
         Column(
             "assignment",

@@ -34,8 +34,14 @@ _USER_DATA: Final = {
     "sticky": ("client_protocols", "STICKY_ASSIGNOR_USER_DATA"),
     "cooperative-sticky": ("client_protocols", "COOPERATIVE_STICKY_ASSIGNOR_USER_DATA"),
 }
-"""By the name of the assignor. Other assignors of Kafka's consumers have none; what Kafka Streams (`stream`) and
-assignors of users write, only they know."""
+"""By the name of the assignor. Other assignors of Kafka's consumers have none; what assignors of users write, only they
+know."""
+_STREAMS: Final = "stream"
+"""The name of the assignor of Kafka Streams (`StreamsPartitionAssignor.name`)."""
+_SUBSCRIPTION_INFO: Final = ("streams_protocol", "SUBSCRIPTION_INFO_DATA")
+_NO_LATEST: Final = -1
+_TELLS_NO_LATEST: Final = 2
+"""The highest version in which an instance does not tell the latest one that it knows."""
 
 
 _INT16: Final = Struct(">h")
@@ -71,7 +77,8 @@ class Subscription(NamedTuple):
     message: Opened | None
     """None for bytes that do not parse, and of a protocol type that only its clients know."""
     inner: Opened | None = None
-    """What the message carries in bytes: the user data of a sticky assignor, or the allocation of a Connect worker."""
+    """What the message carries in bytes: the user data of a sticky assignor or of Kafka Streams, or the allocation of a
+    Connect worker."""
     inner_name: str = ""
     """The field of the message that carries it: `userData` or `allocation`."""
 
@@ -140,12 +147,31 @@ _kept_topics = lru_cache(_KEPT)(_topics)
 
 
 def _user_data(protocol: str | None, data: bytes | None) -> Opened | None:
-    """Its version stands nowhere: the newest that fits, as `StickyAssignor` has it."""
+    """That of sticky assignors has no version in its bytes: the newest that fits, as `StickyAssignor` has it."""
+    if protocol == _STREAMS:
+        return _subscription_info(data)
     schema = _schema(_USER_DATA.get(protocol or ""))
     if schema is None or schema.versions is None or not data:
         return None
     tried = (_read(schema, data, version, version) for version in range(schema.versions[1], -1, -1))
     return next((found for found in tried if found is not None), None)
+
+
+def _subscription_info(data: bytes | None) -> Opened | None:
+    """What a Streams instance tells the leader of its group, of a known version and consistent with the latest one that
+    the instance knows, as `SubscriptionInfo.decode` and `validateVersions` have it."""
+    schema = _schema(_SUBSCRIPTION_INFO)
+    if schema is None or schema.versions is None or data is None or len(data) < _INT32.size:
+        return None
+    (version,) = _INT32.unpack_from(data)
+    lowest, highest = schema.versions
+    if not lowest <= version <= highest:
+        return None
+    found = _read(schema, data, version, version)
+    if found is None:
+        return None
+    latest = found.value.get("latest_supported_version", _NO_LATEST)
+    return found if version <= (_TELLS_NO_LATEST if latest == _NO_LATEST else latest) else None
 
 
 def _framed(schema: MessageSchema, data: bytes) -> Opened | None:
