@@ -40,6 +40,9 @@ INCIDENTS = {
     "group_stands_still",
     "two_applications",
     "many_transactional_ids",
+    "instance_id_twice",
+    "producers_fence",
+    "many_groups",
 }
 """Kinds whose rules read other tables for the groups that they suspect."""
 

@@ -1,0 +1,19 @@
+"""Events that come again and again: the last run of them without a long pause."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+
+def last_run(times: Sequence[int], pause_ms: int) -> int:
+    """Where the last run begins: after the last pause that is longer. `times` are in their order."""
+    at = len(times) - 1
+    while at > 0 and times[at] - times[at - 1] <= pause_ms:
+        at -= 1
+    return max(at, 0)
+
+
+def goes_on(times: Sequence[int], now_ms: int) -> bool:
+    """Whether another event is still to be expected, by the distances of those that were."""
+    usual = (times[-1] - times[0]) / max(len(times) - 1, 1)
+    return now_ms - times[-1] <= max(3 * usual, 60_000)

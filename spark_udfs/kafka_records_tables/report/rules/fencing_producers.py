@@ -1,0 +1,152 @@
+"""Processes that use one transactional id at the same time: each start fences the other."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from kafka_records_tables.report.facts.event_runs import goes_on, last_run
+from kafka_records_tables.report.incident_rule import Incident, PossibleCause, incident_rule
+from kafka_records_tables.report.report_parts import Actor, Evidence, Level, NextStep, ReportFinding, Rows
+from kafka_records_tables.report.rule import Folds, Threshold, Verdict
+from kafka_records_tables.topics import TRANSACTIONS
+
+if TYPE_CHECKING:
+    from kafka_records_tables.report.rule_context import RuleContext
+
+KIND: Final = "producers_fence"
+_IDLE_MS: Final = 250
+"""In less no process is restarted."""
+
+
+def _find(context: RuleContext) -> list[Incident]:
+    from kafka_records_tables.report.facts.producer_starts import TABLE
+
+    least = context.limit(f"{KIND}.starts")
+    # Each start raises the epoch.
+    if not any((each or 0) >= least for each in context.table("transactions")["producer_epoch"].to_pylist()):
+        return []
+    starts: dict[str, list[dict[str, Any]]] = {}
+    for row in context.look(TABLE).to_pylist():
+        starts.setdefault(row["transactional_id"], []).append(row)
+    found = []
+    for name, rows in starts.items():
+        first = last_run([each["log_timestamp_ms"] for each in rows], context.limit(f"{KIND}.pause"))
+        run = [each for each in rows[first:] if each["idle_ms"] is not None]
+        overlapping = [each for each in run if each["idle_ms"] <= max(4 * (each["usual_ms"] or 0), _IDLE_MS)]
+        if len(run) >= least and 2 * len(overlapping) >= len(run):
+            found.append(_incident(context, name, run, overlapping))
+    return found
+
+
+def _incident(
+    context: RuleContext, name: str, run: list[dict[str, Any]], overlapping: list[dict[str, Any]]
+) -> Incident:
+    from kafka_records_tables.report.command_lines import condition_of
+    from kafka_records_tables.report.rule_context import MOST_EVIDENCE, counted, length, moment, shown
+
+    times = [each["log_timestamp_ms"] for each in run]
+    since, is_going_on = times[0], goes_on(times, context.at_ms)
+    every = (times[-1] - since) / max(len(times) - 1, 1)
+    aborted = sum(each["has_aborted"] for each in run)
+    idle = sorted(each["idle_ms"] for each in overlapping)[len(overlapping) // 2]
+    shows = tuple(
+        Evidence(
+            f"epoch {each['producer_epoch']} of producer id {each['producer_id']}, {length(each['idle_ms'])} after the"
+            " epoch before was used last",
+            TRANSACTIONS,
+            each["log_partition"],
+            each["log_offset"],
+            each["log_timestamp_ms"],
+        )
+        for each in overlapping
+    )
+    two = Verdict(
+        f"Two processes or more use the transactional.id {shown(name)} at the same time: each one that starts raises"
+        " the epoch and fences the other, which fails (ProducerFencedException, InvalidProducerEpochException), is"
+        " restarted, and fences in turn.",
+        evidence_for=(
+            *shows[:2],
+            Evidence(
+                f"in {len(overlapping)} of {len(run)} starts the one before was at work up to {length(idle)} before"
+            ),
+        ),
+    )
+    alone = Verdict(
+        f"One process with the transactional.id {shown(name)} fails and is restarted again and again.",
+        evidence_against=(Evidence("the id was in use until just before most starts: no time for a restart"),),
+        refuted_by=(
+            Evidence(
+                f"the id was in use until {length(idle)} before a start, in {len(overlapping)} of {len(run)} starts"
+            )
+            if 4 * len(overlapping) >= 3 * len(run)
+            else None
+        ),
+    )
+    rows = Rows("transactions", (condition_of("transactional_id", name),))
+    finding = ReportFinding(
+        kind=KIND,
+        level=Level.HIGH if is_going_on else Level.LOW,
+        title=RULE.title,
+        problem=(
+            f"Producers with the transactional.id {shown(name)} fenced each other {counted(len(run), 'time')} since"
+            f" {moment(since)}, every {length(every)}: its epoch rose to {run[-1]['producer_epoch']}."
+        ),
+        impact=(
+            f"Each start ends the work of the other one: {counted(aborted, 'open transaction')}"
+            f" {'was' if aborted == 1 else 'were'} aborted, and what was in them is done again."
+        ),
+        consequence="work_repeated",
+        transactional_ids=(name,),
+        who=(Actor(f"starts with the transactional.id {name}, again and again"),),
+        since_timestamp_ms=since,
+        is_going_on=is_going_on,
+        scale={"fenced": len(run), "transactions_aborted": aborted},
+        evidence=shows[:MOST_EVIDENCE],
+        evidence_count=len(overlapping),
+        rows=(rows,),
+        next=(
+            NextStep(
+                f"Look for {shown(name)} in the configuration of all deployments (transactional.id,"
+                " transactionIdPrefix), stop the second process, and give each process a transactional.id of its own"
+            ),
+            context.ask_kafka(
+                "Ask the coordinator for its state now", "kafka-transactions", "describe", "--transactional-id", name
+            ),
+            context.see("See its producer id and epoch", rows),
+        ),
+        measured={"starts": len(run), "overlapping": len(overlapping), "idle_ms": idle},
+        thresholds=context.limits_of(f"{KIND}.starts", f"{KIND}.pause"),
+    )
+    return Incident(finding, len(run), {"one_id_twice": two, "restarts": alone})
+
+
+RULE = incident_rule(
+    kind=KIND,
+    title="producers with one transactional id fence each other",
+    about="""\
+Starts of producers (records in state Empty, which InitProducerId leaves) of one transactional id, `starts` or more
+without a `pause`, of which at least half came while the one before was at work: within 250 ms of its last record, or
+four times the time that the id usually is quiet. A process that is restarted leaves its id unused for longer. What a
+cleaner has taken is not counted; no record says which client started.""",
+    tables=("transactions",),
+    levels={Level.HIGH: "it goes on", Level.LOW: "it has ended"},
+    find=_find,
+    listing=Rows("transactions"),
+    causes=(
+        PossibleCause(
+            "one_id_twice",
+            "two processes have one transactional id",
+            "for: starts while the one before was at work",
+        ),
+        PossibleCause(
+            "restarts", "one process is restarted again and again", "refuted where the id was in use until the start"
+        ),
+    ),
+    thresholds=(
+        Threshold("starts", "count", 5, "starts in a row", "two rolling restarts are no quarrel"),
+        Threshold("pause", "duration", "2m", "a time without a start that ends a row", "supervisors wait up to that"),
+    ),
+    folds=(Folds("transaction_open", ("transactional_id",)),),
+)
+
+RULES = (RULE,)
