@@ -17,6 +17,7 @@ sys.path.insert(0, str(ROOT))  # started as a script, Python knows this folder a
 
 import pyspark  # noqa: E402
 
+from kafka_records_runtime.config_names import known_configs  # noqa: E402
 from tools.java_compiler import CompileError, compile_java  # noqa: E402
 
 SOURCES: Final = ROOT / "java" / "kafkarecords"
@@ -47,6 +48,7 @@ def contents(classes: Path) -> dict[str, bytes]:
     compile_java("the functions for Spark", sorted(SOURCES.glob("*.java")), spark, classes, options)
     files = {str(path.relative_to(classes)): path.read_bytes() for path in classes.rglob("*.class")}
     files["kafkarecords/jvm_schemas.txt"] = SCHEMAS.read_bytes()
+    files["kafkarecords/config_names.txt"] = known_configs().encode()
     files["META-INF/MANIFEST.MF"] = b"Manifest-Version: 1.0\r\n\r\n"
     files["META-INF/LICENSE"] = (ROOT / "LICENSE").read_bytes()
     return files

@@ -31,6 +31,12 @@ def shown_value(resource_type: str, name: str, value: str | None, *, show_secret
     return value if show_secrets or value is None or not is_sensitive(resource_type, name) else REDACTED
 
 
+def known_configs() -> str:
+    """The names that are no secrets as the functions in the JVM read them: a line for each type of resource, its number
+    and the names after it, with tabs between them."""
+    return "".join("\t".join((str(n), *sorted(_KNOWN[kind]))) + "\n" for n, kind in RESOURCE_TYPES.items())
+
+
 _TOPIC: Final = """\
 cleanup.policy compression.gzip.level compression.lz4.level compression.type compression.zstd.level
 delete.retention.ms errors.deadletterqueue.group.enable file.delete.delay.ms flush.messages flush.ms

@@ -6,9 +6,10 @@ delegation token is hidden here too: with the secret key of a cluster it is the 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
+from kafka_records_runtime.casing import snake_case
 from kafka_records_runtime.config_names import REDACTED, RESOURCE_TYPES, is_sensitive
 
 _FIELDS: Final = {
@@ -24,15 +25,37 @@ MAY_HOLD_SECRETS: Final = frozenset({*_FIELDS, _CONFIG})
 """The messages of which some field may be a secret. Of one that cannot be decoded all bytes may be."""
 
 
+_CONFIG_FIELDS: Final = frozenset({"resourceType", "name", "value"})
+
+
+def may_hold_secrets(message: str, fields: Iterable[str]) -> bool:
+    """Whether a message has fields that may be secrets; `fields` are the names of all that it has, in snake case. A
+    package of somebody's own may have a message of the same name."""
+    named = frozenset(fields)
+    if message == _CONFIG:
+        return named >= {snake_case(name) for name in _CONFIG_FIELDS}
+    return any(snake_case(name) in named for name in _FIELDS.get(message, _NONE))
+
+
+def secret_columns(message: str) -> frozenset[str]:
+    """The fields of a message that are secrets in every value, by their names in snake case."""
+    return frozenset(map(snake_case, _FIELDS.get(message, _NONE)))
+
+
+def is_secret_config(resource_type: int, name: str) -> bool:
+    """Whether the value in a ConfigRecord is a secret."""
+    return is_sensitive(RESOURCE_TYPES.get(resource_type, ""), name)
+
+
 def secret_fields(message: str, value: Mapping[str, Any]) -> frozenset[str]:
     """The fields of a decoded message that are secrets, by the names that they have in JSON; `value` has the names of
     JSON too."""
     if message != _CONFIG:
         return _FIELDS.get(message, _NONE)
-    if not value.keys() >= {"resourceType", "name", "value"}:
+    if not value.keys() >= _CONFIG_FIELDS:
         return _NONE  # a message of that name in a package of somebody's own
-    kind = RESOURCE_TYPES.get(value["resourceType"], "")
-    return _VALUE if value["value"] is not None and is_sensitive(kind, value["name"]) else _NONE
+    is_secret = value["value"] is not None and is_secret_config(value["resourceType"], value["name"])
+    return _VALUE if is_secret else _NONE
 
 
 def without_secrets(message: str, data: dict[str, Any]) -> dict[str, Any]:

@@ -21,11 +21,14 @@ public final class DecodeRecords extends Function<InternalRow> {
   private final String topic;
   private final boolean isFailfast;
   private final boolean keepsTags;
+  private final boolean showsSecrets;
   private final String[] chosen;
   /** The topic whose records these are, where somebody has named it. */
   private final String expected;
   private transient Framing framing;
   private transient Record[] records;
+  /** Whether some record of the topic may hold secrets, which are not to be shown. */
+  private transient boolean hides;
   private transient RowBuffer out;
   private transient DecodedRow row;
   /** Spark keeps rows on the driver as they are, where it folds constants; in a task whatever keeps rows copies them. */
@@ -43,12 +46,13 @@ public final class DecodeRecords extends Function<InternalRow> {
     this.topic = topic;
     isFailfast = asked.isFailfast();
     keepsTags = asked.flag("unknown_tags", false);
+    showsSecrets = asked.flag("show_secrets", false);
     chosen = asked.names("records");
     expected = asked.text("topic");
   }
 
   private static StructType result(Asked asked, String topic) {
-    asked.allowOnly(Arrays.asList("mode", "unknown_tags", "records", "comments", "topic"));
+    asked.allowOnly(Arrays.asList("mode", "unknown_tags", "show_secrets", "records", "comments", "topic"));
     StructType type = DecodedRow.HEAD;
     for (Record record : chosen(asked, topic)) {
       StructType struct = SparkTypes.of(record, asked.flag("unknown_tags", false), asked.flag("comments", false));
@@ -187,6 +191,7 @@ public final class DecodeRecords extends Function<InternalRow> {
       error(error);
     }
     if (keepsBytes) {
+      row.hidesValue = hides && (place < 0 || records[place].value.secrets() != null);
       row.keepBytes(key, value);
     }
   }
@@ -205,7 +210,7 @@ public final class DecodeRecords extends Function<InternalRow> {
     try {
       if (record.key != null) {
         ofKey = keyCursor.at(key, Framing.PREFIX);
-        int from = FromMessage.message(record.key, 0, keepsTags, ofKey, out);
+        int from = FromMessage.message(record.key, 0, keepsTags, showsSecrets, ofKey, out);
         end = out.size;
         out.link(pair + 8, pair, from, end - from);
         hasKey = true;
@@ -218,7 +223,7 @@ public final class DecodeRecords extends Function<InternalRow> {
         row.hasVersion = true;
         row.version = (short) version;
         ofValue = valueCursor.at(value, Framing.at(found));
-        int from = FromMessage.message(record.value, version, keepsTags, ofValue, out);
+        int from = FromMessage.message(record.value, version, keepsTags, showsSecrets, ofValue, out);
         out.link(pair + 8 * parts, pair, from, out.size - from);
         hasValue = true;
         row.valueLeft = ofValue.left();
@@ -315,7 +320,9 @@ public final class DecodeRecords extends Function<InternalRow> {
     last = new LastCall();
     keyCursor = new Cursor();
     valueCursor = new Cursor();
-    framing = asked.read().topics.get(topic).get(0).framing;
+    List<Record> ofTopic = asked.read().topics.get(topic);
+    framing = ofTopic.get(0).framing;
+    hides = !showsSecrets && ofTopic.stream().anyMatch(record -> record.value.secrets() != null);
     records = all.toArray(new Record[0]);
   }
 }

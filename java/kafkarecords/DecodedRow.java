@@ -58,6 +58,8 @@ final class DecodedRow extends GenericInternalRow {
   private UnsafeArrayData leniencies;
   private UnsafeRow error;
   private boolean keepsBytes;
+  /** Whether the bytes of the value may hold a secret. */
+  boolean hidesValue;
   private byte[] rawKey;
   private byte[] rawValue;
   /** Place of the record's column among those of records, -1 where there is nothing of it. */
@@ -89,6 +91,7 @@ final class DecodedRow extends GenericInternalRow {
     leniencies = null;
     error = null;
     keepsBytes = false;
+    hidesValue = false;
     rawKey = null;
     rawValue = null;
     place = -1;
@@ -98,7 +101,7 @@ final class DecodedRow extends GenericInternalRow {
   void keepBytes(byte[] key, byte[] value) {
     keepsBytes = true;
     rawKey = key;
-    rawValue = value;
+    rawValue = hidesValue && value != null ? Secrets.REDACTED : value;
   }
 
   /** Takes the bytes from the arrays of another call, which are equal: those of the former call may hold others now. */

@@ -8,6 +8,7 @@ import org.apache.spark.sql.types.DataTypes;
 public final class FromMessage extends Function<InternalRow> {
   private final boolean isFailfast;
   private final boolean keepsTags;
+  private final boolean showsSecrets;
   /** The version of bytes without a prefix, null where they have one. */
   private final Integer bare;
   /** The version to read at, whatever the prefix says; null where the prefix counts. */
@@ -22,9 +23,10 @@ public final class FromMessage extends Function<InternalRow> {
 
   FromMessage(Asked asked, Message message) {
     super(asked, SparkTypes.of(message, asked.flag("unknown_tags", false), false), DataTypes.BinaryType);
-    asked.allowOnly(Arrays.asList("mode", "unknown_tags", "version", "parse_as", "newer_as_highest"));
+    asked.allowOnly(Arrays.asList("mode", "unknown_tags", "show_secrets", "version", "parse_as", "newer_as_highest"));
     isFailfast = asked.isFailfast();
     keepsTags = asked.flag("unknown_tags", false);
+    showsSecrets = asked.flag("show_secrets", false);
     bare = asked.number("version");
     Integer parseAs = asked.number("parse_as");
     if (bare != null && parseAs != null) {
@@ -71,7 +73,7 @@ public final class FromMessage extends Function<InternalRow> {
 
   private InternalRow read(byte[] data) {
     if (bare != null) {
-      return single(message, bare, keepsTags, cursor.at(data, 0), buffer.emptied());
+      return single(message, bare, keepsTags, showsSecrets, cursor.at(data, 0), buffer.emptied());
     }
     if (message.kind == Message.Kind.RECORD) {
       int type = Framing.METADATA.type(null, data);
@@ -82,7 +84,7 @@ public final class FromMessage extends Function<InternalRow> {
         return null;
       }
       long found = Framing.METADATA.version(data);
-      return single(message, Framing.number(found), keepsTags, cursor.at(data, Framing.at(found)), buffer.emptied());
+      return single(message, Framing.number(found), keepsTags, showsSecrets, cursor.at(data, Framing.at(found)), buffer.emptied());
     }
     boolean isKey = message.kind == Message.Kind.KEY;
     if (data.length < Framing.PREFIX) {
@@ -99,25 +101,29 @@ public final class FromMessage extends Function<InternalRow> {
     } else if (newerAsHighest) {
       version = Math.min(version, message.highest);
     }
-    return single(message, version, keepsTags, cursor.at(data, Framing.PREFIX), buffer.emptied());
+    return single(message, version, keepsTags, showsSecrets, cursor.at(data, Framing.PREFIX), buffer.emptied());
   }
 
   private static InternalRow single(
-      Message message, int version, boolean keepsTags, Cursor cursor, RowBuffer out) {
-    int row = message(message, version, keepsTags, cursor, out);
+      Message message, int version, boolean keepsTags, boolean showsSecrets, Cursor cursor, RowBuffer out) {
+    int row = message(message, version, keepsTags, showsSecrets, cursor, out);
     return out.row(row, message.layout(version, keepsTags).fields);
   }
 
   /** Reads the message at the cursor into a row at the end of {@code out}; returns where it begins. */
-  static int message(Message message, int version, boolean keepsTags, Cursor cursor, RowBuffer out) {
+  static int message(Message message, int version, boolean keepsTags, boolean showsSecrets, Cursor cursor, RowBuffer out) {
     if (!message.has(version)) {
       throw Undecodable.unsupported(message, version);
     }
     try {
-      int row = Reader.struct(message.layout(version, keepsTags), cursor, out);
+      Layout layout = message.layout(version, keepsTags);
+      int row = Reader.struct(layout, cursor, out);
       if (message.kind == Message.Kind.RECORD && cursor.left() > 0) {
         String left = Cursor.plural(cursor.left(), "byte");
         throw cursor.failure("TrailingBytes", cursor.pos, "ends here, " + left + " left over");
+      }
+      if (!showsSecrets && message.secrets() != null) {
+        message.secrets().hide(layout, out, row);
       }
       return row;
     } catch (ReadFailure failure) {
@@ -129,6 +135,7 @@ public final class FromMessage extends Function<InternalRow> {
   public static final class OfVersion extends Function<InternalRow> {
     private final boolean isFailfast;
     private final boolean keepsTags;
+    private final boolean showsSecrets;
     private transient Message message;
     private transient RowBuffer buffer;
     private transient Cursor cursor;
@@ -139,9 +146,10 @@ public final class FromMessage extends Function<InternalRow> {
           SparkTypes.of(message, asked.flag("unknown_tags", false), false),
           DataTypes.BinaryType,
           DataTypes.IntegerType);
-      asked.allowOnly(Arrays.asList("mode", "unknown_tags"));
+      asked.allowOnly(Arrays.asList("mode", "unknown_tags", "show_secrets"));
       isFailfast = asked.isFailfast();
       keepsTags = asked.flag("unknown_tags", false);
+      showsSecrets = asked.flag("show_secrets", false);
     }
 
     /** There is no {@code invoke}, which would get 0 for a null version. */
@@ -156,7 +164,7 @@ public final class FromMessage extends Function<InternalRow> {
         cursor = new Cursor();
       }
       try {
-        return single(message, input.getInt(1), keepsTags, cursor.at(input.getBinary(0), 0), buffer.emptied());
+        return single(message, input.getInt(1), keepsTags, showsSecrets, cursor.at(input.getBinary(0), 0), buffer.emptied());
       } catch (Undecodable error) {
         if (isFailfast) {
           throw error.thrown("");

@@ -13,6 +13,7 @@ import org.apache.spark.sql.types.DataTypes;
 public final class FromRecord extends Function<InternalRow> {
   private final boolean isFailfast;
   private final boolean keepsTags;
+  private final boolean showsSecrets;
   private transient Record record;
   private transient RowBuffer buffer;
   private transient Cursor cursor;
@@ -26,9 +27,10 @@ public final class FromRecord extends Function<InternalRow> {
         SparkTypes.of(record, asked.flag("unknown_tags", false), false),
         DataTypes.BinaryType,
         DataTypes.BinaryType);
-    asked.allowOnly(Arrays.asList("mode", "unknown_tags"));
+    asked.allowOnly(Arrays.asList("mode", "unknown_tags", "show_secrets"));
     isFailfast = asked.isFailfast();
     keepsTags = asked.flag("unknown_tags", false);
+    showsSecrets = asked.flag("show_secrets", false);
   }
 
   /** A null value is a tombstone: {@code value} is null. */
@@ -56,7 +58,7 @@ public final class FromRecord extends Function<InternalRow> {
       int fields = record.key == null ? 1 : 2;
       int row = out.row(fields);
       if (record.key != null) {
-        int ofKey = FromMessage.message(record.key, 0, keepsTags, cursor.at(key, Framing.PREFIX), out);
+        int ofKey = FromMessage.message(record.key, 0, keepsTags, showsSecrets, cursor.at(key, Framing.PREFIX), out);
         out.link(row + 8, row, ofKey, out.size - ofKey);
       }
       if (value == null) {
@@ -64,7 +66,7 @@ public final class FromRecord extends Function<InternalRow> {
       } else {
         long version = record.framing.version(value);
         cursor.at(value, Framing.at(version));
-        int ofValue = FromMessage.message(record.value, Framing.number(version), keepsTags, cursor, out);
+        int ofValue = FromMessage.message(record.value, Framing.number(version), keepsTags, showsSecrets, cursor, out);
         out.link(row + 8 * fields, row, ofValue, out.size - ofValue);
       }
       return out.row(row, fields);

@@ -32,6 +32,7 @@ final class Message {
   private final Map<String, Struct> structs = new HashMap<>();
   private final List<String[]> notes = new ArrayList<>();
   private Struct root;
+  private Secrets secrets;
   private volatile Layout[] plain;
   private volatile Layout[] withUnknownTags;
 
@@ -57,6 +58,16 @@ final class Message {
 
   Struct root() {
     return root;
+  }
+
+  /** Its fields that may be secrets, null for none. */
+  Secrets secrets() {
+    return secrets;
+  }
+
+  /** To be called when all structs are there. */
+  void whole() {
+    secrets = Secrets.of(this);
   }
 
   /** The struct that a field is made of, null for a primitive. */

@@ -106,6 +106,10 @@ final class RowBuffer {
     Platform.putLong(bytes, word, Platform.getLong(bytes, word) | 1L << (slot & 63));
   }
 
+  boolean isNull(int row, int slot) {
+    return (Platform.getLong(bytes, BASE + row + (slot >> 6) * 8L) >> (slot & 63) & 1) != 0;
+  }
+
   void putByte(int at, byte value) {
     Platform.putByte(bytes, BASE + at, value);
   }

@@ -33,6 +33,7 @@ final class Schemas {
 
   private Schemas(String text) {
     Map<String, Message> inFolder = new HashMap<>();
+    List<Message> all = new ArrayList<>();
     List<Record> ofTopic = new ArrayList<>();
     Framing framing = null;
     Message message = null;
@@ -48,6 +49,7 @@ final class Schemas {
           break;
         case "message":
           message = new Message(values);
+          all.add(message);
           messages.put(message.inFunctions, message);
           inFolder.put(message.name, message);
           break;
@@ -69,6 +71,7 @@ final class Schemas {
         default: // a comment
       }
     }
+    all.forEach(Message::whole);
     topics.values().removeIf(List::isEmpty);
   }
 

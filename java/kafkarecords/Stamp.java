@@ -10,7 +10,7 @@ import org.apache.spark.unsafe.types.UTF8String;
 /** {@code stamp()}: what the functions of a catalog were made for, which the Python package compares with itself. */
 public final class Stamp extends Function<UTF8String> {
   /** Raised with every change of what functions take or give; kafka_records_engine.spark.jvm has the same number. */
-  private static final int FORMAT = 2;
+  private static final int FORMAT = 3;
 
   Stamp(Asked asked) {
     super(asked, DataTypes.StringType);

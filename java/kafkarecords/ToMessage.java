@@ -15,6 +15,7 @@ public final class ToMessage extends Function<byte[]> {
   private final boolean hasPrefix;
   private transient Message message;
   private transient Writer writer;
+  private transient StructType given;
   private transient Output out;
 
   ToMessage(Asked asked, Message message, DataType given) {
@@ -38,9 +39,11 @@ public final class ToMessage extends Function<byte[]> {
     if (writer == null) {
       message = message(asked);
       out = new Output();
-      writer = new Writer(message, version, inputTypes()[0]);
+      DataType type = inputTypes()[0];
+      writer = new Writer(message, version, type);
+      given = type instanceof StructType ? (StructType) type : null; // else every value is null
     }
-    return written(message, version, hasPrefix, writer, value, out.emptied(), isPermissive);
+    return written(message, version, hasPrefix, writer, given, value, out.emptied(), isPermissive);
   }
 
   static Message message(Asked asked) {
@@ -52,6 +55,7 @@ public final class ToMessage extends Function<byte[]> {
       int version,
       boolean hasPrefix,
       Writer writer,
+      StructType given,
       InternalRow value,
       Output out,
       boolean isPermissive) {
@@ -65,6 +69,7 @@ public final class ToMessage extends Function<byte[]> {
       out.number(version, 2);
     }
     try {
+      Secrets.refuseRedacted(message, version, given, value);
       writer.write(value, out);
     } catch (IllegalArgumentException error) {
       if (isPermissive) {
@@ -130,7 +135,7 @@ public final class ToMessage extends Function<byte[]> {
           writers[at] = new Writer(message, version, given);
         }
         InternalRow value = input.getStruct(0, given.size());
-        return written(message, version, hasPrefix, writers[at], value, out.emptied(), false);
+        return written(message, version, hasPrefix, writers[at], given, value, out.emptied(), false);
       } catch (IllegalArgumentException error) {
         if (isPermissive) {
           return null;

@@ -18,6 +18,7 @@ from kafka_records_codegen.products.spark_examples import example
 from kafka_records_codegen.text.page import Package, docstring, header, render, sources
 from kafka_records_runtime.casing import snake_case, upper_snake_case
 from kafka_records_runtime.framing import METADATA, framed, in_frame
+from kafka_records_runtime.secrets import may_hold_secrets
 from kafka_records_runtime.spark_names import SPARK_TYPES
 
 SQL_TYPES: Final = {
@@ -65,6 +66,7 @@ def _decode_records(folder: Folder, package: Package) -> str:
         abouts=[(message.name, list(_abouts(message, message.root))) for message in folder.messages],
         records=[record.name for record in folder.records],
         is_metadata=folder.framing == METADATA,
+        may_hold_secrets=any(_may_hold_secrets(record.value) for record in folder.records),
         # Folders are called as Kafka's own topics are, without the underscores before them.
         own_topic=repr(f"__{folder.path}" if folder.path else None),
     )
@@ -152,10 +154,15 @@ def _function(folder: Folder, message: Message, package: Package) -> dict[str, A
         "is_metadata": record is not None and record.framing == METADATA,
         "package": package.name,
         "newer_as_highest": message.newer_as_highest,
+        "may_hold_secrets": _may_hold_secrets(message),
         "highest": message.versions.highest,
         "columns": list(_columns(message, message.root)),
         "example": _example(message, record),
     }
+
+
+def _may_hold_secrets(message: Message) -> bool:
+    return may_hold_secrets(message.name, (field.python_name for field in message.root.fields))
 
 
 def _bytes(kind: str, record: RecordPair | None) -> str:

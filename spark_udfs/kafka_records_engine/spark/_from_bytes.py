@@ -12,6 +12,7 @@ import pyarrow as pa
 from kafka_records_engine.columns import Columns, arrow_type, decode_behind_int16, decode_column, decode_framed
 from kafka_records_engine.columns.arrow_arrays import joined
 from kafka_records_engine.numpy_types import INT16, INT64, INTEGERS
+from kafka_records_engine.spark._secrets import without_secrets
 from kafka_records_runtime.framing import KEY_VERSION, newer_as_highest, unframed_key, unframed_value
 from kafka_records_runtime.schema import MessageSchema
 
@@ -37,6 +38,7 @@ class Decoder:
     prefix: MessagePrefix
     fails_fast: bool
     unknown_tags: bool
+    show_secrets: bool = False
 
     def __call__(self, data: pa.Array, versions: pa.Array | None = None) -> pa.StructArray:
         found = [pa.array([], arrow_type(self.message, self.unknown_tags))]
@@ -44,7 +46,8 @@ class Decoder:
             if self.fails_fast and columns.errors:
                 raise columns.errors[min(columns.errors)]
             found.append(columns.values)
-        return found[1] if len(found) == 2 else joined(found)
+        decoded = found[1] if len(found) == 2 else joined(found)
+        return decoded if self.show_secrets else without_secrets(self.message, decoded)
 
 
 @dataclass(frozen=True)

@@ -12,6 +12,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from kafka_records_engine.spark._secrets import may_hold_secrets, refuse_redacted
 from kafka_records_engine.spark._struct_columns import Convert, check_fields, walker_values
 from kafka_records_runtime import walker
 from kafka_records_runtime.errors import EncodeError, WrongType
@@ -68,6 +69,8 @@ class Encoder:
             converted = convert(value)
         except WriteFailure as failure:
             raise failure.located(name, version) from None
+        if may_hold_secrets(self.message):
+            refuse_redacted(self.message, version, value)
         encoded = walker.encode(self.message, converted, version)
         if self.framing == METADATA and self.record_type is not None:
             return in_frame(self.record_type, version, encoded)

@@ -7,15 +7,17 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from pyspark.sql import functions as F  # noqa: N812 (the name everybody gives it)
 from pyspark.sql.types import BooleanType, StructField, StructType
 
 from kafka_records_engine import arguments
 from kafka_records_engine.columns import RecordColumns, decode_record_columns, record_arrow_type
-from kafka_records_engine.columns.arrow_arrays import Constant, bytes_of, flags, numbers, sparse
+from kafka_records_engine.columns.arrow_arrays import Constant, bytes_of, flags, numbers, sparse, validity
 from kafka_records_engine.columns.framing_in_columns import type_column
 from kafka_records_engine.log.raw_rows import RAW_SCHEMA as RAW_ARROW_SCHEMA
 from kafka_records_engine.numpy_types import FLAGS
+from kafka_records_engine.spark._secrets import REDACTED_BYTES, may_hold_secrets, without_secrets
 from kafka_records_engine.spark.errors import ColumnClash, UndecodableRecord, UnknownRecord, WrongTopic
 from kafka_records_engine.spark.framing_in_jvm import (
     has_record_type,
@@ -163,6 +165,7 @@ def decode_records(
     coordinates: Iterable[str] | None = None,
     abouts: Abouts | None = None,
     *,
+    show_secrets: bool = False,
     topic: str | None = None,
     own_topic: str | None = None,
     engine: Engine | None = None,
@@ -200,7 +203,10 @@ def decode_records(
     abouts
         Comments for the fields of the columns, by message and path; generated functions give what the specs say. (What
         `from_message` and its like return has none: Spark takes a struct with comments for another type there.)
-
+    show_secrets
+        Show keys of SCRAM credentials, ids of delegation tokens and values of configs that are secrets, or of which
+        nobody knows that they are none. Otherwise `(redacted)` is in their place, and in `raw_value` in place of bytes
+        that may hold one: those of such records, and of records whose type has no column or cannot be read.
     topic
         The topic of the records. A row that names another one is not decoded; one that names none is.
     own_topic
@@ -252,6 +258,7 @@ def decode_records(
     """
     arguments.frame("df", df)
     arguments.flag("unknown_tags", unknown_tags)
+    arguments.flag("show_secrets", show_secrets)
     known = checked_mode(mode)
     chosen = chosen_records(schemas, records)
     kept = chosen_coordinates(coordinates)
@@ -270,12 +277,25 @@ def decode_records(
         rows = rows.where(_may_be_chosen(schemas, chosen))
     if catalog is None:
         decoded = _in_python(
-            rows, chosen, known, unknown_tags, kept, schema, expected, is_other, is_filtered=is_filtered
+            rows,
+            BatchDecoder(
+                chosen,
+                known,
+                unknown_tags,
+                kept,
+                expected,
+                drops_others=is_filtered,
+                hides=hides_secrets(schemas, show_secrets),
+            ),
+            schema,
+            is_other,
+            is_filtered=is_filtered,
         )
     else:
         options = {
             "mode": FAILFAST if known == FAILFAST else None,
             "unknown_tags": unknown_tags or None,
+            "show_secrets": show_secrets or None,
             "comments": (abouts is not None) or None,
             "records": None if records is None else ",".join(each.name for each in chosen.values()),
             "topic": expected,
@@ -318,29 +338,24 @@ def _in_jvm(rows: DataFrame, function: str, mode: Mode, kept: Sequence[str], is_
 
 def _in_python(
     rows: DataFrame,
-    chosen: Mapping[int, RecordSchema],
-    mode: Mode,
-    unknown_tags: bool,
-    kept: Sequence[str],
+    decoder: BatchDecoder,
     schema: StructType,
-    expected: str | None,
     is_other: Column,
     *,
     is_filtered: bool,
 ) -> DataFrame:
     needed = {
-        *kept,
+        *decoder.coordinates,
         "key",
         "value",
-        *(_IN_LOG if mode == FAILFAST else ()),
+        *(_IN_LOG if decoder.mode == FAILFAST else ()),
         *(() if is_filtered else ("control",)),
     }
     columns = StructType([field for field in RAW_SCHEMA if field.name in needed])
-    if expected is not None:
+    if decoder.topic is not None:
         # A bit crosses to Python, and no name.
         rows = rows.withColumn(_IS_OTHER, is_other)
         columns = StructType([*columns.fields, StructField(_IS_OTHER, BooleanType())])
-    decoder = BatchDecoder(chosen, mode, unknown_tags, kept, expected, drops_others=is_filtered)
     return map_batches(rows, columns, decoder, schema)
 
 
@@ -398,9 +413,11 @@ class BatchDecoder:
         topic: str | None = None,
         *,
         drops_others: bool = False,
+        hides: bool = False,
     ) -> None:
         """`drops_others` leaves out metadata records of other types; those of a coordinator's topic are left out before
-        rows come here."""
+        rows come here. `hides`: some record of the topic may hold secrets, and they are not to be shown."""
+        self.hides = hides
         self.drops_others = drops_others and framing_of(schemas) == METADATA
         self.topic = topic
         self.schemas = schemas
@@ -442,6 +459,10 @@ class BatchDecoder:
         keeps_bytes = self._needs_bytes(found, decodes)
         keeps_bytes[strange] = True
         is_record[strange] = True
+        shown = bytes_of(values, keeps_bytes)
+        if self.hides:
+            self._hide(found)
+            shown = pc.if_else(pa.array(self._may_be_secret(found) & keeps_bytes), _redacted(values), shown)
         errors = {row: fields_of_error(error, _type_of(found, row)) for row, error in wrong.items()}
         return [
             *(batch.column(name) for name in self.coordinates),
@@ -454,9 +475,27 @@ class BatchDecoder:
             sparse(_NO_LENIENCIES, found.leniencies, count),
             sparse(_NO_ERROR, errors, count),
             bytes_of(keys, keeps_bytes),
-            bytes_of(values, keeps_bytes),
+            shown,
             *(found.records.get(number) or constant.times(count) for number, constant in absent.items()),
         ]
+
+    def _hide(self, found: RecordColumns) -> None:
+        """Put a text in place of the secrets in decoded records."""
+        for number, records in found.records.items():
+            message = self.schemas[number].value
+            if may_hold_secrets(message):
+                names = [field.name for field in records.type]
+                parts = [records.field(name) for name in names]
+                place = names.index("value")
+                parts[place] = without_secrets(message, parts[place])
+                bits = None if records.null_count == 0 else validity(flags(records.is_valid()))
+                found.records[number] = pa.Array.from_buffers(records.type, len(records), [bits], children=parts)
+
+    def _may_be_secret(self, found: RecordColumns) -> FLAGS:
+        """The rows whose bytes may hold a secret: those of unknown type may."""
+        secret = [number for number, schema in self.schemas.items() if may_hold_secrets(schema.value)]
+        is_secret: FLAGS = ~found.is_known | np.isin(found.record_type, secret)
+        return is_secret
 
     def _needs_bytes(self, found: RecordColumns, is_record: FLAGS) -> FLAGS:
         """The rows whose columns may not give their bytes back."""
@@ -465,6 +504,16 @@ class BatchDecoder:
             needed |= found.has_unknown_tags
         needed[[*found.errors, *found.leniencies]] = True
         return needed
+
+
+def hides_secrets(schemas: Mapping[int, RecordSchema], show_secrets: bool) -> bool:
+    """Whether decoding a topic with these records has secrets to hide."""
+    return not show_secrets and any(may_hold_secrets(schema.value) for schema in schemas.values())
+
+
+def _redacted(values: pa.Array) -> pa.Array:
+    """Bytes in place of all values that are not null."""
+    return pc.if_else(values.is_valid(), pa.scalar(REDACTED_BYTES, pa.binary()), pa.scalar(None, pa.binary()))
 
 
 def _type_of(found: RecordColumns, row: int) -> int | None:

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 
 from kafka_records_engine.columns import UnsupportedType as UnsupportedType
 from kafka_records_runtime.close_names import close_name
+from kafka_records_runtime.config_names import REDACTED
 from kafka_records_runtime.errors import EncodeError, KafkaRecordsError
 
 
@@ -154,3 +155,11 @@ class InvalidUuid(EncodeError):
     @property
     def detail(self) -> str:
         return f"is {self.text!r}, a uuid is 22 characters of URL-safe base64"
+
+
+class RedactedValue(EncodeError):
+    """A secret of which a text is in its place: decoding has hidden it."""
+
+    @property
+    def detail(self) -> str:
+        return f"is {REDACTED} in place of a secret: decode it with show_secrets"

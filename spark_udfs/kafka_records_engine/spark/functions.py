@@ -51,6 +51,7 @@ def from_message(
     parse_as: int | None = None,
     newer_as_highest: bool = False,
     unknown_tags: bool = False,
+    show_secrets: bool = False,
     name: str = "from_message",
     package: str | None = None,
     engine: Engine | None = None,
@@ -82,6 +83,9 @@ def from_message(
     unknown_tags
         Add `unknown_tagged_fields`, an array of `struct<tag int, data binary>`, to every struct of a message that has
         flexible versions.
+    show_secrets
+        Show keys of SCRAM credentials, ids of delegation tokens and values of configs that are secrets, or of which
+        nobody knows that they are none; otherwise `(redacted)` is in their place, which `to_message` refuses.
     name
         What errors and Spark call this function.
     package
@@ -129,16 +133,18 @@ def from_message(
     if version is not None:
         if isinstance(version, int):
             asked = Jvm(package, engine, {"version": version})
-            return _decoded(name, message, Bare(version), mode, unknown_tags, asked, col)
+            return _decoded(name, message, Bare(version), mode, unknown_tags, show_secrets, asked, col)
         asked = Jvm(package, engine, {})
-        return _decoded(name, message, Bare(None), mode, unknown_tags, asked, col, _version_column(version))
+        return _decoded(
+            name, message, Bare(None), mode, unknown_tags, show_secrets, asked, col, _version_column(version)
+        )
     prefix: MessagePrefix = Versioned()
     if parse_as is not None:
         prefix = ReadAs(parse_as)
     elif newer_as_highest:
         prefix = Capped()
     asked = Jvm(package, engine, {"parse_as": parse_as, "newer_as_highest": newer_as_highest})
-    return _decoded(name, message, prefix, mode, unknown_tags, asked, col)
+    return _decoded(name, message, prefix, mode, unknown_tags, show_secrets, asked, col)
 
 
 def from_key(
@@ -147,6 +153,7 @@ def from_key(
     mode: str = PERMISSIVE,
     *,
     unknown_tags: bool = False,
+    show_secrets: bool = False,
     name: str = "from_key",
     package: str | None = None,
     engine: Engine | None = None,
@@ -163,7 +170,9 @@ def from_key(
     >>> df.select(from_key("key", RECORDS[1]).alias("key")).collect()
     [Row(key=Row(group='g', topic='t', partition=3))]
     """
-    return _decoded(name, record.key, Keys(record.type), mode, unknown_tags, Jvm(package, engine, {}), col)
+    return _decoded(
+        name, record.key, Keys(record.type), mode, unknown_tags, show_secrets, Jvm(package, engine, {}), col
+    )
 
 
 def from_value(
@@ -172,6 +181,7 @@ def from_value(
     mode: str = PERMISSIVE,
     *,
     unknown_tags: bool = False,
+    show_secrets: bool = False,
     name: str = "from_value",
     package: str | None = None,
     engine: Engine | None = None,
@@ -194,7 +204,7 @@ def from_value(
     [Row(offset=42)]
     """
     prefix: MessagePrefix = Framed(record.type) if record.framing == METADATA else Versioned()
-    return _decoded(name, record.value, prefix, mode, unknown_tags, Jvm(package, engine, {}), col)
+    return _decoded(name, record.value, prefix, mode, unknown_tags, show_secrets, Jvm(package, engine, {}), col)
 
 
 def record_type(col: ColumnOrName) -> Column:
@@ -365,15 +375,16 @@ def _decoded(
     prefix: MessagePrefix,
     mode: str,
     unknown_tags: bool,
+    show_secrets: bool,
     asked: Jvm,
     *cols: ColumnOrName,
 ) -> Column:
     known = checked_mode(mode, _ALLOWED)
-    options = {"unknown_tags": unknown_tags or None}
+    options = {"unknown_tags": unknown_tags or None, "show_secrets": show_secrets or None}
     called: Column | None = asked.call(name, known, PERMISSIVE, options, cols)
     if called is not None:
         return called
-    decoder = Decoder(message, prefix, known == FAILFAST, unknown_tags)
+    decoder = Decoder(message, prefix, known == FAILFAST, unknown_tags, show_secrets)
     instead = asked.remedies("use decode_records")
     return _arrow_column(name, decoder, spark_type(message, unknown_tags), cols, instead)
 

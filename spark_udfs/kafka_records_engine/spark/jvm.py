@@ -35,7 +35,7 @@ ENGINES: Final = ("jvm", "python")
 JAR: Final = Path(__file__).with_name("kafka-records.jar")
 """The functions, for every release of Spark from 3.5 on. A wheel has it; in a clone `make jar` builds it."""
 
-FORMAT: Final = 2
+FORMAT: Final = 3
 """Raised with every change of what functions take or give; `Stamp.java` has the same number."""
 
 _CLASS: Final = "kafkarecords.Catalog"

@@ -28,6 +28,7 @@ from kafka_records_engine.spark.decode import (
     chosen_coordinates,
     chosen_records,
     decoded_schema,
+    hides_secrets,
 )
 from kafka_records_engine.spark.mapping import map_batches
 from kafka_records_engine.spark.modes import FAILFAST, PERMISSIVE, Mode, checked_mode
@@ -60,6 +61,7 @@ def read_records(
     abouts: Abouts | None = None,
     *,
     topic: str,
+    show_secrets: bool = False,
 ) -> DataFrame:
     """Decode the records of one topic that somebody saved, read by the workers, in no particular order.
 
@@ -73,7 +75,7 @@ def read_records(
     paths
         Files or folders on a file system that driver and workers share, as `SavedRows` takes them; or a `SavedRows`,
         which says what columns are called and how texts hold bytes.
-    schemas, records, mode, unknown_tags, coordinates, abouts
+    schemas, records, mode, unknown_tags, coordinates, abouts, show_secrets
         As `decode_records` has them; modes are PERMISSIVE and FAILFAST.
     topic
         The topic; rows of others are left out, and rows that name none are taken for its.
@@ -101,7 +103,7 @@ def read_records(
     DataFrame[offset: bigint, group: string, offset: bigint]
     """
     known = checked_mode(mode, (FAILFAST, PERMISSIVE))
-    reader = RecordReader.of(schemas, records, known, unknown_tags, coordinates, topic)
+    reader = RecordReader.of(schemas, records, known, unknown_tags, coordinates, topic, show_secrets)
     check_workers(spark)
     source = paths if isinstance(paths, SavedRows) else SavedRows(paths, topic)
     cores = _USUAL_CORES if is_connect(spark) else spark.sparkContext.defaultParallelism
@@ -136,6 +138,8 @@ class RecordReader:
     unknown_tags: bool
     coordinates: tuple[str, ...]
     topic: str
+    hides: bool
+    """Whether there are secrets to hide."""
 
     @classmethod
     def of(
@@ -146,11 +150,13 @@ class RecordReader:
         unknown_tags: bool,
         coordinates: Iterable[str] | None,
         topic: str,
+        show_secrets: bool = False,
     ) -> RecordReader:
         """Raises what `decode_records` raises for arguments that do not fit."""
         chosen = chosen_records(schemas, records)
         names = None if records is None else tuple(schema.name for schema in chosen.values())
-        return cls(chosen, names, mode, unknown_tags, chosen_coordinates(coordinates), topic)
+        hides = hides_secrets(schemas, show_secrets)
+        return cls(chosen, names, mode, unknown_tags, chosen_coordinates(coordinates), topic, hides)
 
     def schema(self, abouts: Abouts | None = None) -> StructType:
         """The columns of the rows. Raises ColumnClash."""
@@ -158,7 +164,7 @@ class RecordReader:
 
     def of_part(self, part: FilePart) -> Iterator[pa.RecordBatch]:
         """The decoded rows of a part of a file."""
-        decoder = BatchDecoder(self.schemas, self.mode, self.unknown_tags, self.coordinates)
+        decoder = BatchDecoder(self.schemas, self.mode, self.unknown_tags, self.coordinates, hides=self.hides)
         return decoder(self._raw(part))
 
     def _raw(self, part: FilePart) -> Iterator[pa.RecordBatch]:

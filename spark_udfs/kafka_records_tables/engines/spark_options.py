@@ -31,6 +31,7 @@ from kafka_records_tables.near_names import near
 from kafka_records_tables.query import duration, milliseconds
 from kafka_records_tables.table_options import own_options, tables_with
 from kafka_records_tables.tables import TABLES
+from kafka_records_tables.tables.declaration import SHOW_SECRETS
 
 if TYPE_CHECKING:
     from pyspark.sql.types import StructType
@@ -71,8 +72,18 @@ _SERVERS: Final = "bootstrap.servers"
 _OWN: Final = {option.spark_option: option.name for option in own_options(TABLES.values())}
 """Those that some tables have and others have not."""
 _OF_TABLES: Final = ("group", "columns", "asOf", "assume", "package", *_OWN)
+_OF_TABLES_ALONE: Final = tuple(name for name in _OWN if name != SHOW_SECRETS.spark_option)
 _OF_RAW_ROWS: Final = ("startingOffsets", "endingOffsets", "maxOffsetsPerTrigger", "failOnDataLoss")
-_NOT_OF_RECORDS: Final = ("table", "group", "columns", "asOf", "assume", *_OWN, *_OF_RAW_ROWS, "bytesPerTask")
+_NOT_OF_RECORDS: Final = (
+    "table",
+    "group",
+    "columns",
+    "asOf",
+    "assume",
+    *_OF_TABLES_ALONE,
+    *_OF_RAW_ROWS,
+    "bytesPerTask",
+)
 _OF_BROKERS: Final = ("commandConfig", "timeout")
 _OF_STREAMS: Final = ("maxOffsetsPerTrigger", "failOnDataLoss")
 _OF_BATCHES: Final = ("endingOffsets", "bytesPerTask")
@@ -254,7 +265,7 @@ def _records(place: PathsToRead | Brokers, given: Mapping[str, str], mode: Mode)
             raise BadOption(f"the option {name} does not go with records")
     if isinstance(place, Brokers):
         raise BadOption("the option records reads saved rows: brokers give raw rows, and decode_records decodes them")
-    reader = record_reader(given, mode)
+    reader = record_reader(given, mode, _flag(given, SHOW_SECRETS.spark_option, False))
     return Asked(place, reader.topic, reader.schema(), None, mode, given=frozenset(given), records=reader)
 
 

@@ -19,7 +19,7 @@ _CORES: Final = 16
 """Nobody can ask how many there are where a data source plans."""
 
 
-def record_reader(given: Mapping[str, str], mode: Mode) -> RecordReader:
+def record_reader(given: Mapping[str, str], mode: Mode, show_secrets: bool = False) -> RecordReader:
     """What decodes the records that the options `records`, `coordinates`, `topic` and `package` name.
 
     Raises BadOption, and ValueError for names that are none.
@@ -31,7 +31,8 @@ def record_reader(given: Mapping[str, str], mode: Mode) -> RecordReader:
     if find_spec(module.partition(".")[0]) is None or find_spec(module) is None:
         raise BadOption(f"there is no module {module}, which would say what the records of {topic} hold")
     coordinates = names_in(given["coordinates"]) if "coordinates" in given else None
-    return RecordReader.of(import_module(module).RECORDS, names_in(given["records"]), mode, False, coordinates, topic)
+    schemas, names = import_module(module).RECORDS, names_in(given["records"])
+    return RecordReader.of(schemas, names, mode, False, coordinates, topic, show_secrets)
 
 
 def record_tasks(source: Source) -> tuple[tuple[FilePart, ...], ...]:

@@ -198,6 +198,8 @@ def decode_records(
     coordinates: Sequence[str] | None = None,
     topic: str | None = None,
     engine: Literal["jvm", "python"] | None = None,
+    *,
+    show_secrets: bool = False,
 ) -> DataFrame:
     """Decode raw rows of this topic: one struct column, holding `value`, for each type of record.
 
@@ -209,6 +211,8 @@ def decode_records(
     See `kafka_records_engine.spark.decode.decode_records` for the columns before the structs, the modes
     PERMISSIVE, FAILFAST and DROPMALFORMED, the counts that an `observation` gets, `unknown_tags` and
     `engine`.
+
+    What is, or may be, a secret is `(redacted)` unless `show_secrets`.
 
     Types: RegisterBrokerRecord, UnregisterBrokerRecord, TopicRecord, PartitionRecord, ConfigRecord,
     PartitionChangeRecord, FenceBrokerRecord, UnfenceBrokerRecord, RemoveTopicRecord,
@@ -227,6 +231,7 @@ def decode_records(
         unknown_tags,
         coordinates,
         _ABOUTS,
+        show_secrets=show_secrets,
         topic=topic,
         own_topic="__cluster_metadata",
         engine=engine,

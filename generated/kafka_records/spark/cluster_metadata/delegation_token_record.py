@@ -42,6 +42,7 @@ def from_delegation_token_record(
     *,
     mode: str = "PERMISSIVE",
     unknown_tags: bool = False,
+    show_secrets: bool = False,
     engine: Literal["jvm", "python"] | None = None,
 ) -> Column:
     """Decode a binary column of DelegationTokenRecord into a struct.
@@ -55,6 +56,8 @@ def from_delegation_token_record(
         `PERMISSIVE`: bytes that do not parse give null; `FAILFAST`: they end the query, with field and byte.
     unknown_tags
         Add `unknown_tagged_fields` to every struct, if the message has flexible versions.
+    show_secrets
+        Show what is, or may be, a secret; otherwise `(redacted)` is in its place.
     engine
         `jvm` or `python`; by default the JVM where the session has its functions.
 
@@ -86,6 +89,7 @@ def from_delegation_token_record(
         _schemas.RECORDS[10],
         mode=mode,
         unknown_tags=unknown_tags,
+        show_secrets=show_secrets,
         name="from_delegation_token_record",
         package="kafka_records",
         engine=engine,

@@ -41,6 +41,7 @@ def from_user_scram_credential_record(
     *,
     mode: str = "PERMISSIVE",
     unknown_tags: bool = False,
+    show_secrets: bool = False,
     engine: Literal["jvm", "python"] | None = None,
 ) -> Column:
     """Decode a binary column of UserScramCredentialRecord into a struct.
@@ -54,6 +55,8 @@ def from_user_scram_credential_record(
         `PERMISSIVE`: bytes that do not parse give null; `FAILFAST`: they end the query, with field and byte.
     unknown_tags
         Add `unknown_tagged_fields` to every struct, if the message has flexible versions.
+    show_secrets
+        Show what is, or may be, a secret; otherwise `(redacted)` is in its place.
     engine
         `jvm` or `python`; by default the JVM where the session has its functions.
 
@@ -81,6 +84,7 @@ def from_user_scram_credential_record(
         _schemas.RECORDS[11],
         mode=mode,
         unknown_tags=unknown_tags,
+        show_secrets=show_secrets,
         name="from_user_scram_credential_record",
         package="kafka_records",
         engine=engine,

@@ -1,0 +1,74 @@
+"""Secrets in struct columns (`kafka_records_runtime.secrets`): what decoding puts in their place, and what encoding
+refuses."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from kafka_records_engine.columns.arrow_arrays import flags, without_inner_nulls
+from kafka_records_engine.numpy_types import FLAGS
+from kafka_records_engine.spark.errors import RedactedValue
+from kafka_records_runtime import secrets
+from kafka_records_runtime.config_names import REDACTED
+from kafka_records_runtime.layout import UNKNOWN_TAGS
+from kafka_records_runtime.schema import MessageSchema
+
+REDACTED_BYTES: Final = REDACTED.encode()
+"""What stands in place of bytes that are, or may be, a secret."""
+
+_VALUE: Final = "value"
+
+
+def may_hold_secrets(message: MessageSchema) -> bool:
+    """Whether a message has fields that may be secrets."""
+    return secrets.may_hold_secrets(message.name, (field.name for field in message.root.fields))
+
+
+def without_secrets(message: MessageSchema, values: pa.StructArray) -> pa.StructArray:
+    """The decoded values of a message with a text in place of each secret. A value with a secret loses its unknown
+    tagged fields."""
+    if not may_hold_secrets(message) or values.null_count == len(values):
+        return values
+    names = [field.name for field in values.type]
+    columns = dict(zip(names, values.flatten(), strict=True))
+    hidden = secrets.secret_columns(message.name) or {_VALUE}
+    is_hidden = flags(values.is_valid())
+    if not secrets.secret_columns(message.name):
+        is_hidden = is_hidden & _are_secret(columns) & flags(columns[_VALUE].is_valid())
+    if not is_hidden.any():
+        return values
+    mask = pa.array(is_hidden)
+    for name in hidden & columns.keys():
+        column = columns[name]
+        text = REDACTED_BYTES if pa.types.is_binary(column.type) else REDACTED
+        columns[name] = pc.if_else(mask, pa.scalar(text, column.type), column)
+    if UNKNOWN_TAGS in columns:
+        column = columns[UNKNOWN_TAGS]
+        columns[UNKNOWN_TAGS] = pc.if_else(mask, pa.scalar([], column.type), column)
+    made = [columns[name] for name in names]
+    made = [each.cast(item.type) if each.type != item.type else each for each, item in zip(made, values.type, strict=True)]
+    return without_inner_nulls(pa.StructArray.from_arrays(made, fields=list(values.type), mask=values.is_null()))
+
+
+def _are_secret(columns: Mapping[str, pa.Array]) -> FLAGS:
+    """Which configs are secrets."""
+    rows = zip(columns["resource_type"].to_pylist(), columns["name"].to_pylist(), strict=True)
+    return np.array([kind is not None and secrets.is_secret_config(kind, name) for kind, name in rows], np.bool_)
+
+
+def refuse_redacted(message: MessageSchema, version: int, value: Mapping[str, Any]) -> None:
+    """Raise RedactedValue for a value in which a text is in place of a secret."""
+    always = secrets.secret_columns(message.name)
+    for name in always or {_VALUE}:
+        if value.get(name) in (REDACTED, REDACTED_BYTES) and (always or _is_secret(value)):
+            raise RedactedValue(message.name, version, name)
+
+
+def _is_secret(value: Mapping[str, Any]) -> bool:
+    kind, name = value.get("resource_type"), value.get("name")
+    return isinstance(kind, int) and isinstance(name, str) and secrets.is_secret_config(kind, name)
