@@ -84,7 +84,9 @@ public final class FromMessage extends Function<InternalRow> {
         return null;
       }
       long found = Framing.METADATA.version(data);
-      return single(message, Framing.number(found), keepsTags, showsSecrets, cursor.at(data, Framing.at(found)), buffer.emptied());
+      int version = Framing.number(found);
+      return single(
+          message, version, keepsTags, showsSecrets, cursor.at(data, Framing.at(found)), buffer.emptied());
     }
     boolean isKey = message.kind == Message.Kind.KEY;
     if (data.length < Framing.PREFIX) {
@@ -111,7 +113,8 @@ public final class FromMessage extends Function<InternalRow> {
   }
 
   /** Reads the message at the cursor into a row at the end of {@code out}; returns where it begins. */
-  static int message(Message message, int version, boolean keepsTags, boolean showsSecrets, Cursor cursor, RowBuffer out) {
+  static int message(
+      Message message, int version, boolean keepsTags, boolean showsSecrets, Cursor cursor, RowBuffer out) {
     if (!message.has(version)) {
       throw Undecodable.unsupported(message, version);
     }
@@ -164,7 +167,8 @@ public final class FromMessage extends Function<InternalRow> {
         cursor = new Cursor();
       }
       try {
-        return single(message, input.getInt(1), keepsTags, showsSecrets, cursor.at(input.getBinary(0), 0), buffer.emptied());
+        cursor.at(input.getBinary(0), 0);
+        return single(message, input.getInt(1), keepsTags, showsSecrets, cursor, buffer.emptied());
       } catch (Undecodable error) {
         if (isFailfast) {
           throw error.thrown("");

@@ -124,7 +124,8 @@ final class Secrets {
     if (given.apply(at).dataType() instanceof BinaryType) {
       return Arrays.equals(value.getBinary(at), REDACTED);
     }
-    return given.apply(at).dataType() instanceof StringType && Arrays.equals(value.getUTF8String(at).getBytes(), REDACTED);
+    return given.apply(at).dataType() instanceof StringType
+        && Arrays.equals(value.getUTF8String(at).getBytes(), REDACTED);
   }
 
   private static boolean isSecretConfig(StructType given, InternalRow value) {

@@ -10,13 +10,14 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from kafka_records_engine.columns.arrow_arrays import flags, without_inner_nulls
+from kafka_records_engine.columns import RecordColumns
+from kafka_records_engine.columns.arrow_arrays import flags, validity, without_inner_nulls
 from kafka_records_engine.numpy_types import FLAGS
 from kafka_records_engine.spark.errors import RedactedValue
 from kafka_records_runtime import secrets
 from kafka_records_runtime.config_names import REDACTED
 from kafka_records_runtime.layout import UNKNOWN_TAGS
-from kafka_records_runtime.schema import MessageSchema
+from kafka_records_runtime.schema import MessageSchema, RecordSchema
 
 REDACTED_BYTES: Final = REDACTED.encode()
 """What stands in place of bytes that are, or may be, a secret."""
@@ -51,7 +52,9 @@ def without_secrets(message: MessageSchema, values: pa.StructArray) -> pa.Struct
         column = columns[UNKNOWN_TAGS]
         columns[UNKNOWN_TAGS] = pc.if_else(mask, pa.scalar([], column.type), column)
     made = [columns[name] for name in names]
-    made = [each.cast(item.type) if each.type != item.type else each for each, item in zip(made, values.type, strict=True)]
+    made = [
+        each.cast(item.type) if each.type != item.type else each for each, item in zip(made, values.type, strict=True)
+    ]
     return without_inner_nulls(pa.StructArray.from_arrays(made, fields=list(values.type), mask=values.is_null()))
 
 
@@ -59,6 +62,35 @@ def _are_secret(columns: Mapping[str, pa.Array]) -> FLAGS:
     """Which configs are secrets."""
     rows = zip(columns["resource_type"].to_pylist(), columns["name"].to_pylist(), strict=True)
     return np.array([kind is not None and secrets.is_secret_config(kind, name) for kind, name in rows], np.bool_)
+
+
+def hides_secrets(schemas: Mapping[int, RecordSchema], show_secrets: bool) -> bool:
+    """Whether decoding a topic with these records has secrets to hide."""
+    return not show_secrets and any(may_hold_secrets(schema.value) for schema in schemas.values())
+
+
+def hide_secrets(schemas: Mapping[int, RecordSchema], found: RecordColumns) -> None:
+    """Put a text in place of the secrets in decoded records."""
+    for number, records in found.records.items():
+        message = schemas[number].value
+        if may_hold_secrets(message):
+            names = [field.name for field in records.type]
+            parts = [records.field(name) for name in names]
+            place = names.index(_VALUE)
+            parts[place] = without_secrets(message, parts[place])
+            bits = None if records.null_count == 0 else validity(flags(records.is_valid()))
+            found.records[number] = pa.Array.from_buffers(records.type, len(records), [bits], children=parts)
+
+
+def without_secret_bytes(
+    schemas: Mapping[int, RecordSchema], found: RecordColumns, values: pa.BinaryArray
+) -> pa.BinaryArray:
+    """The bytes of values that are shown, with a text in place of those that may hold a secret. Those of unknown type
+    may."""
+    secret = [number for number, schema in schemas.items() if may_hold_secrets(schema.value)]
+    may_be = ~found.is_known | np.isin(found.record_type, secret)
+    mask = pc.and_(pa.array(may_be), values.is_valid())
+    return pc.if_else(mask, pa.scalar(REDACTED_BYTES, pa.binary()), values)
 
 
 def refuse_redacted(message: MessageSchema, version: int, value: Mapping[str, Any]) -> None:

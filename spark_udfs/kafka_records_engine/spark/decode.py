@@ -7,17 +7,16 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 from pyspark.sql import functions as F  # noqa: N812 (the name everybody gives it)
 from pyspark.sql.types import BooleanType, StructField, StructType
 
 from kafka_records_engine import arguments
 from kafka_records_engine.columns import RecordColumns, decode_record_columns, record_arrow_type
-from kafka_records_engine.columns.arrow_arrays import Constant, bytes_of, flags, numbers, sparse, validity
+from kafka_records_engine.columns.arrow_arrays import Constant, bytes_of, flags, numbers, sparse
 from kafka_records_engine.columns.framing_in_columns import type_column
 from kafka_records_engine.log.raw_rows import RAW_SCHEMA as RAW_ARROW_SCHEMA
 from kafka_records_engine.numpy_types import FLAGS
-from kafka_records_engine.spark._secrets import REDACTED_BYTES, may_hold_secrets, without_secrets
+from kafka_records_engine.spark._secrets import hide_secrets, hides_secrets, without_secret_bytes
 from kafka_records_engine.spark.errors import ColumnClash, UndecodableRecord, UnknownRecord, WrongTopic
 from kafka_records_engine.spark.framing_in_jvm import (
     has_record_type,
@@ -461,8 +460,8 @@ class BatchDecoder:
         is_record[strange] = True
         shown = bytes_of(values, keeps_bytes)
         if self.hides:
-            self._hide(found)
-            shown = pc.if_else(pa.array(self._may_be_secret(found) & keeps_bytes), _redacted(values), shown)
+            hide_secrets(self.schemas, found)
+            shown = without_secret_bytes(self.schemas, found, shown)
         errors = {row: fields_of_error(error, _type_of(found, row)) for row, error in wrong.items()}
         return [
             *(batch.column(name) for name in self.coordinates),
@@ -479,24 +478,6 @@ class BatchDecoder:
             *(found.records.get(number) or constant.times(count) for number, constant in absent.items()),
         ]
 
-    def _hide(self, found: RecordColumns) -> None:
-        """Put a text in place of the secrets in decoded records."""
-        for number, records in found.records.items():
-            message = self.schemas[number].value
-            if may_hold_secrets(message):
-                names = [field.name for field in records.type]
-                parts = [records.field(name) for name in names]
-                place = names.index("value")
-                parts[place] = without_secrets(message, parts[place])
-                bits = None if records.null_count == 0 else validity(flags(records.is_valid()))
-                found.records[number] = pa.Array.from_buffers(records.type, len(records), [bits], children=parts)
-
-    def _may_be_secret(self, found: RecordColumns) -> FLAGS:
-        """The rows whose bytes may hold a secret: those of unknown type may."""
-        secret = [number for number, schema in self.schemas.items() if may_hold_secrets(schema.value)]
-        is_secret: FLAGS = ~found.is_known | np.isin(found.record_type, secret)
-        return is_secret
-
     def _needs_bytes(self, found: RecordColumns, is_record: FLAGS) -> FLAGS:
         """The rows whose columns may not give their bytes back."""
         needed: FLAGS = is_record & (~found.is_known | (found.key_bytes_left != 0) | (found.value_bytes_left != 0))
@@ -504,16 +485,6 @@ class BatchDecoder:
             needed |= found.has_unknown_tags
         needed[[*found.errors, *found.leniencies]] = True
         return needed
-
-
-def hides_secrets(schemas: Mapping[int, RecordSchema], show_secrets: bool) -> bool:
-    """Whether decoding a topic with these records has secrets to hide."""
-    return not show_secrets and any(may_hold_secrets(schema.value) for schema in schemas.values())
-
-
-def _redacted(values: pa.Array) -> pa.Array:
-    """Bytes in place of all values that are not null."""
-    return pc.if_else(values.is_valid(), pa.scalar(REDACTED_BYTES, pa.binary()), pa.scalar(None, pa.binary()))
 
 
 def _type_of(found: RecordColumns, row: int) -> int | None:

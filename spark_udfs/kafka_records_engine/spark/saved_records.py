@@ -22,13 +22,13 @@ from kafka_records_engine.findings import Finding
 from kafka_records_engine.log.raw_rows import RAW_SCHEMA
 from kafka_records_engine.numpy_types import INT16
 from kafka_records_engine.sources.saved_rows import FilePart, SavedRows
+from kafka_records_engine.spark._secrets import hides_secrets
 from kafka_records_engine.spark.decode import (
     Abouts,
     BatchDecoder,
     chosen_coordinates,
     chosen_records,
     decoded_schema,
-    hides_secrets,
 )
 from kafka_records_engine.spark.mapping import map_batches
 from kafka_records_engine.spark.modes import FAILFAST, PERMISSIVE, Mode, checked_mode

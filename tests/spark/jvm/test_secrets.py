@@ -63,7 +63,7 @@ def planted() -> list[bytes]:
         ConfigRecord(2, "orders", "listener.name.sasl.retention.ms", SECRETS[2]),
         ConfigRecord(99, "x", "retention.ms", SECRETS[2]),
         UserScramCredentialRecord("ann", 1, SECRETS[3].encode(), SECRETS[4].encode(), SECRETS[5].encode(), 4096),
-        DelegationTokenRecord("User:ann", "User:bob", ["User:carl"], 1, 2, 3, SECRETS[6]),
+        DelegationTokenRecord("User:ann", "User:bob", ("User:carl",), 1, 2, 3, SECRETS[6]),
         RemoveDelegationTokenRecord(SECRETS[7]),
     )
     values = [encode_record(None, message)[1] for message in messages]
@@ -98,7 +98,7 @@ def both_engines(make: Any, folder: Path) -> list[dict[str, Any]]:
 def test_decoded_records_have_no_secrets(in_jvm: SparkSession, tmp_path: Path, unknown_tags: bool) -> None:
     path = written(tmp_path)
 
-    def decoded(engine: str, **more: Any) -> DataFrame:
+    def decoded(engine: Any, **more: Any) -> DataFrame:
         rows = in_jvm.read.parquet(path)
         found = cluster_metadata.decode_records(rows, unknown_tags=unknown_tags, engine=engine, **more)
         return found.drop(*WITHOUT_FIELDS)  # Parquet holds no struct without fields
@@ -136,7 +136,7 @@ def test_chosen_and_saved_records_have_none(in_jvm: SparkSession, tmp_path: Path
 def test_functions_for_columns(in_jvm: SparkSession, tmp_path: Path) -> None:
     frame = in_jvm.read.parquet(written(tmp_path)).select("offset", "value")
 
-    def decoded(engine: str, **more: Any) -> DataFrame:
+    def decoded(engine: Any, **more: Any) -> DataFrame:
         made = {
             name: getattr(cluster_metadata, f"from_{name}")("value", unknown_tags=True, engine=engine, **more)
             for name in FUNCTIONS
