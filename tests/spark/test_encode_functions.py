@@ -147,7 +147,8 @@ def _bytes(text: str | None) -> bytes | None:
 def _check_round_trip(schema: MessageSchema, lines: list[dict[str, Any]], unknown_tags: bool = True) -> None:
     data = pa.array([bytes.fromhex(line["hex"]) for line in lines], pa.binary())
     versions = pa.array([line["version"] for line in lines], pa.int32())
-    decoded = Decoder(schema, Bare(None), fails_fast=True, unknown_tags=unknown_tags)(data, versions)
+    decoder = Decoder(schema, Bare(None), fails_fast=True, unknown_tags=unknown_tags, show_secrets=True)
+    decoded = decoder(data, versions)
     assert _encoder(schema, None)(decoded, versions) == data, schema.name
 
 
