@@ -62,6 +62,9 @@ and to whom; since when, whether it goes on, how much was hit, and who has a par
 command. `--details` prints all findings, notes too, with causes, effects, the records that show them and all steps.
 What was met while reading is one line for each reason. A report in which nothing was found is one line.
 
+A page has the same lines of each incident. Its details have a time axis: the records that show it, members that join
+and leave, rebalances and commits, and offsets against the end of the log as far as rows have times.
+
 ## Levels
 
 | level | what it asks of you |

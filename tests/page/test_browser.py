@@ -114,9 +114,26 @@ def test_the_first_page(opened: Opened) -> None:
     assert page.locator(".not-read summary").inner_text() == "Not in this report: lag"
     page.locator(".not-read summary").click()
     expect(page.locator(".not-read p")).to_have_text(["lag – no log of this topic"])
-    titles = page.locator(".finding h3").all_inner_texts()
-    assert titles == ["offsets of a group that is alive expire soon", "a group that nobody needs"]
+    assert page.locator(".finding h3").all_inner_texts() == ["offsets of a group that is alive expire soon"]
+    page.get_by_text("1 note: nothing to do").click()
+    titles = ["offsets of a group that is alive expire soon", "a group that nobody needs"]
+    expect(page.locator(".finding h3")).to_have_text(titles)
     first = page.locator(".finding").first
+    assert [line for line in first.inner_text().splitlines() if line] == [
+        "critical",
+        "offsets of a group that is alive expire soon",
+        "group order-fulfilment, topic orders",
+        "since 2026-09-21 12:13:20 UTC; gets worse 2026-09-21 16:13:20 UTC; Offsets of order-fulfilment expire within"
+        " two hours",
+        "What to do first",
+        "See when each expires.",
+        "kafka-records table expirations /data --group 'order-fulfilment'",
+        "copy",
+        "details",
+        ": offsets of a group that is alive expire soon",
+    ]
+    first.locator(".details > summary").click()
+    expect(first.locator(".facts")).to_be_visible()
     assert "0–2, 5" in first.inner_text()
     assert "2 h before the report's moment" in first.inner_text()
     first.locator("summary", has_text="evidence (40)").click()
@@ -150,7 +167,11 @@ def test_explanations_are_whole_up_to_a_thousand_characters(browser: Browser, tm
     findings = [replace(findings_about("orders", "orders")[0], problem=text) for text in texts]
     write_page(report_of({"groups": groups_of(["orders"])}, findings), file)
     opened = Opened(browser, file)
-    shown = [each.locator("bdi").first.inner_text() for each in opened.go().locator(".finding .what").all()]
+    page = opened.go()
+    for details in page.locator(".finding .details").all():
+        details.locator("summary").first.click()
+        expect(details.locator(".what")).to_be_visible()
+    shown = [each.locator("bdi").first.inner_text() for each in page.locator(".finding .what").all()]
     assert shown[0] == texts[0]
     assert len(shown[1]) >= 1000
     opened.close()
@@ -171,6 +192,67 @@ def test_notes_that_say_the_same_are_one(browser: Browser, tmp_path: Path) -> No
     assert lines.inner_text().startswith("note 20 places, for instance in orders-0: records are missing")
     lines.locator("summary").click()
     expect(lines.locator("details li")).to_have_text([f"orders-{at}: records are missing" for at in range(20)])
+    opened.close()
+
+
+def test_notes_of_one_reason_are_one_line(browser: Browser, tmp_path: Path) -> None:
+    file = tmp_path / "report.html"
+    notes = [
+        Finding("note", reason, what, "it is told in part", "orders", at)
+        for at, (reason, what) in enumerate((("Gap", "one is missing"), ("Gap", "another is cut"), ("Odd", "odd")))
+    ]
+    write_page(replace(report_of({"groups": groups_of(["orders"])}), reading=tuple(notes)), file)
+    opened = Opened(browser, file)
+    page = opened.go()
+    page.get_by_text("3 notes about what the logs do not tell").click()
+    expect(page.locator("#reading details > .reading > li")).to_have_count(2)
+    page.get_by_text("1 more note of this kind").click()
+    expect(page.get_by_text("another is cut")).to_be_visible()
+    opened.close()
+
+
+def test_an_incident_is_drawn_on_a_time_axis(browser: Browser, tmp_path: Path) -> None:
+    file = tmp_path / "report.html"
+    at = AT_MS
+    tables = {
+        "groups": groups_of(["orders"]),
+        "timeline": table_of(
+            "timeline",
+            {
+                "group_id": ["orders"] * 3,
+                "at_timestamp_ms": [at - 7_000_000, at - 5_000_000, at - 4_000_000],
+                "event": ["member_joined", "member_joined", "member_left"],
+            },
+        ),
+        "current_offsets": table_of(
+            "current_offsets",
+            {
+                "group_id": ["orders"],
+                "topic": ["orders"],
+                "partition": [2],
+                "offset": [30],
+                "commit_timestamp_ms": [at - 6_000_000],
+            },
+        ),
+        "lag": table_of(
+            "lag", {"group_id": ["orders"], "topic": ["orders"], "partition": [2], "offset": [30], "end_offset": [90]}
+        ),
+    }
+    made = report_of(tables, findings_about("orders", "orders"))
+    counts = replace(made.counts, first_timestamp_ms=at - 20_000_000)
+    write_page(replace(made, counts=counts), file)
+    opened = Opened(browser, file)
+    page = opened.go()
+    page.locator(".finding .details > summary").first.click()
+    axis = page.locator(".finding .axis")
+    lanes = ["evidence 1", "members join 2", "members leave 1", "last commits 1"]
+    expect(axis.locator("dt")).to_have_text([*lanes, "offset of orders in orders-2: 30, the log ends at 90"])
+    assert "(the log begins earlier)" in axis.locator("figcaption").inner_text()
+    joins = axis.locator("dd").nth(1)
+    assert [round(float(each.get_attribute("x1") or 0)) for each in joins.locator(".axis-mark").all()] == [352, 537]
+    expect(joins.locator(".axis-since")).to_have_attribute("x1", "334.0")
+    expect(axis.locator(".axis-offsets")).to_have_attribute("d", "M444.7 56.0H998.0")
+    assert violations(page) == []
     opened.close()
 
 
@@ -203,6 +285,7 @@ def test_thresholds_have_units_and_brokers_are_explained_once(browser: Browser, 
     opened = Opened(browser, file)
     page = opened.go()
     expect(page.get_by_text("export BOOTSTRAP=HOST:PORT")).to_have_count(1)
+    page.locator(".finding .details > summary").first.click()
     page.get_by_text("what was measured").click()
     said = page.locator(".finding .pairs").inner_text()
     assert "threshold offsets_expiring.alive_within\n1 d – how lately a group without members has committed" in said
@@ -342,8 +425,9 @@ def test_numbers_that_are_nothing_are_left_out_and_steps_of_notes_folded(browser
     opened = Opened(browser, file)
     page = opened.go()
     assert page.locator("#numbers span").all_inner_texts() == ["groups"]
-    expect(page.locator(".next ol")).to_be_hidden()
-    page.locator(".next summary").click()
+    expect(page.locator(".next ol")).to_have_count(0)
+    page.get_by_text("1 note: nothing to do").click()
+    page.locator(".finding .details > summary").click()
     expect(page.locator(".next ol")).to_be_visible()
     opened.close()
 
@@ -595,6 +679,7 @@ def test_what_is_folded_is_printed(opened: Opened) -> None:
     page.emulate_media(media="print")
     page.evaluate("dispatchEvent(new Event('beforeprint'))")
     expect(page.locator(".finding .evidence table").first).to_be_visible()
+    expect(page.locator(".finding .axis svg").first).to_be_visible()
     expect(page.locator("#part-expirations .rows tbody tr[data-row]").first).to_be_visible()
     assert page.locator("main details:not([open])").count() == 0
     page.evaluate("dispatchEvent(new Event('afterprint'))")

@@ -15,10 +15,12 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any, Final
 
+from kafka_records_tables.report.first_screen import incident_lines, needs_somebody
 from kafka_records_tables.report.page.cut_tables import CutTables, command_words
+from kafka_records_tables.report.page.incident_axis import incident_axes
 from kafka_records_tables.report.page.packed_columns import packed_text
 from kafka_records_tables.report.report_json import plain
-from kafka_records_tables.report.report_parts import Report
+from kafka_records_tables.report.report_parts import Report, ReportFinding
 from kafka_records_tables.report.thresholds import known_thresholds
 from kafka_records_tables.tables import TABLES
 
@@ -31,6 +33,7 @@ _SCRIPTS: Final = (
     "conditions.js",
     "row_table.js",
     "plots.js",
+    "incident_axis.js",
     "findings.js",
     "overview.js",
     "details.js",
@@ -86,12 +89,20 @@ def page_bytes(report: Report) -> bytes:
 def _document(report: Report, cut: CutTables) -> dict[str, Any]:
     return {
         "request": plain(report.request),
-        "findings": _exact(plain(report.findings)),
+        "findings": [
+            _exact(_shown(each, axis)) for each, axis in zip(report.findings, incident_axes(report), strict=True)
+        ],
         "numbers": _exact(plain(report.numbers)),
         "diff": _exact(plain(report.diff)),
         "missing": plain(report.missing),
         "reading": [
-            {"severity": each.severity, "place": each.place, "what": each.what, "consequence": each.consequence}
+            {
+                "severity": each.severity,
+                "reason": each.reason,
+                "place": each.place,
+                "what": each.what,
+                "consequence": each.consequence,
+            }
             for each in report.reading
         ],
         "counts": {"records": report.counts.records, "bytes": report.counts.bytes},
@@ -103,6 +114,12 @@ def _document(report: Report, cut: CutTables) -> dict[str, Any]:
             _described(report, name, cut.tables[name].num_rows, columns) for name, (columns, _) in cut.packed.items()
         ],
     }
+
+
+def _shown(finding: ReportFinding, axis: dict[str, Any] | None) -> dict[str, Any]:
+    """A finding with what the page says first of it, and its time axis."""
+    how_bad = incident_lines(finding).how_bad if needs_somebody(finding) else None
+    return {**plain(finding), "how_bad": how_bad, "axis": axis}
 
 
 def _described(report: Report, name: str, rows: int, columns: list[dict[str, Any]]) -> dict[str, Any]:

@@ -114,13 +114,16 @@ const measure = (name, value) => {
   return typeof value === "number" ? number(value) : shown(typeof value === "string" ? value : JSON.stringify(value));
 };
 
-/** What to do next; of a note, when somebody asks. */
-const stepsOf = (finding) => {
-  if (!finding.next.length) return null;
-  const steps = make("ol", {}, finding.next.map((step) => make("li", {}, make("p", {}, visible(step.what)), step.command === null ? null : commandLine(step.command))));
-  return finding.level === "note"
-    ? make("details", { class: "next" }, make("summary", {}, "What to do next"), steps)
-    : make("div", { class: "next" }, make("h4", {}, "What to do next"), steps);
+const stepLine = (step) => [make("p", {}, visible(step.what)), step.command === null ? null : commandLine(step.command)];
+
+/** What to do first. */
+const firstStep = ({ next: [first] }) => (first ? make("div", { class: "first" }, make("h4", {}, "What to do first"), stepLine(first)) : null);
+
+/** What to do after the first step; all of it where that is not shown. */
+const stepsOf = (finding, isFirstShown) => {
+  const steps = finding.next.slice(isFirstShown ? 1 : 0);
+  if (!steps.length) return null;
+  return make("div", { class: "next" }, make("h4", {}, isFirstShown ? "What to do after that" : "What to do next"), make("ol", {}, steps.map((step) => make("li", {}, stepLine(step)))));
 };
 
 const rowsOf = (finding) =>
@@ -128,26 +131,35 @@ const rowsOf = (finding) =>
     ? make("p", { class: "sources" }, "rows: ", finding.rows.flatMap((each, i) => [i ? ", " : "", make("a", { href: tableAddress(each.table, each.where) }, visible([each.table, ...each.where].join(" ").slice(0, 120)))]))
     : null;
 
-const findingCard = (finding, place, level = 3) =>
-  make(
+/** What happened, to whom; since when and how bad; what to do first. The details are folded. */
+const findingCard = (finding, place, level = 3) => {
+  const isFirstShown = finding.level !== "note";
+  const details = () => [
+    make("p", { class: "what" }, whole(finding.problem, MOST_EXPLAINED)),
+    finding.impact ? make("p", {}, whole(finding.impact, MOST_EXPLAINED)) : null,
+    incidentAxis(finding),
+    causesOf(finding),
+    factsOf(finding),
+    stepsOf(finding, isFirstShown),
+    effectsOf(finding),
+    evidenceOf(finding),
+    measuredOf(finding),
+    make("p", { class: "kind" }, "kind ", make("code", {}, finding.kind)),
+    rowsOf(finding),
+  ];
+  return make(
     "li",
     { class: `finding ${finding.level}` },
     make(
       "article",
       { "aria-labelledby": `finding-${place}` },
-      make("header", {}, badge(finding.level), make(`h${level}`, { id: `finding-${place}` }, visible(finding.title))),
-      make("p", { class: "what" }, whole(finding.problem, MOST_EXPLAINED)),
-      finding.impact ? make("p", {}, whole(finding.impact, MOST_EXPLAINED)) : null,
-      causesOf(finding),
-      factsOf(finding),
-      stepsOf(finding),
-      effectsOf(finding),
-      evidenceOf(finding),
-      measuredOf(finding),
-      make("p", { class: "kind" }, "kind ", make("code", {}, finding.kind)),
-      rowsOf(finding)
+      make("header", {}, badge(finding.level), make(`h${level}`, { id: `finding-${place}` }, visible(finding.title)), make("p", { class: "concerned" }, namedBy(finding).flatMap((each, i) => [i ? ", " : "", each]))),
+      finding.how_bad ? make("p", { class: "how-bad" }, whole(finding.how_bad, MOST_EXPLAINED)) : null,
+      isFirstShown ? firstStep(finding) : null,
+      folded(["details", make("span", { class: "unseen" }, ": ", visible(finding.title))], { class: "details" }, details)
     )
   );
+};
 
 /** A list of findings of which the first are drawn, and more when somebody asks. */
 const findingList = (findings, level = 3) => {
@@ -174,6 +186,13 @@ const brokersNamed = (findings) => {
   return isThere ? make("p", { class: "brokers" }, make("code", {}, "$BOOTSTRAP"), " in a command is the address of a broker of this cluster, which files do not tell. Say it once, and all commands run as they are: ", make("code", {}, "export BOOTSTRAP=HOST:PORT")) : null;
 };
 
+/** What needs somebody; notes are folded. */
+const incidentsAndNotes = (findings) => {
+  const [incidents, notes] = [findings.filter((each) => each.level !== "note"), findings.filter((each) => each.level === "note")];
+  return make("div", {}, incidents.length ? findingList(incidents) : null,
+    notes.length ? folded(`${plural(notes.length, "note")}: nothing to do`, { class: "notes" }, () => findingList(notes)) : null);
+};
+
 /** All findings, with what chooses among them; the choice stands in the address, so that it can be sent. */
 const findingsSection = (chosen) => {
   const { findings } = report.document;
@@ -197,6 +216,7 @@ const findingsSection = (chosen) => {
   kind.addEventListener("change", () => ((state.kind = kind.value), show(true)));
   about.addEventListener("input", () => ((state.about = about.value), show(true)));
 
+  const isChosen = () => state.levels.size > 0 || state.kind !== "" || state.about !== "";
   const show = (isChange = false) => {
     const sought = state.about.toLowerCase();
     const texts = (each) => [each.title, each.problem, each.impact, ...each.group_ids, ...each.topics, ...each.transactional_ids];
@@ -204,7 +224,7 @@ const findingsSection = (chosen) => {
       (each) => (!state.levels.size || state.levels.has(each.level)) && (!state.kind || each.kind === state.kind) && (!sought || texts(each).some((text) => text.toLowerCase().includes(sought)))
     );
     count.textContent = left.length === findings.length ? plural(findings.length, "finding") : `${number(left.length)} of ${plural(findings.length, "finding")}`;
-    place.replaceChildren(left.length ? findingList(left) : make("p", { class: "fine" }, "No finding is like that."));
+    place.replaceChildren(left.length ? (isChosen() ? findingList(left) : incidentsAndNotes(left)) : make("p", { class: "fine" }, "No finding is like that."));
     if (isChange) {
       const pairs = [...[...state.levels].map((level) => ["level", level]), ...(state.kind ? [["kind", state.kind]] : []), ...(state.about ? [["about", state.about]] : [])];
       history.replaceState(null, "", pairs.length ? addressOf(pairs) : "#");

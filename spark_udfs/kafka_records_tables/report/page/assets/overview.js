@@ -16,10 +16,16 @@ const headline = () => {
 };
 
 /** Whom a finding is about: what it is the only one of, a group rather than a topic. */
-const concerned = ({ group_ids: groups, topics, transactional_ids: ids }) => {
-  if (groups.length && !(groups.length > 1 && topics.length === 1)) return [groups.length === 1 ? ": group " : ": groups ", groupLink(groups[0], 60), groups.length > 1 ? ` and ${number(groups.length - 1)} more` : null];
-  if (topics.length) return [topics.length === 1 ? ": topic " : ": topics ", topicLink(topics[0], 60), topics.length > 1 ? ` and ${number(topics.length - 1)} more` : null];
-  return ids.length ? [ids.length === 1 ? ": transactional id " : ": transactional ids ", transactionLink(ids[0]), ids.length > 1 ? ` and ${number(ids.length - 1)} more` : null] : null;
+const concerned = (finding) => {
+  const { group_ids: groups, topics } = finding;
+  const [first] = groups.length > 1 && topics.length === 1 ? namedBy(finding).slice(1) : namedBy(finding);
+  return first ? [": ", first] : null;
+};
+
+/** Groups, topics and transactional ids of a finding, the first of each and how many others there are. */
+const namedBy = ({ group_ids: groups, topics, transactional_ids: ids }) => {
+  const told = (word, names, link) => [names.length === 1 ? `${word} ` : `${word}s `, link(names[0], 60), names.length > 1 ? ` and ${number(names.length - 1)} more` : null];
+  return [["group", groups, groupLink], ["topic", topics, topicLink], ["transactional id", ids, transactionLink]].filter(([, names]) => names.length).map((each) => told(...each));
 };
 
 const deadline = ({ until_timestamp_ms: until }) => (until === null ? null : [", gets worse ", when(until), ` UTC (${deadlineDistance(until)})`]);
@@ -239,8 +245,17 @@ const readingSection = () => {
   if (!reading.length) return null;
   const [damage, notes] = [reading.filter((each) => each.severity === "damage"), reading.filter((each) => each.severity !== "damage")];
   return section("reading", "Notes about the logs that were read", damage.length ? readingLines(damage) : null,
-    notes.length ? folded(`${plural(notes.length, "note")} about what the logs do not tell`, {}, () => readingLines(notes)) : null);
+    notes.length ? folded(`${plural(notes.length, "note")} about what the logs do not tell`, {}, () => notesByReason(notes)) : null);
 };
+
+/** One line for each reason; others of the same reason are folded behind it. */
+const notesByReason = (notes) =>
+  make("ul", { class: "reading" }, [...groupedBy(notes, (each) => each.reason).values()].map((alike) => {
+    const [first, ...others] = [...groupedBy(alike, (each) => each.what.replace(/\d+/g, "0")).values()];
+    const line = readingLine(first);
+    if (others.length) line.append(folded(`${plural(others.length, "more note")} of this kind`, {}, () => readingLines(others.flat())));
+    return line;
+  }));
 
 const readingLines = (found) => {
   const alike = groupedBy(found, (each) => each.what.replace(/\d+/g, "0"));
