@@ -22,6 +22,7 @@ from kafka_records.cluster_metadata.user_scram_credential_record import UserScra
 from kafka_records.schemas.cluster_metadata import RECORDS
 from kafka_records.spark import cluster_metadata
 from kafka_records_engine.log.raw_rows import RAW_SCHEMA
+from kafka_records_engine.sources.saved_rows import SavedRows
 from kafka_records_engine.spark._to_bytes import Encoder
 from kafka_records_engine.spark.decode import BatchDecoder
 from kafka_records_engine.spark.errors import RedactedValue
@@ -29,6 +30,7 @@ from kafka_records_engine.spark.saved_records import read_records
 from kafka_records_runtime.casing import snake_case
 from kafka_records_runtime.framing import METADATA, in_frame
 from kafka_records_runtime.uuids import Uuid
+from kafka_records_tables.engines.spark_options import asked
 from tests.spark.jvm.test_same_rows import collected, compare
 
 if TYPE_CHECKING:
@@ -198,6 +200,17 @@ def test_the_columns_of_a_batch(tmp_path: Path) -> None:
     assert shown_in([{**row, "topic": None} for row in whole]) == set()
     assert [*rows(batch.slice(5, 6))] == whole[5:11]
     assert [*rows(batch.slice(0, 1))] == whole[:1]
+
+
+@pytest.mark.parametrize(("value", "shown"), [(None, False), ("false", False), ("true", True)])
+def test_the_option_of_the_data_source(tmp_path: Path, value: str | None, shown: bool) -> None:
+    path = written(tmp_path)
+    options = {"path": path, "topic": TOPIC, "records": "ConfigRecord", "mode": "PERMISSIVE"}
+    reader = asked(options if value is None else {**options, "showSecrets": value}).records
+    assert reader is not None
+    rows = [row for part in SavedRows(path, TOPIC).parts() for each in reader.of_part(part) for row in each.to_pylist()]
+    assert "retention.ms" in repr(rows)
+    assert shown_in(rows) == (set(SECRETS[:6]) if shown else set())
 
 
 def test_a_config_that_is_no_secret_may_be_called_redacted() -> None:
