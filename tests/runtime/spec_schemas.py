@@ -29,7 +29,17 @@ from kafka_records_runtime.schema import (
 from kafka_records_runtime.uuids import Uuid
 
 _LANGUAGE_CASES = Path(__file__).parents[1] / "data" / "kafka" / "language-cases.json"
-_FOLDERS = ("consumer_offsets", "consumer_protocol", "control", "share_group_state", "transaction_state")
+_FOLDERS = (
+    "cluster_metadata",
+    "consumer_offsets",
+    "consumer_protocol",
+    "control",
+    "log_files",
+    "remote_log_metadata",
+    "share_group_state",
+    "streams_protocol",
+    "transaction_state",
+)
 
 
 @cache
