@@ -43,6 +43,7 @@ INCIDENTS = {
     "instance_id_twice",
     "producers_fence",
     "many_groups",
+    "too_slow",
 }
 """Kinds whose rules read other tables for the groups that they suspect."""
 

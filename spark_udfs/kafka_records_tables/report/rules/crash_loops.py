@@ -300,6 +300,7 @@ Members of jobs that come and go leave moved offsets or nothing to read, and are
     ),
     folds=(
         Folds("endless_rebalances"),
+        Folds("too_slow"),
         Folds("two_committers"),
         Folds("members_unsettled"),
         Folds("group_stands_still"),

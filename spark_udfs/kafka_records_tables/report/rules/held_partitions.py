@@ -162,7 +162,7 @@ gives them up with its next poll. Classic groups tell nothing of this.""",
             "it takes a poll and a heartbeat, which is 5 s",
         ),
     ),
-    folds=(Folds("members_unsettled"), Folds("endless_rebalances"), Folds("group_stands_still")),
+    folds=(Folds("members_unsettled"), Folds("too_slow"), Folds("endless_rebalances"), Folds("group_stands_still")),
 )
 
 RULES = (RULE,)

@@ -225,6 +225,7 @@ offset is told by `lag`.""",
     folds=(
         Folds("transaction_open", ("transactional_id",)),
         Folds("group_stands_still"),
+        Folds("too_slow"),
     ),
 )
 

@@ -221,6 +221,7 @@ deleted up to there. What was lost is the sum over all jumps, less what the grou
     folds=(
         Folds("offsets_below_log_start", ("group_id",)),
         Folds("group_stands_still"),
+        Folds("too_slow"),
     ),
 )
 

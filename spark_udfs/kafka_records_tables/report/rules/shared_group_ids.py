@@ -252,7 +252,7 @@ application replaces another one that reads other topics, both are there for one
         Threshold("generations", "count", 3, "times that members came or left while both were there", "a rollout"),
         Threshold("rebalances_high", "count", 8, "as many are trouble", "two deployments of three members need fewer"),
     ),
-    folds=(Folds("endless_rebalances"), Folds("members_unsettled")),
+    folds=(Folds("endless_rebalances"), Folds("too_slow"), Folds("members_unsettled")),
 )
 
 RULES = (RULE,)

@@ -172,6 +172,7 @@ second process, which leaves no record.""",
     ),
     folds=(
         Folds("endless_rebalances"),
+        Folds("too_slow"),
         Folds("members_unsettled"),
         Folds("two_committers"),
         Folds("offsets_rewound"),

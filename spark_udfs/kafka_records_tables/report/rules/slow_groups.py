@@ -1,0 +1,258 @@
+"""Groups that read less than is written: they commit, and their backlog grows."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import TYPE_CHECKING, Final
+
+from kafka_records_tables.report.incident_rule import Incident, PossibleCause, incident_rule
+from kafka_records_tables.report.report_parts import Actor, Evidence, Level, NextStep, ReportFinding, Rows
+from kafka_records_tables.report.rule import Folds, Question, Threshold, Verdict
+from kafka_records_tables.topics import OFFSETS
+
+if TYPE_CHECKING:
+    from kafka_records_tables.report.facts.group_facts import LogEnds, Place, Span
+    from kafka_records_tables.report.rule_context import RuleContext
+
+KIND: Final = "too_slow"
+_MOMENTS: Final = 60
+"""Moments at which the backlog is looked at."""
+_SMALL: Final = 10
+"""A tenth of the present backlog counts as having kept up."""
+_CHANGED: Final = 5
+"""A speed that differs by a fifth has changed."""
+
+
+@dataclass(frozen=True, slots=True)
+class Growth:
+    """The backlog of a group in a topic since it last kept up."""
+
+    places: list[Place]
+    since_ms: int
+    until_ms: int
+    lag: int
+    read: int
+    written: int
+    before: tuple[float, float] | None
+    """Records a second that were read and written before; None where that was too short."""
+    last: Span
+
+    @property
+    def rates(self) -> tuple[float, float]:
+        """Records a second that are read and written since."""
+        seconds = max(self.until_ms - self.since_ms, 1) / 1000
+        return self.read / seconds, self.written / seconds
+
+
+def _suspects(context: RuleContext) -> dict[tuple[str, str], list[int]]:
+    """Groups with members that have something to read which is older than `after`, with their topics and partitions."""
+    from kafka_records_tables.report.case_columns import equal, kept, numbers
+    from kafka_records_tables.report.facts.group_facts import MOST_GROUPS
+
+    rows = context.table("progress")
+    rows = kept(
+        rows, equal(rows, "state", "ok", "falling_behind"), numbers(rows, "end_offset") > numbers(rows, "offset")
+    )
+    is_old = numbers(rows, "moment_timestamp_ms") - numbers(rows, "unread_timestamp_ms", 2**62)
+    rows = kept(rows, (is_old >= context.limit(f"{KIND}.after")) | (equal(rows, "state", "falling_behind").to_numpy()))
+    members = {each["group_id"] for each in context.table("groups").to_pylist() if each["member_count"]}
+    found: dict[tuple[str, str], list[int]] = {}
+    backlog: dict[tuple[str, str], int] = {}
+    for row in rows.select(["group_id", "topic", "partition", "offset", "end_offset"]).to_pylist():
+        if row["group_id"] in members:
+            key = row["group_id"], row["topic"]
+            found.setdefault(key, []).append(row["partition"])
+            backlog[key] = backlog.get(key, 0) + row["end_offset"] - row["offset"]
+    least = context.limit(f"{KIND}.records")
+    worst = sorted((key for key in found if backlog[key] >= least), key=lambda key: -backlog[key])
+    return {key: found[key] for key in worst[:MOST_GROUPS]}
+
+
+def _find(context: RuleContext) -> list[Incident]:
+    from kafka_records_tables.report.facts.group_facts import commit_spans, log_ends
+
+    suspects = _suspects(context)
+    if not suspects:
+        return []
+    spans = commit_spans(context, tuple(dict.fromkeys(group for group, _ in suspects)))
+    ends = log_ends(context)
+    found = []
+    for (group, topic), partitions in suspects.items():
+        of_places = {(topic, each): spans.get((group, topic, each), []) for each in partitions}
+        growth = _growth(context, of_places, ends)
+        if growth is not None:
+            found.append(_incident(context, group, topic, growth))
+    return found
+
+
+def _committed(spans: list[Span], at_ms: int) -> int | None:
+    at = bisect_right(spans, at_ms, key=lambda each: each.from_ms or 0)
+    return spans[at - 1].offset if at else None
+
+
+def _growth(context: RuleContext, of_places: dict[Place, list[Span]], ends: LogEnds) -> Growth | None:
+    moving = {place: spans for place, spans in of_places.items() if len(spans) >= 2}
+    if not moving:
+        return None
+    began = max(spans[0].from_ms or 0 for spans in moving.values())
+    until = max(spans[-1].from_ms or 0 for spans in moving.values())
+    if until - began < context.limit(f"{KIND}.lasts"):
+        return None
+    moments = [began + (until - began) * each // _MOMENTS for each in range(_MOMENTS + 1)]
+
+    def totals(at_ms: int) -> tuple[int, int] | None:
+        offsets = [(_committed(spans, at_ms), ends.end_at(place, at_ms)) for place, spans in moving.items()]
+        if any(offset is None or end is None for offset, end in offsets):
+            return None
+        return sum(each[0] or 0 for each in offsets), sum(each[1] or 0 for each in offsets)
+
+    known = [(at, *found) for at in moments if (found := totals(at)) is not None]
+    if len(known) < _MOMENTS // 4:
+        return None
+    lags = [max(end - offset, 0) for _, offset, end in known]
+    last = lags[-1]
+    kept_up = max((at for at, lag in enumerate(lags) if lag <= last / _SMALL), default=0)
+    usual = sorted(lags[: kept_up + 1])[kept_up // 2]
+    start = max((at for at in range(kept_up + 1) if lags[at] <= 2 * usual + 1), default=kept_up)
+    if known[-1][0] - known[start][0] < context.limit(f"{KIND}.lasts") or len(known) - start < 6:
+        return None
+    # In each third of that time it has read something, and less than was written.
+    corners = [start + (len(known) - 1 - start) * third // 3 for third in range(4)]
+    for one, other in pairwise(corners):
+        grows = 10 * (lags[other] - lags[one]) >= last
+        if known[other][1] <= known[one][1] or not grows:
+            return None
+    read, written = known[-1][1] - known[start][1], known[-1][2] - known[start][2]
+    if read >= written * (1 - context.limit(f"{KIND}.left_over")):
+        return None
+    before = None
+    if start >= _MOMENTS // 6:
+        seconds = max(known[start][0] - known[0][0], 1) / 1000
+        before = (known[start][1] - known[0][1]) / seconds, (known[start][2] - known[0][2]) / seconds
+    newest = max((spans[-1] for spans in moving.values()), key=lambda each: each.from_ms or 0)
+    return Growth(sorted(moving), known[start][0], known[-1][0], last, read, written, before, newest)
+
+
+def _incident(context: RuleContext, group: str, topic: str, growth: Growth) -> Incident:
+    from kafka_records_tables.report.case_columns import equal, kept
+    from kafka_records_tables.report.rule_context import counted, length, moment, of_group, partitions_shown, shown
+
+    reads, writes = growth.rates
+    lag = kept(context.table("lag"), equal(context.table("lag"), "group_id", group))
+    waiting = sum(each["lag"] or 0 for each in kept(lag, equal(lag, "topic", topic)).to_pylist()) or growth.lag
+    members = kept(context.table("members"), equal(context.table("members"), "group_id", group)).to_pylist()
+    partitions = tuple(sorted({each["partition"] for each in kept(lag, equal(lag, "topic", topic)).to_pylist()}))
+    room = len(partitions) - len(members)
+    since = Evidence(
+        f"{growth.read} records read and {growth.written} written since, {growth.lag} left over at the last commit",
+        OFFSETS,
+        growth.last.log_partition,
+        growth.last.log_offset,
+        growth.last.from_ms,
+    )
+    steps = (
+        NextStep(
+            f"Add members: {counted(len(members), 'member')} {'reads' if len(members) == 1 else 'read'}"
+            f" {counted(len(partitions), 'partition')}, so up to {room} more help"
+            if room > 0
+            else "There is a member for each partition: more members do not help, make the work for each record faster"
+        ),
+    )
+    look = NextStep("Find out why the work became slow (a database, a service it calls, garbage collection)")
+    causes = _weighed(group, topic, growth, since)
+    finding = ReportFinding(
+        kind=KIND,
+        level=Level.HIGH if reads < writes / 2 else Level.MODERATE,
+        title=RULE.title,
+        problem=(
+            f"The group {shown(group)} reads {reads:.1f} records a second of {shown(topic)}"
+            f" ({partitions_shown(partitions)}), and {writes:.1f} are written: its backlog has grown since"
+            f" {moment(growth.since_ms)}, for {length(growth.until_ms - growth.since_ms)}, to"
+            f" {counted(waiting, 'record')}."
+        ),
+        impact=(
+            f"It falls behind by {writes - reads:.1f} records a second: what it writes is later and later, and what"
+            " the topic deletes by its age before it is read is lost."
+        ),
+        consequence="work_stopped" if reads < writes / 10 else "none",
+        group_ids=(group,),
+        topics=(topic,),
+        partitions=partitions,
+        who=tuple(
+            Actor("reads too slowly", group, each["member_id"], each["client_id"], each["client_host"])
+            for each in members[:5]
+        ),
+        since_timestamp_ms=growth.since_ms,
+        is_going_on=True,
+        scale={"records_waiting": waiting, "partitions": len(partitions)},
+        evidence=(since,),
+        evidence_count=1,
+        rows=(Rows("lag", of_group(group)), Rows("progress", of_group(group))),
+        next=(
+            *((look,) if causes["work_slower"].refuted_by is None else ()),
+            *steps,
+            context.see("See its lag by partition", Rows("lag", of_group(group))),
+            context.describe_members(group),
+        ),
+        measured={"lag": waiting, "read": growth.read, "written": growth.written},
+        thresholds=context.limits_of(*(f"{KIND}.{each.name}" for each in RULE.thresholds)),
+    )
+    return Incident(finding, waiting, causes)
+
+
+def _weighed(group: str, topic: str, growth: Growth, since: Evidence) -> dict[str, Verdict]:
+    from kafka_records_tables.report.rule_context import shown
+
+    reads, writes = growth.rates
+    slower = f"The work of {shown(group)} became slow: it reads {reads:.1f} records a second"
+    more = f"More is written to {shown(topic)} than {shown(group)} can read: {writes:.1f} records a second"
+    if growth.before is None:
+        lacked = ("how fast it was before the backlog grew",)
+        return {
+            "work_slower": Verdict(f"{slower}.", (since,), lacked=lacked),
+            "more_written": Verdict(f"{more}.", (since,), lacked=lacked),
+        }
+    read, wrote = growth.before
+    of_reads = Evidence(f"{read:.1f} records a second were read before, {reads:.1f} since")
+    of_writes = Evidence(f"{wrote:.1f} records a second were written before, {writes:.1f} since")
+    is_slower, is_more = reads * _CHANGED < read * (_CHANGED - 1), writes * _CHANGED > wrote * (_CHANGED + 1)
+    return {
+        "work_slower": Verdict(
+            f"{slower}, and read {read:.1f} before.", (of_reads,), refuted_by=None if is_slower else of_reads
+        ),
+        "more_written": Verdict(
+            f"{more}, and {wrote:.1f} before.", (of_writes,), refuted_by=None if is_more or not is_slower else of_writes
+        ),
+    }
+
+
+RULE = incident_rule(
+    kind=KIND,
+    title="a group reads less than is written, and its backlog grows",
+    about="""\
+Groups with members that commit and fall behind, in topics with `records` left over of which the oldest has waited for
+`after`: the backlog, taken at sixty moments of their history from files of the topics, has grown in each third of the
+time since it was a tenth of what it is, for `lasts` or longer, though the group read something in each, and
+`left_over` of what was written was not read. Partitions that do not move at all are those of other findings, and so is
+a backlog that shrinks.""",
+    tables=("progress", "lag", "members", "groups"),
+    levels={Level.HIGH: "it reads less than half of what is written", Level.MODERATE: "it reads more"},
+    find=_find,
+    listing=Rows("progress", ("state=falling_behind",)),
+    causes=(
+        PossibleCause("work_slower", "the work became slow", "for: fewer records a second than before"),
+        PossibleCause("more_written", "more is written than before", "for: more records a second than before"),
+    ),
+    questions=(Question("work_slower", "more_written", "Does the work for each record take longer than it did?"),),
+    thresholds=(
+        Threshold("records", "count", 100, "records left over", "fewer are read in a moment"),
+        Threshold("after", "duration", "10s", "how long the oldest of them has waited", "pauses are as long"),
+        Threshold("lasts", "duration", "20s", "how long the backlog has grown", "a burst takes as long to read"),
+        Threshold("left_over", "share", 0.1, "share of what was written that was not read", "what is on its way"),
+    ),
+    folds=(Folds("group_stands_still"),),
+)
+
+RULES = (RULE,)
