@@ -108,7 +108,7 @@ def _tell_of(kind: str) -> Callable[[RuleContext, dict[str, Any]], ReportFinding
             partitions=tuple(numbers) if len(topics) == 1 else (),
             transactional_ids=transactional,
             since_timestamp_ms=case["log_timestamp_ms_min"],
-            since_note=None if case["log_timestamp_ms_min"] is not None else "what shows it tells no time",
+            since_note=_since_note(kind, case["log_timestamp_ms_min"]),
             confidence="high" if why_not_sure is None else "medium",
             why_not_sure=why_not_sure,
             evidence=tuple(
@@ -131,6 +131,15 @@ def unloaded_partitions(context: RuleContext) -> list[int]:
     rows = context.table("checks")
     rows = kept(rows, equal(rows, "check", *LOADS), equal(rows, "level", "broken"), equal(rows, "log_topic", OFFSETS))
     return sorted(filter(lambda number: number is not None, rows["log_partition"].unique().to_pylist()))
+
+
+def _since_note(kind: str, first_ms: int | None) -> str | None:
+    """How exact the time of the first record is that shows a problem."""
+    if first_ms is None:
+        return "what shows it tells no time"
+    if kind == "records_misplaced":
+        return "the first of these records; if partitions were added after it, it was in the right one until then"
+    return None
 
 
 def _what(kind: str, case: dict[str, Any]) -> str:

@@ -111,7 +111,7 @@ def _tell(context: RuleContext, case: dict[str, Any]) -> ReportFinding:
         ),
         group_ids=(group,),
         topics=topics,
-        since_timestamp_ms=since,
+        since_timestamp_ms=max(since, _created_ms(context, group) or since),
         since_note=_how_exact(context, case),
         rows=(rows,),
         next=(
@@ -138,6 +138,18 @@ def _tell(context: RuleContext, case: dict[str, Any]) -> ReportFinding:
 _LESS_METADATA = (
     "Look at the metadata of its commits (table current_offsets), and have the application keep such state elsewhere"
 )
+
+
+def _created_ms(context: RuleContext, group: str) -> int | None:
+    """When the first record of a group was written: in its first hour it did not commit before that."""
+    import pyarrow.compute as pc
+
+    from kafka_records_tables.report.case_columns import equal, kept
+
+    events = context.table("timeline")
+    own = kept(events, equal(events, "group_id", group), equal(events, "event", "created"))
+    first: int | None = pc.min(own["at_timestamp_ms"]).as_py()
+    return first
 
 
 def _how_exact(context: RuleContext, case: dict[str, Any]) -> str:
@@ -168,7 +180,7 @@ Groups that in an hour within `lately` commit each partition more often than eve
 are `share` of all bytes of these hours: mostly consumers that commit behind every record. Many partitions that commit
 every few seconds are no flood. A cleaner takes superseded commits away, so counts are lower bounds, and what was
 compacted is not seen.""",
-    tables=("activity",),
+    tables=("activity", "timeline"),
     levels={
         Level.HIGH: "more often than every `high_interval_ms`, and `high_share` of all bytes",
         Level.MODERATE: "otherwise",

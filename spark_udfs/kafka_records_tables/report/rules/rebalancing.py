@@ -47,7 +47,38 @@ def _runs(context: RuleContext) -> pa.Table:
     run = np.cumsum(begins) - 1
     is_last_of_group = np.append(codes[1:] != codes[:-1], True)
     last_runs = run[is_last_of_group]
-    return rows.filter(np.isin(run, last_runs))
+    rows = rows.filter(np.isin(run, last_runs))
+    return rows.filter(pa.array(_is_of_trouble(context, rows)))
+
+
+def _is_of_trouble(context: RuleContext, rows: pa.Table) -> Any:
+    """Which rebalances of a row are not those of a start before it: a group that starts rebalances too, then it is
+    quiet, and trouble begins after that.
+
+    A start is at most a quarter of the row, and the time after it is twice as long as any between later rebalances.
+    It counts as one only where the others are enough for a finding.
+    """
+    import numpy as np
+    import pyarrow.compute as pc
+
+    from kafka_records_tables.report.case_columns import numbers
+
+    codes = pc.rank(rows["group_id"], tiebreaker="min").to_numpy()
+    times, members = numbers(rows, "at_timestamp_ms"), numbers(rows, "member_count")
+    holds = np.ones(rows.num_rows, bool)
+    begins = np.flatnonzero(np.append(True, codes[1:] != codes[:-1])) if rows.num_rows else np.zeros(0, int)
+    least, per_member = context.limit("endless_rebalances.least"), context.limit("endless_rebalances.per_member")
+    for begin, end in zip(begins, np.append(begins[1:], rows.num_rows), strict=True):
+        enough = max(least, per_member * max(int(members[begin:end].max()), 1))
+        if end - begin <= enough:
+            continue
+        gaps = np.diff(times[begin:end])
+        later = np.maximum.accumulate(gaps[::-1])[::-1]
+        most = min((end - begin) // 4, end - begin - enough)
+        quiet = np.flatnonzero(gaps[:most] > 2 * later[1 : most + 1])
+        if len(quiet):
+            holds[begin : begin + quiet[-1] + 1] = False
+    return holds
 
 
 def _cases(context: RuleContext) -> pa.Table:
@@ -245,13 +276,32 @@ def _unsettled_cases(context: RuleContext) -> pa.Table:
     groups = kept(with_columns(groups, since_ms=since), pc.is_valid(since))
     groups = kept(groups, numbers(groups, "since_ms") <= context.at_ms - context.limit(SETTLES))
     lasts = context.at_ms - numbers(groups, "since_ms")
-    groups = with_columns(groups, lasts_ms=lasts)
+    groups = with_columns(groups, lasts_ms=lasts, began_ms=_first_since_stable(groups, events))
     levels = level_by(
         (lasts >= context.limit("members_unsettled.high_after"), Level.HIGH),
         (lasts >= context.limit("members_unsettled.moderate_after"), Level.MODERATE),
         default=Level.NOTE,
     )
     return ranked(groups, levels, lasts)
+
+
+def _first_since_stable(groups: pa.Table, events: pa.Table) -> Any:
+    """When the epoch of each group changed first since its last rebalance ended: members that came later changed it
+    again, and it was unsettled by then."""
+    import numpy as np
+    import pyarrow.compute as pc
+
+    from kafka_records_tables.report.case_columns import equal, grouped, kept, looked_up, with_columns
+
+    own = kept(events, pc.is_in(events["group_id"], groups["group_id"].combine_chunks()))
+    ended = grouped(kept(own, equal(own, "event", "rebalance_completed")), ["group_id"], [("at_timestamp_ms", "max")])
+    changed = kept(own, equal(own, "event", "epoch", "rebalance_started"))
+    stable = looked_up(changed["group_id"], ended, "group_id", "at_timestamp_ms_max")
+    changed = with_columns(changed, stable_ms=pc.fill_null(stable, np.iinfo(np.int64).min))
+    changed = kept(changed, pc.greater(changed["at_timestamp_ms"], changed["stable_ms"]))
+    first = grouped(changed, ["group_id"], [("at_timestamp_ms", "min")])
+    began = looked_up(groups["group_id"], first, "group_id", "at_timestamp_ms_min")
+    return pc.coalesce(began, groups["since_ms"].combine_chunks())
 
 
 def _tell_unsettled(context: RuleContext, case: dict[str, Any]) -> ReportFinding:
@@ -285,7 +335,7 @@ def _tell_unsettled(context: RuleContext, case: dict[str, Any]) -> ReportFinding
         consequence="work_stopped",
         is_going_on=True,
         group_ids=(group,),
-        since_timestamp_ms=case["since_ms"],
+        since_timestamp_ms=case["began_ms"],
         evidence=tuple(
             Evidence(
                 f"{each['client_id'] or each['member_id']} is {each['state']} at epoch {each['member_epoch']}",

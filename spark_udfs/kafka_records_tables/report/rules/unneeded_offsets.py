@@ -70,6 +70,7 @@ def _tell(context: RuleContext, case: dict[str, Any]) -> ReportFinding:
         topics=topics,
         partitions=tuple(sorted(case["partition_list"])) if len(topics) == 1 else (),
         since_timestamp_ms=newest,
+        since_note="or later: the last commit for them; no record tells when the subscription changed",
         evidence=tuple(
             Evidence(f"the commit for {topic}-{partition}", OFFSETS, log_partition, log_offset)
             for topic, partition, log_partition, log_offset in list(places)[:MOST_EVIDENCE]
