@@ -203,7 +203,12 @@ def _incident(
         ),
         since_timestamp_ms=first.span.from_ms,
         is_going_on=goes_on,
-        scale={"records_waiting": sum(each.lag for each in stuck), "attempts": len(tries), "partitions": len(stuck)},
+        scale={
+            "records_waiting": sum(each.lag for each in stuck),
+            "records_waiting_after_it": stuck[0].lag,
+            "attempts": len(tries),
+            "partitions": len(stuck),
+        },
         evidence=tuple(
             Evidence(
                 f"{each.name} is gone after {length(stopped_quickly(each) or 0)}",

@@ -79,7 +79,14 @@ def _jumps(context: RuleContext, row: dict[str, Any], spans: list[Span]) -> list
     usual = [each for each in steps if each <= limit]
     step = round(quantiles(usual, n=4)[2]) if len(usual) > 1 else round(median(steps))
     return [
-        Jump(row["topic"], row["partition"], before.offset, after, after.offset - before.offset - step)
+        Jump(
+            row["topic"],
+            row["partition"],
+            before.offset,
+            after,
+            # No more than was deleted: the log has never started later than it does now.
+            min(after.offset - before.offset - step, row["log_start_offset"] - before.offset),
+        )
         for before, after in pairs
         if after.offset - before.offset > limit and before.offset < row["log_start_offset"]
     ]
@@ -90,6 +97,7 @@ def _incident(context: RuleContext, group: str, topic: str, jumps: list[Jump], r
     from kafka_records_tables.report.rule_context import (
         MINUTE_MS,
         MOST_EVIDENCE,
+        SECOND_MS,
         counted,
         length,
         of_group,
@@ -102,7 +110,11 @@ def _incident(context: RuleContext, group: str, topic: str, jumps: list[Jump], r
     waiting = sum(each["lost"] or 0 for each in rows)
     lost = sum(each.lost for each in jumps) + waiting
     lasts = max(until - since, 1)
-    a_minute = round(sum(each.lost for each in jumps) * MINUTE_MS / lasts) if len(jumps) > 2 else None
+    a_minute = (
+        round(sum(each.lost for each in jumps) * MINUTE_MS / lasts)
+        if len(jumps) > 2 and lasts >= 10 * SECOND_MS
+        else None
+    )
     speed = f", about {counted(a_minute, 'record')} a minute" if a_minute else ""
     goes_on = waiting > 0 or context.at_ms - until <= 3 * lasts / max(len(jumps), 1)
     more = (
