@@ -79,7 +79,9 @@ def here(topics_dir: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> d
     log = "00000000000000000000.log"
     shutil.copy(segments / "__transaction_state-0" / log, tmp_path / log)
     take_snapshot(Segments(segments), tmp_path / "kept")
+    checkpoint = "__cluster_metadata-0/00000000000000001404-0000000004.checkpoint"
     return {
+        f"/var/lib/kafka/data/{checkpoint}": str(topics_dir.parent / "metadata" / "kafka-4.3" / checkpoint),
         "/var/lib/kafka/data/__consumer_offsets-12": str(segments / "__consumer_offsets-2"),
         "/var/lib/kafka/data": str(segments),
         f"/backup/{log}": str(tmp_path / log),

@@ -304,8 +304,8 @@ def _steps(context: RuleContext, cause: list[dict[str, Any]], rows: Rows) -> tup
         words = ("--topic", f"{topic}:{partition}", "--start-offset", str(offset))
         dry = f"{sentence}. Without --execute this says only what it would do{more}"
         return (found, asked, context.ask_records(dry, "abort-transaction", *words))
-    words = ("abort", *place, "--start-offset", str(offset))
-    abort = context.ask_kafka(sentence + more, "kafka-transactions", *words)
+    by_kafka = ("abort", *place, "--start-offset", str(offset))
+    abort = context.ask_kafka(sentence + more, "kafka-transactions", *by_kafka)
     return (found, asked, abort)
 
 
