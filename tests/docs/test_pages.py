@@ -1,6 +1,6 @@
 """What README and the pages for readers show is what comes out: every console block and every Python block is run.
 
-Blocks marked `sh` install things or stand for a machine that is not here, and are not run; so is docs/cluster.md.
+Blocks marked `sh` or `py` install things or need a machine that is not here, and are not run; nor is docs/cluster.md.
 """
 
 from __future__ import annotations

@@ -120,7 +120,7 @@ def abort_transaction(
 
     Examples
     --------
-    >>> from kafka_records_engine.sources import LiveBrokers
+    >>> from kafka_records_engine.sources.live import LiveBrokers
     >>> abort_transaction(LiveBrokers("broker-1:9092"), "orders", 0, start_offset=5).refusal
     """
     if start_offset is None and producer_id is None:
