@@ -107,7 +107,7 @@ CONCLUDED = {
         "expired_and_began_again",
         "expired",
         1795559105598,
-        {"records_lost": 946, "records_repeated": 0},
+        {"records_lost": 946, "records_repeated": 229},
         "--entity-type brokers",
         ["route-archiver"],
     ),

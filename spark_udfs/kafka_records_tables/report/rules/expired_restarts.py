@@ -31,6 +31,8 @@ class Restart:
     after: Span
     again: int
     skipped: int
+    is_unsure: bool = False
+    """Whether one of the two happened, and records do not tell which."""
 
 
 def _suspects(context: RuleContext) -> list[str]:
@@ -94,10 +96,13 @@ def _restart(
         if each.joined_ms is not None and (why["log_timestamp_ms"] or 0) <= each.joined_ms <= (after.from_ms or 0)
     ]
     end = ends.end_at(place, max(joined)) if joined else None
+    again = max(before.offset - start, 0)
     # Whoever begins at the end is never below where the log ended when it came.
     if after.offset < before.offset or (end is not None and after.offset < end):
-        return Restart(*place, before, after, max(before.offset - start, 0), 0)
-    return Restart(*place, before, after, 0, max((end if end is not None else after.offset) - before.offset, 0))
+        return Restart(*place, before, after, again, 0)
+    skipped = max((end if end is not None else after.offset) - before.offset, 0)
+    # Whoever begins at the start may have read all that is there before it commits first.
+    return Restart(*place, before, after, again, skipped, is_unsure=bool(again and skipped))
 
 
 def _incident(
@@ -122,9 +127,18 @@ def _incident(
     away = "" if left is None else f", {length(since - left)} after its last member had left ({moment(left)})"
     topics = sorted({each.topic for each in restarts})
     what = []
-    if again:
+    if again and any(each.is_unsure for each in restarts):
+        what.append(
+            f"either it began at the end of the log (auto.offset.reset latest), and {counted(skipped, 'record')} were"
+            f" never read, or at the start (earliest), and read {counted(again, 'record')} again before its first"
+            " commit: no record tells which"
+        )
+        again_only = skipped_only = 0
+    else:
+        again_only, skipped_only = again, skipped
+    if again_only:
         what.append(f"it began at the start of the log, and {counted(again, 'record')} were read again")
-    if skipped:
+    if skipped_only:
         what.append(
             f"it began at the end of the log (auto.offset.reset latest), and {counted(skipped, 'record')} were"
             f" never read"
@@ -188,6 +202,11 @@ def _incident(
                 " (7 days by"
                 " default), or keep a member running"
             ),
+            *(
+                (NextStep("Look up auto.offset.reset of the application: with earliest nothing was skipped"),)
+                if again and skipped
+                else ()
+            ),
             NextStep(
                 f"Read what was skipped with another group id from {restarts[0].before.offset} of {restarts[0].topic}-"
                 f"{restarts[0].partition} on"
@@ -209,7 +228,8 @@ RULE = incident_rule(
     about="""\
 Tombstones of offsets that a clean-up wrote, and the first commits for these partitions after them. Whether the group
 began at the start or at the end is told by where the log ended when its member came, and how many records were read
-again or never is counted for each partition.""",
+again or never is counted for each partition. A group that was at the end at its first commit may have begun at either:
+then both counts are given, and one of them happened.""",
     tables=("activity", "current_offsets", "timeline"),
     levels={
         Level.CRITICAL: "records were skipped",
