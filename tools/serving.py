@@ -17,7 +17,7 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Final
 
-from kafka_records_engine.log.discovery import find_logs
+from kafka_records_engine.log.files.discovery import find_logs
 from tools.broker import Broker
 
 SETTINGS: Final[Mapping[str, str]] = {

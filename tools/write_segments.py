@@ -26,7 +26,7 @@ if str(ROOT) not in sys.path:
 import pyarrow as pa  # noqa: E402
 import pyarrow.parquet as pq  # noqa: E402
 
-from kafka_records_engine.log.compression import CODECS  # noqa: E402
+from kafka_records_engine.log.format.compression import CODECS  # noqa: E402
 from tools.segments.damage import Damage, do_damage  # noqa: E402
 from tools.segments.partition import Written, write_partition  # noqa: E402
 from tools.segments.plan import DAMAGE, DEFAULT_MIX, KINDS, OFFSETS_TOPIC, Plan, PlanError  # noqa: E402

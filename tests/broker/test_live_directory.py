@@ -30,7 +30,7 @@ from kafka_records.rpc.offset_commit_request import (
 )
 from kafka_records.rpc.offset_commit_response import OffsetCommitResponse
 from kafka_records_engine.findings import Finding
-from kafka_records_engine.log.reading import find_logs, read_partition
+from kafka_records_engine.log.reading.segment_files import find_logs, read_partition
 from kafka_records_tables import read_table
 from tests.broker.clients import annotated, commit, create_topics, wait_for_coordinators
 from tests.kafka_needed import skipped_without_kafka

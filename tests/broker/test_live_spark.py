@@ -21,7 +21,7 @@ import pytest
 from kafka import KafkaProducer, TopicPartition
 from kafka.admin import KafkaAdminClient
 
-from kafka_records_engine.log.raw_rows import RAW_SCHEMA
+from kafka_records_engine.log.reading.raw_rows import RAW_SCHEMA
 from kafka_records_engine.sources.live import LiveBrokers
 from kafka_records_engine.sources.segment_files import Segments
 from kafka_records_tables import TABLES, read_table

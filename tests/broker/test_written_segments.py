@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 from kafka.admin import KafkaAdminClient
 
-from kafka_records_engine.log.compression import CODECS
+from kafka_records_engine.log.format.compression import CODECS
 from tests.broker.clients import wait_for_coordinators
 from tests.kafka_needed import skipped_without_kafka
 from tools.broker import Broker, broker_jars, java

@@ -218,7 +218,7 @@ sys.exit(main())
     [
         "kafka_records_tables.commands.command",
         "argparse",
-        "kafka_records_engine.log.reading",
+        "kafka_records_engine.log.reading.segment_files",
         "numpy",
         "pyarrow",
         "_json",

@@ -13,7 +13,7 @@ import pytest
 
 from kafka_records.consumer_offsets import decode_record
 from kafka_records.consumer_offsets.offset_commit import OffsetCommitKey, OffsetCommitValue
-from kafka_records_engine.log.reading import find_logs, read_partition
+from kafka_records_engine.log.reading.segment_files import find_logs, read_partition
 from tests.cluster.environments import build_wheel, environment, install_wheel, pack, spark_home
 from tests.cluster.submitting import Cluster
 from tests.spark.conftest import built

@@ -17,7 +17,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from kafka_records_engine.log.reading import RAW_SCHEMA, find_logs, read_partition
+from kafka_records_engine.log.reading.segment_files import RAW_SCHEMA, find_logs, read_partition
 from kafka_records_engine.spark.jvm import JAR
 from tests.cluster.environments import ROOT
 from tests.cluster.submitting import Cluster, process

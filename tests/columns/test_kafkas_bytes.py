@@ -13,7 +13,7 @@ import pytest
 
 from kafka_records import registry
 from kafka_records_engine.columns import decode_record_columns
-from kafka_records_engine.log.reading import read_partition
+from kafka_records_engine.log.reading.segment_files import read_partition
 from kafka_records_runtime.schema import MessageSchema
 from tests.columns.records import assert_records, read_rows, records_of
 from tests.columns.reference import check, counted_walks, engine_limits

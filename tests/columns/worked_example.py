@@ -22,7 +22,7 @@ from kafka_records_engine.columns._plans import StructPlan, message_plan
 from kafka_records_engine.columns._slots import ElementVectors, Slot
 from kafka_records_engine.columns._steps import Compact
 from kafka_records_engine.columns._tags import TagSection
-from kafka_records_engine.log.reading import read_partition
+from kafka_records_engine.log.reading.segment_files import read_partition
 from tests.columns.reference import engine_limits
 from tests.log.logs import captured_logs
 

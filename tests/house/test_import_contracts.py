@@ -116,7 +116,7 @@ PLANTED = {
     "kafka_records_tables.results.cells": ("import deltalake", "import kafka_records.spark"),
     "kafka_records_tables.engines.local": ("from pyspark.sql import types",),
     "kafka_records_tables.brand_new": ("import json",),
-    "kafka_records_engine.log._heads": ("import cryptography", "import kafka_records.enums"),
+    "kafka_records_engine.log.reading._heads": ("import cryptography", "import kafka_records.enums"),
     "kafka_records_engine.columns._slots": ("import fastavro",),
     "kafka_records_engine.sources.arrow_rows": ("import pyspark.sql",),
     "kafka_records_engine.spark.decode": ("import msgspec",),
@@ -130,18 +130,18 @@ PLANTED = {
 }
 
 FOUND = """
-- kafka_records_engine.log._heads -> kafka_records.enums
+- kafka_records_engine.log.reading._heads -> kafka_records.enums
 - kafka_records_tables.brand_new
 No cycles are allowed in kafka_records.rpc.
 kafka_records.consumer_offsets.offset_commit: kafka_records.rpc._fetch_request_readers is private to kafka_records.rpc
 kafka_records_tables.tables.groups: kafka_records_engine.columns._cursor is private to kafka_records_engine.columns
 kafka_records.consumer_offsets.offset_commit: import kafka_records_engine.log
-kafka_records_engine.log._heads: import kafka_records.enums
+kafka_records_engine.log.reading._heads: import kafka_records.enums
 kafka_records_tables.results.cells: import kafka_records.spark
 kafka_records_tables.tables.groups: from kafka_records_codegen.tree import Tree
 kafka_records_tables.tables.groups: from kafka_records.consumer_offsets import decode_record
 kafka_records_engine.columns._slots: import fastavro
-kafka_records_engine.log._heads: import cryptography
+kafka_records_engine.log.reading._heads: import cryptography
 kafka_records_engine.sources.arrow_rows: import pyspark.sql
 kafka_records_engine.spark.decode: import msgspec
 kafka_records_runtime.walker: import numpy

@@ -6,11 +6,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from kafka_records_engine.findings import OnFinding
-from kafka_records_engine.log._transaction_index import OnHole, Transaction
-from kafka_records_engine.log.batches import BatchHead, RawRecord
-from kafka_records_engine.log.control_records import ControlMarker
-from kafka_records_engine.log.opened import OpenLog
-from kafka_records_engine.log.reading import FoundLog, _ended, _entries, _ignore, _opened, _records
+from kafka_records_engine.log.files.opened import OpenLog
+from kafka_records_engine.log.format.batches import BatchHead, RawRecord
+from kafka_records_engine.log.format.control_records import ControlMarker
+from kafka_records_engine.log.reading._transaction_index import OnHole, Transaction
+from kafka_records_engine.log.reading.segment_files import FoundLog, _ended, _entries, _ignore, _opened, _records
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,8 +10,8 @@ from struct import pack, pack_into, unpack_from
 from typing import Any
 
 from kafka_records_engine.findings import Finding
-from kafka_records_engine.log.batches import RawRecord, computed_crc
-from kafka_records_engine.log.reading import (
+from kafka_records_engine.log.format.batches import RawRecord, computed_crc
+from kafka_records_engine.log.reading.segment_files import (
     FoundLog,
     LogRecord,
     find_logs,

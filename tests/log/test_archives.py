@@ -15,10 +15,10 @@ import pyarrow as pa
 import pytest
 
 from kafka_records_engine.findings import Finding
-from kafka_records_engine.log import _archive_bytes, _tar_archives, _zip_archives
-from kafka_records_engine.log import _archives as archives
-from kafka_records_engine.log.places import LogSourceError
-from kafka_records_engine.log.reading import RAW_SCHEMA, find_logs, open_log, read_partition
+from kafka_records_engine.log.files import _archive_bytes, _tar_archives, _zip_archives
+from kafka_records_engine.log.files import _archives as archives
+from kafka_records_engine.log.files.places import LogSourceError
+from kafka_records_engine.log.reading.segment_files import RAW_SCHEMA, find_logs, open_log, read_partition
 from kafka_records_engine.sources.segment_files import Segments
 from tests.log.archives import FORMS, TARS, archived, compressed, tar_of, tar_with
 from tests.log.logs import CAPTURES, TOPICS, commit, lines
@@ -360,6 +360,6 @@ def test_an_archive_that_is_replaced_is_read_anew(tmp_path: Path) -> None:
 
 
 def test_all_forms_are_tried() -> None:
-    from kafka_records_engine.log.paths import ARCHIVES
+    from kafka_records_engine.log.files.paths import ARCHIVES
 
     assert {*TARS, ".zip", ".tbz2", ".txz", ".tzst"} == {*ARCHIVES}

@@ -8,7 +8,7 @@ from struct import pack
 
 import pytest
 
-from kafka_records_engine.log.reading import read_log, scan
+from kafka_records_engine.log.reading.segment_files import read_log, scan
 from tests.log.logs import (
     batch,
     case,

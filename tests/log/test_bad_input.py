@@ -10,8 +10,8 @@ from struct import pack
 import pytest
 
 from kafka_records_engine.findings import Finding, Severity
-from kafka_records_engine.log import compression
-from kafka_records_engine.log.reading import FoundLog, scan
+from kafka_records_engine.log.format import compression
+from kafka_records_engine.log.reading.segment_files import FoundLog, scan
 from tests.log.logs import (
     TOPICS,
     batch,

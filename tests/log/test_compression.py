@@ -15,8 +15,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kafka_records_engine.log import compression
-from kafka_records_engine.log.compression import Decompressed, decompress
+from kafka_records_engine.log.format import compression
+from kafka_records_engine.log.format.compression import Decompressed, decompress
 from tests.log.logs import case, entries_of
 
 TEXT = b"".join(b"group-%d committed;" % number for number in range(20_000))

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kafka_records_engine.log import crc
+from kafka_records_engine.log.format import crc
 from tests.log.logs import segment_cases
 
 

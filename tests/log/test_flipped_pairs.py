@@ -9,8 +9,8 @@ from typing import NamedTuple
 
 import pytest
 
-from kafka_records_engine.log.batches import MESSAGES_AT, RECORDS_AT
-from kafka_records_engine.log.reading import FoundLog
+from kafka_records_engine.log.format.batches import MESSAGES_AT, RECORDS_AT
+from kafka_records_engine.log.reading.segment_files import FoundLog
 from tests.log.logs import write_log
 from tests.log.test_flipped_sizes import FOLDER, Row, Segment, read, segments, sound
 

@@ -18,9 +18,9 @@ import pytest
 from hypothesis import settings
 
 from kafka_records_engine.findings import Finding
-from kafka_records_engine.log import _scanning as scanning
-from kafka_records_engine.log._resync import BatchSearch
-from kafka_records_engine.log.reading import FoundLog, read_log, read_partition
+from kafka_records_engine.log.reading import _scanning as scanning
+from kafka_records_engine.log.reading._resync import BatchSearch
+from kafka_records_engine.log.reading.segment_files import FoundLog, read_log, read_partition
 from tests.log.logs import (
     CAPTURES,
     TOPICS,

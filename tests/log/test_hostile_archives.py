@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 
-from kafka_records_engine.log.places import LogSourceError
-from kafka_records_engine.log.reading import find_logs, open_log, read_partition
+from kafka_records_engine.log.files.places import LogSourceError
+from kafka_records_engine.log.reading.segment_files import find_logs, open_log, read_partition
 from tests.log.logs import commit
 
 NAME = f"t-0/{0:020}.log"
@@ -130,6 +130,6 @@ class TestZip:
 
 @pytest.mark.parametrize("value", [float("nan"), float("inf"), -1e300, 1e300])
 def test_times_of_members_are_times(value: Any) -> None:
-    from kafka_records_engine.log._archive_bytes import member_at
+    from kafka_records_engine.log.files._archive_bytes import member_at
 
     assert member_at("a.log", 0, None, lambda position, size: b"", 0, value).written_ms is None

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from kafka_records_engine.log.batches import RawRecord
-from kafka_records_engine.log.reading import FoundLog, find_logs
+from kafka_records_engine.log.format.batches import RawRecord
+from kafka_records_engine.log.reading.segment_files import FoundLog, find_logs
 from tests.log.log_batches import LogBatch, read_batches
 from tests.log.logs import CAPTURES, TOPICS
 

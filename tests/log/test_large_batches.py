@@ -10,8 +10,8 @@ from unittest.mock import patch
 import pyarrow as pa
 import pytest
 
-from kafka_records_engine.log import _blocks as blocks
-from kafka_records_engine.log.reading import read_partition
+from kafka_records_engine.log.reading import _blocks as blocks
+from kafka_records_engine.log.reading.segment_files import read_partition
 from tests.log.logs import batch, captured_logs, case, commit, entries_of, lines, read_both, record, write_log, zigzag
 
 FILE = f"__consumer_offsets-0/{0:020}.log"
@@ -20,7 +20,7 @@ WITH_HEADER = b"\0\0" + zigzag(1000) + zigzag(1) + b"k" + zigzag(-1) + zigzag(1)
 PEAK = """
 import sys
 from pathlib import Path
-from kafka_records_engine.log.reading import find_logs, read_partition
+from kafka_records_engine.log.reading.segment_files import find_logs, read_partition
 
 (log,) = find_logs([Path(sys.argv[1])])
 sizes = [rows.num_rows for rows in read_partition(log)]

@@ -11,9 +11,9 @@ from typing import Any
 
 import pytest
 
-from kafka_records_engine.log import _opening as opening
-from kafka_records_engine.log.places import Place
-from kafka_records_engine.log.reading import FoundLog, find_logs, open_log, read_partition, scan
+from kafka_records_engine.log.files.places import Place
+from kafka_records_engine.log.reading import _opening as opening
+from kafka_records_engine.log.reading.segment_files import FoundLog, find_logs, open_log, read_partition, scan
 from tests.log.logs import commit, files_of, lines, marker, read_both, write_log
 
 FOLDER = "t-0"

@@ -12,8 +12,8 @@ from unittest.mock import patch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kafka_records_engine.log import _vectors as vectors
-from kafka_records_engine.log.reading import FoundLog, scan
+from kafka_records_engine.log.reading import _vectors as vectors
+from kafka_records_engine.log.reading.segment_files import FoundLog, scan
 from tests.log.logs import CAPTURES, TOPICS, entries_of, read_both, segment_cases, with_right_crc
 
 

@@ -9,9 +9,9 @@ from unittest.mock import patch
 
 import pytest
 
-from kafka_records_engine.log import _scanning as scanning
-from kafka_records_engine.log import _vectors as vectors
-from kafka_records_engine.log.reading import find_logs, scan
+from kafka_records_engine.log.reading import _scanning as scanning
+from kafka_records_engine.log.reading import _vectors as vectors
+from kafka_records_engine.log.reading.segment_files import find_logs, scan
 from tests.log.logs import batch, case, changed, commit, entries_of, lines, marker, read_both, record, write_log
 
 FOLDER = "__consumer_offsets-0"

@@ -9,7 +9,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from kafka_records_engine.log.reading import (
+from kafka_records_engine.log.reading.segment_files import (
     PLACE_FIELDS,
     RAW_SCHEMA,
     FoundLog,

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from kafka_records_engine.log.checkpoints import CHECKPOINT, read_checkpoint
-from kafka_records_engine.log.places import Place
-from kafka_records_engine.log.reading import LogSourceError, find_logs, open_log
+from kafka_records_engine.log.files.places import Place
+from kafka_records_engine.log.format.checkpoints import CHECKPOINT, read_checkpoint
+from kafka_records_engine.log.reading.segment_files import LogSourceError, find_logs, open_log
 from tests.log.logs import commit, files_of, lines, read_both, write_log
 
 # -- swap files --------------------------------------------------------------------------------------------------------

@@ -7,8 +7,8 @@ from unittest.mock import patch
 
 import pytest
 
-from kafka_records_engine.log import _scanning as scanning
-from kafka_records_engine.log.reading import FoundLog, find_logs, read_partition
+from kafka_records_engine.log.reading import _scanning as scanning
+from kafka_records_engine.log.reading.segment_files import FoundLog, find_logs, read_partition
 from tests.log.logs import batch, changed, commit, lines, marker, read_both, record, write_log
 
 FOLDER = "t-0"

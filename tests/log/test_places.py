@@ -14,10 +14,10 @@ import pyarrow.fs as arrow
 import pytest
 
 from kafka_records_engine.findings import Finding
-from kafka_records_engine.log.opened import ReplacedFile
-from kafka_records_engine.log.paths import located, places_of, without_secrets
-from kafka_records_engine.log.places import LogSourceError, Place
-from kafka_records_engine.log.reading import RAW_SCHEMA, find_logs, open_log, read_partition
+from kafka_records_engine.log.files.opened import ReplacedFile
+from kafka_records_engine.log.files.paths import located, places_of, without_secrets
+from kafka_records_engine.log.files.places import LogSourceError, Place
+from kafka_records_engine.log.reading.segment_files import RAW_SCHEMA, find_logs, open_log, read_partition
 from kafka_records_engine.sources.segment_files import Segments
 from tests.log.logs import CAPTURES, TOPICS, commit, lines, write_log
 
@@ -245,7 +245,7 @@ def test_local_places_need_no_file_systems_of_arrow() -> None:
     import subprocess
 
     program = (
-        "import sys; from kafka_records_engine.log.discovery import find_logs; "
+        "import sys; from kafka_records_engine.log.files.discovery import find_logs; "
         f"find_logs([{str(SEGMENTS)!r}]); print('pyarrow.fs' in sys.modules)"
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)

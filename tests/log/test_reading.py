@@ -13,9 +13,9 @@ from struct import pack
 import pyarrow as pa
 import pytest
 
-from kafka_records_engine.log import _blocks as blocks
-from kafka_records_engine.log import _scanning as scanning
-from kafka_records_engine.log.reading import (
+from kafka_records_engine.log.reading import _blocks as blocks
+from kafka_records_engine.log.reading import _scanning as scanning
+from kafka_records_engine.log.reading.segment_files import (
     RAW_SCHEMA,
     FoundLog,
     find_logs,
@@ -215,7 +215,7 @@ def test_numpy_and_pyarrow_suffice() -> None:
         "        if name.partition('.')[0] in ('msgspec', 'pyspark', 'google_crc32c', 'crc32c', 'cramjam', 'pandas'):\n"
         "            raise ModuleNotFoundError(name)\n"
         "sys.meta_path.insert(0, Missing())\n"
-        "from kafka_records_engine.log.reading import find_logs, read_partition\n"
+        "from kafka_records_engine.log.reading.segment_files import find_logs, read_partition\n"
         f"logs = find_logs([{str(TOPICS / 'kafka-4.3' / 'segments')!r}])\n"
         "print(sum(rows.num_rows for log in logs for rows in read_partition(log, below_log_start=True)))\n"
     )

@@ -8,7 +8,7 @@ from time import perf_counter
 
 import pytest
 
-from kafka_records_engine.log.reading import FoundLog, read_partition
+from kafka_records_engine.log.reading.segment_files import FoundLog, read_partition
 from tests.log.logs import batch, changed, commit, record, write_log
 from tests.log.test_offsets import FILE, read
 

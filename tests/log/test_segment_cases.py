@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from kafka_records_engine.findings import Finding
-from kafka_records_engine.log.batches import RawRecord
+from kafka_records_engine.log.format.batches import RawRecord
 from tests.log.log_batches import LogBatch, read_batches
 from tests.log.logs import read_both, segment_cases, write_log
 

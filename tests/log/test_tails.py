@@ -12,10 +12,10 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from kafka_records_engine.log.log_end import end_of
-from kafka_records_engine.log.reading import find_logs, open_log
-from kafka_records_engine.log.tails import TAIL_BYTES
-from kafka_records_engine.log.unread import Unread, unread_from
+from kafka_records_engine.log.reading.log_end import end_of
+from kafka_records_engine.log.reading.segment_files import find_logs, open_log
+from kafka_records_engine.log.reading.tails import TAIL_BYTES
+from kafka_records_engine.log.reading.unread import Unread, unread_from
 from tests.log.logs import DATA, batch, case, commit, marker, read_both, record, write_log
 
 PLANTED = DATA / "progress"

@@ -11,9 +11,9 @@ from typing import cast
 import pytest
 
 from kafka_records_engine.findings import Finding
-from kafka_records_engine.log._scanning import read_chunks
-from kafka_records_engine.log.fetched import RecordSets
-from kafka_records_engine.log.opened import LogFile, SegmentFile
+from kafka_records_engine.log.files.opened import LogFile, SegmentFile
+from kafka_records_engine.log.reading._scanning import read_chunks
+from kafka_records_engine.log.reading.fetched import RecordSets
 from tests.log.logs import batch, changed, commit, entries_of, lines, read_both, record, write_log
 from tests.log.test_flipped_sizes import FILE, FOLDER, read, segments
 

@@ -10,7 +10,7 @@ from struct import pack
 
 import pytest
 
-from kafka_records_engine.log.reading import find_logs
+from kafka_records_engine.log.reading.segment_files import find_logs
 from tests.log.log_batches import read_batches
 from tests.log.logs import CAPTURES, TOPICS, batch, changed, commit, marker, read_both, record, write_log
 

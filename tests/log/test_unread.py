@@ -12,12 +12,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from kafka_records_engine.log import unread
-from kafka_records_engine.log.discovery import FoundLog, find_logs
-from kafka_records_engine.log.log_end import end_of
-from kafka_records_engine.log.offset_index import OffsetIndex
-from kafka_records_engine.log.reading import open_log, read_log
-from kafka_records_engine.log.unread import BATCH, RECORD, UNKNOWN, Unread, unread_from
+from kafka_records_engine.log.files.discovery import FoundLog, find_logs
+from kafka_records_engine.log.format.offset_index import OffsetIndex
+from kafka_records_engine.log.reading import unread
+from kafka_records_engine.log.reading.log_end import end_of
+from kafka_records_engine.log.reading.segment_files import open_log, read_log
+from kafka_records_engine.log.reading.unread import BATCH, RECORD, UNKNOWN, Unread, unread_from
 from tests.log.logs import DATA, batch, case, marker, record, with_right_crc, write_log
 
 TIMED = DATA / "timed"

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kafka_records_engine.log.varints import VarintError, read_varint, read_varlong, read_varlongs
+from kafka_records_engine.log.format.varints import VarintError, read_varint, read_varlong, read_varlongs
 from tests.log.logs import segment_cases, zigzag
 
 INT64 = st.integers(-(1 << 63), (1 << 63) - 1)

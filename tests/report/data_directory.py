@@ -9,7 +9,7 @@ from pathlib import Path
 from struct import pack
 from typing import Any, Final, NamedTuple
 
-from kafka_records_engine.log.checkpoints import CHECKPOINT, HIGH_WATERMARKS
+from kafka_records_engine.log.format.checkpoints import CHECKPOINT, HIGH_WATERMARKS
 from kafka_records_runtime.partitioner import partition_for
 from tests.log.logs import batch, record
 

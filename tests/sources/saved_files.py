@@ -15,7 +15,7 @@ import pyarrow.csv
 import pyarrow.feather
 import pyarrow.parquet as pq
 
-from kafka_records_engine.log.raw_rows import RAW_SCHEMA
+from kafka_records_engine.log.reading.raw_rows import RAW_SCHEMA
 from kafka_records_engine.sources import Context, LogPartition, Source
 from kafka_records_engine.sources.segment_files import Segments
 from tests.log.logs import CAPTURES, TOPICS

@@ -8,7 +8,7 @@ from random import Random
 
 import pyarrow as pa
 
-from kafka_records_engine.log.raw_rows import RAW_SCHEMA
+from kafka_records_engine.log.reading.raw_rows import RAW_SCHEMA
 from kafka_records_engine.sources import Context
 from kafka_records_engine.sources.protocol import LogPartition
 from kafka_records_engine.sources.question import Question

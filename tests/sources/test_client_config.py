@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from kafka_records_engine.log.discovery import LogSourceError
+from kafka_records_engine.log.files.discovery import LogSourceError
 from kafka_records_engine.sources._brokers.oauth import ClientCredentials
 from kafka_records_engine.sources._brokers.properties import read_jaas, read_properties
 from kafka_records_engine.sources._brokers.sasl import OAuthBearer, Scram

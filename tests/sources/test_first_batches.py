@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from kafka_records_engine.log.unread import BATCH, RECORD, UNKNOWN
+from kafka_records_engine.log.reading.unread import BATCH, RECORD, UNKNOWN
 from kafka_records_engine.sources._brokers.first_batches import _MOST_BYTES, Seek, _turn
 from tests.log.logs import batch, marker, record
 

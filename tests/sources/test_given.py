@@ -8,8 +8,8 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from kafka_records_engine.log.discovery import LogSourceError
-from kafka_records_engine.log.raw_rows import RAW_SCHEMA
+from kafka_records_engine.log.files.discovery import LogSourceError
+from kafka_records_engine.log.reading.raw_rows import RAW_SCHEMA
 from kafka_records_engine.sources.arrow_rows import ArrowRows
 from kafka_records_engine.sources.given import KINDS, SourceKind, source_of
 from kafka_records_engine.sources.segment_files import Segments

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from kafka_records_engine.findings import UNREACHABLE_LOG, Finding
-from kafka_records_engine.log.discovery import LogSourceError
+from kafka_records_engine.log.files.discovery import LogSourceError
 from kafka_records_engine.sources._brokers import patience
 from kafka_records_engine.sources._brokers.cluster import LATEST, Cluster, Topic, UnknownOffset
 from kafka_records_engine.sources.broker_logs import BrokerPartition

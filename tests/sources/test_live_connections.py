@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from kafka_records_engine.log.discovery import LogSourceError
+from kafka_records_engine.log.files.discovery import LogSourceError
 from kafka_records_engine.sources._brokers import cluster, connection, pool
 from kafka_records_engine.sources._brokers.cluster import LATEST, Cluster, Topic, UnknownOffset
 from kafka_records_engine.sources._brokers.failures import ConnectionLost

@@ -13,10 +13,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from kafka_records_engine.log.discovery import LogSourceError
-from kafka_records_engine.log.opened import FrozenFile
-from kafka_records_engine.log.raw_rows import RAW_SCHEMA
-from kafka_records_engine.log.reading import find_logs, scan
+from kafka_records_engine.log.files.discovery import LogSourceError
+from kafka_records_engine.log.files.opened import FrozenFile
+from kafka_records_engine.log.reading.raw_rows import RAW_SCHEMA
+from kafka_records_engine.log.reading.segment_files import find_logs, scan
 from kafka_records_engine.sources import Context
 from kafka_records_engine.sources.ends_of_logs import log_ends
 from kafka_records_engine.sources.protocol import LogEnds

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from kafka_records_engine.log.discovery import LogSourceError
+from kafka_records_engine.log.files.discovery import LogSourceError
 from kafka_records_engine.sources._brokers import fetching
 from kafka_records_engine.sources._brokers.answer_sizes import largest_answer
 from kafka_records_engine.sources._brokers.cluster import LATEST, Cluster

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from kafka_records_engine.findings import DAMAGED_LOG, MISSING_RIGHT, UNREACHABLE_LOG
-from kafka_records_engine.log.discovery import LogSourceError
+from kafka_records_engine.log.files.discovery import LogSourceError
 from kafka_records_engine.sources._brokers import log_bounds
 from kafka_records_engine.sources._brokers.cluster import Cluster, Topic
 from kafka_records_engine.sources._brokers.failures import ConnectionLost, TopicUnavailable

@@ -11,8 +11,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
-from kafka_records_engine.log.raw_rows import RAW_SCHEMA
-from kafka_records_engine.log.reading import FoundLog
+from kafka_records_engine.log.reading.raw_rows import RAW_SCHEMA
+from kafka_records_engine.log.reading.segment_files import FoundLog
 from kafka_records_engine.sources import Context, LogPartition
 from kafka_records_engine.sources.arrow_rows import ArrowRows
 from kafka_records_engine.sources.segment_files import Segments

@@ -14,8 +14,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from kafka_records_engine.log.discovery import LogSourceError
-from kafka_records_engine.log.raw_rows import RAW_SCHEMA
+from kafka_records_engine.log.files.discovery import LogSourceError
+from kafka_records_engine.log.reading.raw_rows import RAW_SCHEMA
 from kafka_records_engine.sources._saved import ordering
 from kafka_records_engine.sources.given import source_of
 from kafka_records_engine.sources.protocol import Context

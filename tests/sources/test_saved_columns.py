@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from kafka_records_engine.log.discovery import LogSourceError
+from kafka_records_engine.log.files.discovery import LogSourceError
 from kafka_records_engine.sources._saved.texts import Undecided, decoded, encoding_of
 from kafka_records_engine.sources.arrow_rows import ArrowRows
 from kafka_records_engine.sources.protocol import Context

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from kafka_records_engine.log.discovery import LogSourceError
+from kafka_records_engine.log.files.discovery import LogSourceError
 from kafka_records_engine.sources._saved.texts import TooFew, Undecided, encoding_of
 from kafka_records_engine.sources.protocol import Context
 from kafka_records_engine.sources.saved_rows import SavedRows

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from kafka_records_engine.log.discovery import LogSourceError
+from kafka_records_engine.log.files.discovery import LogSourceError
 from kafka_records_engine.sources.saved_rows import SavedRows
 from tests.sources.saved_files import FORMATS, captured, in_hex, offsets_of, simple_rows, table_of, tables_of
 

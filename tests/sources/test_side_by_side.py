@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from kafka_records_engine.findings import MISSING_RIGHT
-from kafka_records_engine.log.discovery import LogSourceError
+from kafka_records_engine.log.files.discovery import LogSourceError
 from kafka_records_engine.sources import broker_threads
 from kafka_records_engine.sources._brokers.requests_sent import FETCH
 from kafka_records_engine.sources._stored import one_run

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from kafka_records_engine.findings import UNREACHABLE_LOG
-from kafka_records_engine.log.discovery import LogSourceError
+from kafka_records_engine.log.files.discovery import LogSourceError
 from kafka_records_engine.sources._brokers import log_bounds, patience
 from kafka_records_engine.sources._brokers.patience import GivenUp, Patience
 from kafka_records_engine.sources._brokers.requests_sent import FETCH, LIST_OFFSETS, METADATA

@@ -21,8 +21,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from kafka_records_engine.findings import INCOMPLETE_HISTORY, UNREACHABLE_LOG, Finding
-from kafka_records_engine.log.discovery import LogSourceError
-from kafka_records_engine.log.raw_rows import RAW_SCHEMA
+from kafka_records_engine.log.files.discovery import LogSourceError
+from kafka_records_engine.log.reading.raw_rows import RAW_SCHEMA
 from kafka_records_engine.sources import Context
 from kafka_records_engine.sources._stored.snapshot_mark import read_mark
 from kafka_records_engine.sources._stored.stretches import stored_log

@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 
-from kafka_records_engine.log.raw_rows import RAW_SCHEMA as ARROW_SCHEMA
+from kafka_records_engine.log.reading.raw_rows import RAW_SCHEMA as ARROW_SCHEMA
 from kafka_records_engine.sources import Context
 from kafka_records_engine.sources.segment_files import Segments
 from kafka_records_engine.spark.raw import RAW_SCHEMA, as_raw_rows

@@ -110,7 +110,7 @@ def test_filters_by_record_type(spark: SparkSession) -> None:
 
 
 def test_the_schema_is_that_of_the_segment_reader() -> None:
-    from kafka_records_engine.log.reading import RAW_SCHEMA as ARROW_SCHEMA
+    from kafka_records_engine.log.reading.segment_files import RAW_SCHEMA as ARROW_SCHEMA
 
     assert ARROW_SCHEMA.names == list(RAW_COLUMNS)
     assert RAW_SCHEMA.simpleString() == (

@@ -11,7 +11,7 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 
 from kafka_records.schemas import consumer_offsets, share_group_state, transaction_state
-from kafka_records_engine.log.discovery import LogSourceError
+from kafka_records_engine.log.files.discovery import LogSourceError
 from kafka_records_engine.sources.saved_rows import FilePart, SavedRows
 from kafka_records_engine.sources.segment_files import Segments
 from kafka_records_engine.spark.decode import decode_records

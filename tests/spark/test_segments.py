@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from kafka_records_engine.log.reading import LogSourceError, find_logs
+from kafka_records_engine.log.reading.segment_files import LogSourceError, find_logs
 from kafka_records_engine.spark.decode import decode_records
 from kafka_records_engine.spark.errors import WorkerPython
 from kafka_records_engine.spark.raw import RAW_SCHEMA

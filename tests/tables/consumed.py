@@ -12,7 +12,7 @@ from kafka_records.consumer_offsets.group_metadata import GroupMetadataKey, Grou
 from kafka_records.consumer_offsets.offset_commit import OffsetCommitKey, OffsetCommitValue
 from kafka_records.consumer_protocol.consumer_protocol_assignment import ConsumerProtocolAssignment, TopicPartition
 from kafka_records.consumer_protocol.consumer_protocol_subscription import ConsumerProtocolSubscription
-from kafka_records_engine.log.topic_ids import topic_id
+from kafka_records_engine.log.files.topic_ids import topic_id
 from kafka_records_engine.sources import Context
 from kafka_records_engine.sources.arrow_rows import ArrowRows
 from kafka_records_engine.sources.protocol import LogEnds, LogPartition

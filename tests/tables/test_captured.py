@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from kafka_records_engine.log.discovery import LogSourceError
+from kafka_records_engine.log.files.discovery import LogSourceError
 from kafka_records_tables import read_table
 from tests.cli.test_dump_agrees import DUMP_TOOL, Evidence, of_kafka
 

@@ -19,7 +19,7 @@ import pyarrow as pa
 import pytest
 
 from kafka_records_engine.findings import INCOMPLETE_HISTORY, OUTSIDE_LOG, Finding
-from kafka_records_engine.log.reading import find_logs, read_partition
+from kafka_records_engine.log.reading.segment_files import find_logs, read_partition
 from kafka_records_tables import TABLES, Result, read_table
 from tests.conftest import DATA_DIR
 from tests.tables.histories import NAMES, history, sampled

@@ -25,9 +25,9 @@ from kafka_records.control.kraft_version_record import KRaftVersionRecord
 from kafka_records.control.voters_record import Endpoint, KRaftVersionFeature, Voter, VotersRecord
 from kafka_records.schemas.cluster_metadata import RECORDS
 from kafka_records_engine.findings import INCOMPLETE_HISTORY
-from kafka_records_engine.log._local_files import LOCAL
-from kafka_records_engine.log.metadata_checkpoints import checkpoint_from, checkpoint_names
-from kafka_records_engine.log.places import LogSourceError, Place
+from kafka_records_engine.log.files.local_files import LOCAL
+from kafka_records_engine.log.files.places import LogSourceError, Place
+from kafka_records_engine.log.reading.metadata_checkpoints import checkpoint_from, checkpoint_names
 from kafka_records_engine.sources import Context
 from kafka_records_engine.sources.arrow_rows import ArrowRows
 from kafka_records_engine.sources.segment_files import Segments

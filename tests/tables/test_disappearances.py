@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
-from kafka_records_engine.log.raw_rows import RAW_SCHEMA
+from kafka_records_engine.log.reading.raw_rows import RAW_SCHEMA
 from kafka_records_runtime.uuids import Uuid
 from kafka_records_tables import TABLES, read_table
 from kafka_records_tables.tables.words.causes import CAUSES, CONFIDENCES, in_order

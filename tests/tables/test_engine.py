@@ -18,7 +18,7 @@ import pyarrow as pa
 import pytest
 
 from kafka_records_engine.findings import INCOMPLETE_HISTORY, Finding
-from kafka_records_engine.log.reading import find_logs, read_partition
+from kafka_records_engine.log.reading.segment_files import find_logs, read_partition
 from kafka_records_tables import TABLES, read_table, stream_table
 from kafka_records_tables.engines.local import WorkerEnded
 from tests.tables.engine_logs import BadLog, BadLogs

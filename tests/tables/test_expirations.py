@@ -15,8 +15,8 @@ import pytest
 
 from kafka_records.consumer_offsets import decode_record
 from kafka_records_engine.findings import LATER_RECORDS, UNJUDGED_RULES
-from kafka_records_engine.log.raw_rows import RAW_SCHEMA
-from kafka_records_engine.log.reading import find_logs, read_partition
+from kafka_records_engine.log.reading.raw_rows import RAW_SCHEMA
+from kafka_records_engine.log.reading.segment_files import find_logs, read_partition
 from kafka_records_tables import TABLES, read_table
 from kafka_records_tables.coordinator.rules.expiry_rules import CHANGES_WITH, PROTECTED_BY
 from kafka_records_tables.engines.checked_request import request_of

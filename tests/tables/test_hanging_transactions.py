@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from kafka_records_engine.log._local_files import LOCAL
-from kafka_records_engine.log.open_producers import DamagedSnapshot, open_producers, read_snapshot
-from kafka_records_engine.log.places import Place
-from kafka_records_engine.log.reading import find_logs, open_log
+from kafka_records_engine.log.files.local_files import LOCAL
+from kafka_records_engine.log.files.places import Place
+from kafka_records_engine.log.reading.open_producers import DamagedSnapshot, open_producers, read_snapshot
+from kafka_records_engine.log.reading.segment_files import find_logs, open_log
 from kafka_records_tables import read_table, read_tables
 from tests.tables.topic import Topic
 

@@ -253,7 +253,7 @@ def test_a_source_that_knows_no_other_logs(topics_dir: Path) -> None:
 
 def read_segments(folder: Path) -> pa.Table:
     """The raw rows of the offsets topic."""
-    from kafka_records_engine.log.raw_rows import RAW_SCHEMA
+    from kafka_records_engine.log.reading.raw_rows import RAW_SCHEMA
     from kafka_records_engine.sources import Context
     from kafka_records_engine.sources.segment_files import Segments
 

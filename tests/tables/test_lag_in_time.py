@@ -17,8 +17,8 @@ from kafka_records.consumer_offsets import encode_record
 from kafka_records.consumer_offsets.group_metadata import GroupMetadataKey, GroupMetadataValue, MemberMetadata
 from kafka_records.consumer_protocol.consumer_protocol_subscription import ConsumerProtocolSubscription
 from kafka_records_engine.findings import DAMAGED_LOG
-from kafka_records_engine.log.discovery import find_logs
-from kafka_records_engine.log.reading import read_log
+from kafka_records_engine.log.files.discovery import find_logs
+from kafka_records_engine.log.reading.segment_files import read_log
 from kafka_records_runtime.uuids import Uuid
 from kafka_records_tables import read_table
 from kafka_records_tables.tables import assigned_partitions

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pytest
 
-from kafka_records_engine.log.raw_rows import RAW_SCHEMA
-from kafka_records_engine.log.reading import LogRecord, find_logs, read_log
+from kafka_records_engine.log.reading.raw_rows import RAW_SCHEMA
+from kafka_records_engine.log.reading.segment_files import LogRecord, find_logs, read_log
 from kafka_records_engine.sources import Context
 from kafka_records_engine.sources.segment_files import Segments
 from kafka_records_engine.sources.snapshot_runs import take_snapshot

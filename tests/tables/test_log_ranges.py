@@ -10,8 +10,8 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from kafka_records_engine.log.raw_rows import RAW_SCHEMA
-from kafka_records_engine.log.reading import find_logs, read_partition
+from kafka_records_engine.log.reading.raw_rows import RAW_SCHEMA
+from kafka_records_engine.log.reading.segment_files import find_logs, read_partition
 from kafka_records_engine.sources import Context, LogPartition
 from kafka_records_engine.sources.arrow_rows import ArrowRows
 from kafka_records_engine.sources.segment_files import Segments

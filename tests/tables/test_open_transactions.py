@@ -13,7 +13,7 @@ import pytest
 
 from kafka_records.transaction_state import encode_record
 from kafka_records.transaction_state.transaction_log import PartitionsSchema, TransactionLogKey, TransactionLogValue
-from kafka_records_engine.log.discovery import LogSourceError
+from kafka_records_engine.log.files.discovery import LogSourceError
 from kafka_records_tables import TABLES, read_table
 from kafka_records_tables.tables.open_transactions import MARGIN_MS
 from tests.tables.topic import OFFSETS_TOPIC, Topic

@@ -13,8 +13,8 @@ import polars
 import pyarrow as pa
 import pytest
 
-from kafka_records_engine.log.discovery import LogSourceError
-from kafka_records_engine.log.reading import find_logs, read_partition
+from kafka_records_engine.log.files.discovery import LogSourceError
+from kafka_records_engine.log.reading.segment_files import find_logs, read_partition
 from kafka_records_tables import TABLES, Result, read_table, stream_table
 from kafka_records_tables.near_names import UnknownColumn, UnknownTable
 from kafka_records_tables.query import _MOMENTS

@@ -16,8 +16,8 @@ import pyarrow.compute as pc
 import pytest
 
 from kafka_records_engine.findings import ABSENT_GROUP
-from kafka_records_engine.log.discovery import LogSourceError
-from kafka_records_engine.log.reading import find_logs, read_partition
+from kafka_records_engine.log.files.discovery import LogSourceError
+from kafka_records_engine.log.reading.segment_files import find_logs, read_partition
 from kafka_records_engine.sources.collected_findings import MOST_OF_A_KIND
 from kafka_records_engine.sources.given import source_of
 from kafka_records_engine.sources.protocol import Context, LogPartition

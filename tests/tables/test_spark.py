@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from kafka_records_engine.log.discovery import LogSourceError
+from kafka_records_engine.log.files.discovery import LogSourceError
 from kafka_records_tables import TABLES, Result, read_table, read_tables
 from kafka_records_tables.coordinator.transactions import UnknownTransactions
 from tests.tables.names import CAPTURED, USUAL, USUALLY, mostly

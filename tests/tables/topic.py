@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from kafka_records.consumer_offsets import encode_record
 from kafka_records.registry import message_class
-from kafka_records_engine.log.raw_rows import RAW_SCHEMA
+from kafka_records_engine.log.reading.raw_rows import RAW_SCHEMA
 
 OFFSETS_TOPIC = "__consumer_offsets"
 

@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from kafka_records.consumer_offsets import OffsetCommit, decode_record, encode_record
-from kafka_records_engine.log.reading import RAW_SCHEMA
+from kafka_records_engine.log.reading.segment_files import RAW_SCHEMA
 from tools.benchmarks import linear
 from tools.benchmarks._offset_commits import FILE_ROWS, Mix, offset_commits, raw_rows
 

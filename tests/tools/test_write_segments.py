@@ -22,8 +22,8 @@ import pytest
 from kafka_records import consumer_offsets, share_group_state, transaction_state
 from kafka_records.enums import TransactionState
 from kafka_records_engine.findings import Finding
-from kafka_records_engine.log.compression import CODECS
-from kafka_records_engine.log.reading import LogRecord, find_logs, read_log, read_partition
+from kafka_records_engine.log.format.compression import CODECS
+from kafka_records_engine.log.reading.segment_files import LogRecord, find_logs, read_log, read_partition
 from kafka_records_runtime.partitioner import partition_for
 from tools.segments.plan import OFFSETS_TOPIC, SHARE_STATE_TOPIC, TRANSACTIONS_TOPIC
 from tools.write_segments import Plan, PlanError, WrittenLog, main, write_segments

@@ -25,7 +25,7 @@ import pyarrow.compute as pc  # noqa: E402
 
 from kafka_records.schemas.consumer_offsets import RECORDS  # noqa: E402
 from kafka_records_engine.columns import decode_record_columns  # noqa: E402
-from kafka_records_engine.log.reading import FoundLog, find_logs, read_partition  # noqa: E402
+from kafka_records_engine.log.reading.segment_files import FoundLog, find_logs, read_partition  # noqa: E402
 
 PROCESSES: Final = 2
 

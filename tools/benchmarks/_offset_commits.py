@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from kafka_records.consumer_offsets.offset_commit import OffsetCommitKey
-from kafka_records_engine.log.reading import RAW_SCHEMA
+from kafka_records_engine.log.reading.segment_files import RAW_SCHEMA
 
 FILE_ROWS: Final = 100_000
 _ROW_GROUP: Final = 50_000

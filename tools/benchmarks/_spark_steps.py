@@ -18,7 +18,7 @@ from kafka_records.consumer_offsets.offset_commit import OffsetCommitKey
 from kafka_records.schemas.consumer_offsets import RECORDS
 from kafka_records.spark.consumer_offsets import decode_records
 from kafka_records_engine.columns import decode_record_columns, record_arrow_type
-from kafka_records_engine.log.reading import RAW_SCHEMA
+from kafka_records_engine.log.reading.segment_files import RAW_SCHEMA
 from kafka_records_engine.spark.spark_types import spark_schema
 from tools.benchmarks._figures import pair, table, three_digits
 from tools.benchmarks._spark_contenders import COORDINATES, RECORD, Batches, column_functions, identity, ours

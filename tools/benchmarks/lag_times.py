@@ -26,7 +26,7 @@ sys.path.insert(0, str(ROOT))  # started as a script, Python knows this folder a
 
 from kafka_records.consumer_offsets import encode_record  # noqa: E402
 from kafka_records.consumer_offsets.offset_commit import OffsetCommitKey, OffsetCommitValue  # noqa: E402
-from kafka_records_engine.log.crc import crc32c  # noqa: E402
+from kafka_records_engine.log.format.crc import crc32c  # noqa: E402
 from kafka_records_engine.sources.protocol import Context, LogEnds, LogPartition, LogStarts  # noqa: E402
 from kafka_records_engine.sources.segment_files import Segments  # noqa: E402
 from kafka_records_tables import read_table  # noqa: E402

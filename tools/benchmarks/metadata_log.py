@@ -21,7 +21,7 @@ from kafka_records.cluster_metadata.config_record import ConfigRecord  # noqa: E
 from kafka_records.cluster_metadata.partition_change_record import PartitionChangeRecord  # noqa: E402
 from kafka_records.cluster_metadata.partition_record import PartitionRecord  # noqa: E402
 from kafka_records.cluster_metadata.topic_record import TopicRecord  # noqa: E402
-from kafka_records_engine.log.crc import crc32c  # noqa: E402
+from kafka_records_engine.log.format.crc import crc32c  # noqa: E402
 from kafka_records_engine.sources import Context  # noqa: E402
 from kafka_records_engine.sources.segment_files import Segments  # noqa: E402
 from kafka_records_runtime.uuids import Uuid  # noqa: E402

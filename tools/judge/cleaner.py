@@ -9,8 +9,8 @@ from typing import Any
 
 import pyarrow as pa
 
-from kafka_records_engine.log.discovery import LogSourceError
-from kafka_records_engine.log.raw_rows import RAW_SCHEMA
+from kafka_records_engine.log.files.discovery import LogSourceError
+from kafka_records_engine.log.reading.raw_rows import RAW_SCHEMA
 from kafka_records_engine.sources import Context
 from kafka_records_engine.sources.arrow_rows import RowsPartition, in_log_order
 

@@ -15,7 +15,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from kafka_records_engine.log.raw_rows import RAW_SCHEMA
+from kafka_records_engine.log.reading.raw_rows import RAW_SCHEMA
 
 Question = dict[str, Any]
 

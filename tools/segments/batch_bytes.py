@@ -16,9 +16,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from kafka_records_engine.log.batches import ENTRY_HEAD, RECORDS_AT
-from kafka_records_engine.log.compression import CODECS
-from kafka_records_engine.log.crc import crc32c
+from kafka_records_engine.log.format.batches import ENTRY_HEAD, RECORDS_AT
+from kafka_records_engine.log.format.compression import CODECS
+from kafka_records_engine.log.format.crc import crc32c
 from tools.segments.pool import INT64, Pool, varint
 
 TRANSACTIONAL_BIT: Final = 0x10

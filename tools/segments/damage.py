@@ -9,7 +9,7 @@ from typing import Final
 
 import numpy as np
 
-from kafka_records_engine.log.batches import RECORDS_AT
+from kafka_records_engine.log.format.batches import RECORDS_AT
 from tools.segments.partition import Place
 from tools.segments.plan import Plan, PlanError
 

@@ -1,1 +1,1 @@
-"""The log: the format of its files (batches, compression, CRC) and the files (finding, opening, vetting, resync)."""
+"""The log of a partition: its files, the format of their bytes, and how they are read."""

@@ -10,7 +10,7 @@ from collections.abc import Hashable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Protocol, TypeGuard, TypeVar
 
 if TYPE_CHECKING:
-    from kafka_records_engine.log.unread import Unread, UnreadAsked
+    from kafka_records_engine.log.reading.unread import Unread, UnreadAsked
     from kafka_records_engine.sources.protocol import Context, LogEnds, LogStarts
 
 _Ability = TypeVar("_Ability")

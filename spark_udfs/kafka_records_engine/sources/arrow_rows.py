@@ -10,8 +10,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from kafka_records_engine.log.discovery import LogSourceError
-from kafka_records_engine.log.raw_rows import RAW_SCHEMA
+from kafka_records_engine.log.files.discovery import LogSourceError
+from kafka_records_engine.log.reading.raw_rows import RAW_SCHEMA
 from kafka_records_engine.sources.plain_arrays import plain_array
 from kafka_records_engine.sources.protocol import PLACE_COLUMNS, Context
 from kafka_records_engine.sources.row_words import UnknownWord, as_controls
@@ -22,7 +22,7 @@ _ROWS: Final = 65_536
 
 
 class ArrowRows:
-    """Rows of `kafka_records_engine.log.raw_rows.RAW_SCHEMA` in memory, in any order, each as often as it likes.
+    """Rows of `log.reading.raw_rows.RAW_SCHEMA` in memory, in any order, each as often as it likes.
 
     Parameters
     ----------

@@ -21,9 +21,9 @@ from kafka_records_engine.findings import (
     Finding,
     Severity,
 )
-from kafka_records_engine.log.discovery import LogSourceError
-from kafka_records_engine.log.fetched import RecordSets
-from kafka_records_engine.log.raw_rows import RAW_SCHEMA
+from kafka_records_engine.log.files.discovery import LogSourceError
+from kafka_records_engine.log.reading.fetched import RecordSets
+from kafka_records_engine.log.reading.raw_rows import RAW_SCHEMA
 from kafka_records_engine.sources._brokers.cluster import (
     Address,
     Cluster,

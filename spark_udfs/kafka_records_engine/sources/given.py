@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from os import PathLike, fspath
 from typing import Any, Final, NamedTuple, cast
 
-from kafka_records_engine.log.paths import on_this_machine
+from kafka_records_engine.log.files.paths import on_this_machine
 from kafka_records_engine.sources.protocol import Source
 
 
@@ -58,7 +58,7 @@ def _is_snapshot(given: Any) -> bool:
 
 
 def _snapshot(given: Any, topic: str | None) -> Source:
-    from kafka_records_engine.log.discovery import LogSourceError
+    from kafka_records_engine.log.files.discovery import LogSourceError
     from kafka_records_engine.sources.snapshots import Snapshot
 
     if len(given) > 1:

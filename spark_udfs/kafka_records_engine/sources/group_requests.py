@@ -12,7 +12,7 @@ from functools import partial
 from math import inf
 from typing import Any, Final, NamedTuple
 
-from kafka_records_engine.log.discovery import LogSourceError
+from kafka_records_engine.log.files.discovery import LogSourceError
 from kafka_records_engine.sources._brokers.cluster import PASSING, Address, Cluster, Topic, named
 from kafka_records_engine.sources._brokers.connection import Connection
 from kafka_records_engine.sources._brokers.failures import BrokerFailure, ConnectionLost, Refused

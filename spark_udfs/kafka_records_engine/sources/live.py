@@ -15,8 +15,8 @@ import numpy as np
 
 from kafka_records_engine import arguments
 from kafka_records_engine.findings import DAMAGED_LOG, UNREACHABLE_LOG, Finding
-from kafka_records_engine.log.discovery import LogSourceError
-from kafka_records_engine.log.unread import UNKNOWN, Unread, UnreadAsked
+from kafka_records_engine.log.files.discovery import LogSourceError
+from kafka_records_engine.log.reading.unread import UNKNOWN, Unread, UnreadAsked
 from kafka_records_engine.sources._brokers.cluster import Address, Cluster, NotAllowed, Topic, TopicMissing, named
 from kafka_records_engine.sources._brokers.failures import BrokerFailure, ConnectionLost
 from kafka_records_engine.sources._brokers.first_batches import Seek, seek_first_batches

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from kafka_records_engine.log.metadata_checkpoints import Checkpoint
+    from kafka_records_engine.log.reading.metadata_checkpoints import Checkpoint
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable, Sequence
 from typing import TYPE_CHECKING, Final, Protocol
 
 from kafka_records_engine.findings import ABSENT_TOPIC, MISSING_RIGHT, Finding, OnFinding
-from kafka_records_engine.log.discovery import LogSourceError
+from kafka_records_engine.log.files.discovery import LogSourceError
 from kafka_records_engine.sources.abilities import has
 
 if TYPE_CHECKING:

@@ -118,7 +118,7 @@ class LogPartition(Protocol):
         out, the context gets a hole at `end - 1`, for a marker may stand behind it. `start` and `cleaned_up_to` are
         those of the log, whatever the range.
 
-        They have at least the `columns` that were asked for, of `kafka_records_engine.log.raw_rows.RAW_SCHEMA` and of
+        They have at least the `columns` that were asked for, of `log.reading.raw_rows.RAW_SCHEMA` and of
         `PLACE_COLUMNS`, except columns of the latter that this source does not have. Control rows are among them.
 
         `transaction` is `none` for a record outside of transactions, and null if the source does not tell. Every other

@@ -13,9 +13,9 @@ from typing import Any, Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from kafka_records_engine.log.batches import BrokenRecordsError
-from kafka_records_engine.log.control_records import marker_of_key
-from kafka_records_engine.log.raw_rows import CONTROLS, TRANSACTIONS
+from kafka_records_engine.log.format.batches import BrokenRecordsError
+from kafka_records_engine.log.format.control_records import marker_of_key
+from kafka_records_engine.log.reading.raw_rows import CONTROLS, TRANSACTIONS
 
 _CONTROLS: Final = pa.array(CONTROLS)
 _TRANSACTIONS: Final = pa.array(TRANSACTIONS)

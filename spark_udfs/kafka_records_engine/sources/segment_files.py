@@ -10,20 +10,20 @@ from typing import Any, Final
 import pyarrow as pa
 
 from kafka_records_engine.findings import UNREAD_LOG, Finding, Severity, in_file
-from kafka_records_engine.log import reading as reader
-from kafka_records_engine.log.batches import LARGEST_OFFSET
-from kafka_records_engine.log.checkpoints import CLEANED, HIGH_WATERMARKS, read_checkpoint
-from kafka_records_engine.log.control_records import METADATA_TOPIC
-from kafka_records_engine.log.cuts import cuts_of
-from kafka_records_engine.log.log_end import LogEnd, end_of
-from kafka_records_engine.log.metadata_checkpoints import checkpoint_from
-from kafka_records_engine.log.open_producers import open_producers
-from kafka_records_engine.log.paths import without_secrets
-from kafka_records_engine.log.places import LogSourceError, Place
-from kafka_records_engine.log.ranges import OffsetRange
-from kafka_records_engine.log.raw_rows import gathered
-from kafka_records_engine.log.topic_ids import topic_id, topic_names
-from kafka_records_engine.log.unread import Unread, UnreadAsked, unread_from
+from kafka_records_engine.log.files.discovery import METADATA_TOPIC
+from kafka_records_engine.log.files.paths import without_secrets
+from kafka_records_engine.log.files.places import LogSourceError, Place
+from kafka_records_engine.log.files.ranges import OffsetRange
+from kafka_records_engine.log.files.topic_ids import topic_id, topic_names
+from kafka_records_engine.log.format.batches import LARGEST_OFFSET
+from kafka_records_engine.log.format.checkpoints import CLEANED, HIGH_WATERMARKS, read_checkpoint
+from kafka_records_engine.log.reading import segment_files as reader
+from kafka_records_engine.log.reading.cuts import cuts_of
+from kafka_records_engine.log.reading.log_end import LogEnd, end_of
+from kafka_records_engine.log.reading.metadata_checkpoints import checkpoint_from
+from kafka_records_engine.log.reading.open_producers import open_producers
+from kafka_records_engine.log.reading.raw_rows import gathered
+from kafka_records_engine.log.reading.unread import Unread, UnreadAsked, unread_from
 from kafka_records_engine.sources.log_details import FILES, OPEN, Details
 from kafka_records_engine.sources.log_facts import KnownTopics
 from kafka_records_engine.sources.protocol import Context, LogEnds, LogStarts

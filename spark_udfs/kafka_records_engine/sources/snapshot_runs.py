@@ -16,8 +16,8 @@ from typing import Any, Final
 
 from kafka_records_engine import arguments
 from kafka_records_engine.findings import Finding, OnFinding
-from kafka_records_engine.log.discovery import LogSourceError
-from kafka_records_engine.log.paths import is_url, on_this_machine, without_secrets
+from kafka_records_engine.log.files.discovery import LogSourceError
+from kafka_records_engine.log.files.paths import is_url, on_this_machine, without_secrets
 from kafka_records_engine.sources._stored.log_passes import Added, OtherLog, now_ms
 from kafka_records_engine.sources._stored.one_run import Run, SnapshotReport
 from kafka_records_engine.sources._stored.snapshot_mark import read_mark, write_mark

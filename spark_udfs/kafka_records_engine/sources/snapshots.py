@@ -19,8 +19,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from kafka_records_engine.findings import INCOMPLETE_HISTORY, UNREAD_LOG, Finding
-from kafka_records_engine.log.discovery import LogSourceError
-from kafka_records_engine.log.raw_rows import RAW_SCHEMA
+from kafka_records_engine.log.files.discovery import LogSourceError
+from kafka_records_engine.log.reading.raw_rows import RAW_SCHEMA
 from kafka_records_engine.sources._stored.snapshot_mark import read_mark
 from kafka_records_engine.sources._stored.stored_names import (
     folder_of,

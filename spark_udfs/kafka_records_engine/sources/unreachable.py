@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from kafka_records_engine.findings import UNREACHABLE_LOG, Finding
-from kafka_records_engine.log.discovery import LogSourceError
+from kafka_records_engine.log.files.discovery import LogSourceError
 
 
 class UnreachableBrokers(LogSourceError):

@@ -9,7 +9,7 @@ from kafka_records_engine.sources.abilities import TellsFirstUnread, TellsUnread
 from kafka_records_engine.sources.protocol import Context, Source
 
 if TYPE_CHECKING:
-    from kafka_records_engine.log.unread import Unread, UnreadAsked
+    from kafka_records_engine.log.reading.unread import Unread, UnreadAsked
 
 
 def unread_records(

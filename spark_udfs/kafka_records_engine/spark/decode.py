@@ -14,7 +14,7 @@ from kafka_records_engine import arguments
 from kafka_records_engine.columns import RecordColumns, decode_record_columns, record_arrow_type
 from kafka_records_engine.columns.arrow_arrays import Constant, bytes_of, flags, numbers, sparse
 from kafka_records_engine.columns.framing_in_columns import type_column
-from kafka_records_engine.log.raw_rows import RAW_SCHEMA as RAW_ARROW_SCHEMA
+from kafka_records_engine.log.reading.raw_rows import RAW_SCHEMA as RAW_ARROW_SCHEMA
 from kafka_records_engine.numpy_types import FLAGS
 from kafka_records_engine.spark._secrets import hide_secrets, hides_secrets, without_secret_bytes
 from kafka_records_engine.spark.errors import ColumnClash, UndecodableRecord, UnknownRecord, WrongTopic

@@ -10,7 +10,7 @@ from pyspark.sql import functions as F  # noqa: N812 (the name everybody gives i
 from pyspark.sql.types import DataType, StringType, StructField, TimestampType
 
 from kafka_records_engine import arguments
-from kafka_records_engine.log.raw_rows import RAW_SCHEMA as _ARROW_SCHEMA
+from kafka_records_engine.log.reading.raw_rows import RAW_SCHEMA as _ARROW_SCHEMA
 from kafka_records_engine.spark.errors import MissingColumn, WrongColumnType
 from kafka_records_engine.spark.spark_types import spark_schema
 from kafka_records_engine.spark.workers import is_connect

@@ -19,7 +19,7 @@ from pyspark.sql.types import LongType, StructField, StructType
 
 from kafka_records_engine.columns.framing_in_columns import type_column
 from kafka_records_engine.findings import Finding
-from kafka_records_engine.log.raw_rows import RAW_SCHEMA
+from kafka_records_engine.log.reading.raw_rows import RAW_SCHEMA
 from kafka_records_engine.numpy_types import INT16
 from kafka_records_engine.sources.saved_rows import FilePart, SavedRows
 from kafka_records_engine.spark._secrets import hides_secrets

@@ -18,7 +18,7 @@ from pyspark.sql.types import BinaryType, StructField, StructType
 
 from kafka_records_engine import arguments
 from kafka_records_engine.findings import Finding, members_of
-from kafka_records_engine.log.reading import (
+from kafka_records_engine.log.reading.segment_files import (
     FoundLog,
     SegmentCounts,
     find_logs,
@@ -109,7 +109,7 @@ def read_segments(
     paths
         Data directories of a broker, partition folders (`<topic>-<partition>`) or `.log` files, one or several, on a
         file system that driver and workers share; or the log partitions that
-        `kafka_records_engine.log.reading.find_logs` found. Which files they have is looked up whenever they are read.
+        `log.reading.segment_files.find_logs` found. Which files they have is looked up whenever they are read.
     topic
         Leaves out other topics.
     mode

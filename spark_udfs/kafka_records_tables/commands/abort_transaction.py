@@ -75,7 +75,7 @@ def run(options: argparse.Namespace) -> int:
     """Look, or abort, and return the exit status."""
     place = _checked(options)
     require("abort-transaction", "tables", "numpy", "pyarrow", "rich")
-    from kafka_records_engine.log.discovery import LogSourceError
+    from kafka_records_engine.log.files.discovery import LogSourceError
     from kafka_records_tables.console.asking import check_can_ask, confirmed
     from kafka_records_tables.deletion.aborting import abort_transaction, carry_out, open_transactions_of
 
@@ -162,7 +162,7 @@ def _checked(options: argparse.Namespace) -> tuple[str, int]:
 
 
 def _source(options: argparse.Namespace) -> LiveBrokers:
-    from kafka_records_engine.log.discovery import LogSourceError
+    from kafka_records_engine.log.files.discovery import LogSourceError
     from kafka_records_engine.sources.live import LiveBrokers
     from kafka_records_tables.console.waiting_notes import tell_waiting
 

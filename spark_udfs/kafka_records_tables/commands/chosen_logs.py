@@ -13,7 +13,7 @@ from kafka_records_tables.console.standard_error import say
 
 if TYPE_CHECKING:
     from kafka_records_engine.findings import Finding, OnFinding
-    from kafka_records_engine.log.discovery import LogSourceError
+    from kafka_records_engine.log.files.discovery import LogSourceError
     from kafka_records_engine.sources import Context, LogPartition, Source
 
 _MOST_NAMED: Final = 20
@@ -28,7 +28,7 @@ def chosen_logs(
     left out because a right is missing, and those that a cluster does not have yet, are told to `tell`. Raises a
     CommandError when nothing is left or a source is not there.
     """
-    from kafka_records_engine.log.discovery import LogSourceError
+    from kafka_records_engine.log.files.discovery import LogSourceError
     from kafka_records_engine.sources.missing_rights import lacking_coordinator_topics, logs_of_topics
 
     try:
@@ -79,7 +79,7 @@ def raw_rows(
     end: int | None = None,
 ) -> Iterator[Any]:
     """The raw rows of a log partition. Raises a CommandError where a right or the topic is missing."""
-    from kafka_records_engine.log.discovery import LogSourceError
+    from kafka_records_engine.log.files.discovery import LogSourceError
 
     try:
         yield from log.batches(context, columns, start, end)

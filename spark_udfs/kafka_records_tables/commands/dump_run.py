@@ -24,7 +24,7 @@ from kafka_records_tables.console.standard_error import over_a_bar, say
 
 if TYPE_CHECKING:
     from kafka_records_engine.findings import Finding
-    from kafka_records_engine.log.reading import FoundLog
+    from kafka_records_engine.log.reading.segment_files import FoundLog
     from kafka_records_engine.sources import LogPartition
     from kafka_records_engine.sources.broker_logs import BrokerPartition
     from kafka_records_engine.sources.broker_threads import Act

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from kafka_records_engine.log.discovery import LogSourceError
+from kafka_records_engine.log.files.discovery import LogSourceError
 from kafka_records_runtime.errors import KafkaRecordsError
 from kafka_records_tables.console.endings import CommandError
 from kafka_records_tables.coordinator.transactions import UnknownTransactions

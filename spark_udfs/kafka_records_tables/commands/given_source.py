@@ -64,7 +64,7 @@ class GivenSource:
     def source(self, topic: str | None = None) -> Source:
         """The source; `topic` is the topic of files that do not name one. Raises UsageError for an address that is
         none, CommandError for what cannot be used."""
-        from kafka_records_engine.log.discovery import LogSourceError
+        from kafka_records_engine.log.files.discovery import LogSourceError
         from kafka_records_engine.sources.given import source_of
 
         try:

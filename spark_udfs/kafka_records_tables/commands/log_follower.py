@@ -15,9 +15,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from kafka_records_engine.findings import Finding, OnFinding
-from kafka_records_engine.log.discovery import SUFFIXES
-from kafka_records_engine.log.opened import FrozenFile, LogFile, OpenLog, SegmentFile
-from kafka_records_engine.log.reading import FoundLog, open_log, read_partition
+from kafka_records_engine.log.files.discovery import SUFFIXES
+from kafka_records_engine.log.files.opened import FrozenFile, LogFile, OpenLog, SegmentFile
+from kafka_records_engine.log.reading.segment_files import FoundLog, open_log, read_partition
 from kafka_records_tables.commands.record_lines import COLUMNS
 from kafka_records_tables.console.endings import CommandError
 from kafka_records_tables.console.standard_error import say

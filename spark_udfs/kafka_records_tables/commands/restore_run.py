@@ -7,7 +7,7 @@ from contextlib import nullcontext
 from pathlib import Path
 from typing import Final
 
-from kafka_records_engine.log.discovery import LogSourceError
+from kafka_records_engine.log.files.discovery import LogSourceError
 from kafka_records_engine.sources.group_requests import (
     DescribedTopic,
     FetchedOffsets,

@@ -7,7 +7,7 @@ import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from kafka_records_engine.log.discovery import LogSourceError
+from kafka_records_engine.log.files.discovery import LogSourceError
 from kafka_records_engine.sources.missing_rights import MissingRight, lacking_coordinator_topics
 from kafka_records_engine.sources.snapshot_runs import Added, SnapshotReport, take_snapshot
 from kafka_records_runtime.errors import plural

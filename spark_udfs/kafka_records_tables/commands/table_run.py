@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 import pyarrow as pa
 
 from kafka_records_engine.findings import ABSENT_GROUP, NOT_WRITTEN, OF_LOGS, UNDECIDED_TRANSACTION
-from kafka_records_engine.log.discovery import LogSourceError
+from kafka_records_engine.log.files.discovery import LogSourceError
 from kafka_records_engine.sources.missing_rights import missing_rights
 from kafka_records_runtime.errors import UnsupportedVersion, plural
 from kafka_records_tables.commands.catalog import KAFKA, catalog_of

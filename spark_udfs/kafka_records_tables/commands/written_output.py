@@ -99,8 +99,8 @@ def is_same_file(path: Path, other: Path) -> bool:
 def _log_files(source: str) -> Iterator[Path]:
     """The sources that are on this machine, or the segment files in them and in their folders, which is as deep as
     partitions lie."""
-    from kafka_records_engine.log.paths import INSIDE, is_url, on_this_machine, places_of
-    from kafka_records_engine.log.places import LogSourceError
+    from kafka_records_engine.log.files.paths import INSIDE, is_url, on_this_machine, places_of
+    from kafka_records_engine.log.files.places import LogSourceError
 
     there = on_this_machine(source).partition(INSIDE)[0]
     with suppress(LogSourceError):  # whoever reads it tells

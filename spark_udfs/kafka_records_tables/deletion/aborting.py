@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from kafka_records_engine.log.discovery import LogSourceError
+from kafka_records_engine.log.files.discovery import LogSourceError
 from kafka_records_engine.sources.missing_rights import AbsentTopic
 from kafka_records_engine.sources.transaction_requests import ActiveProducer, MarkerAnswerLost
 from kafka_records_tables.read import read_table

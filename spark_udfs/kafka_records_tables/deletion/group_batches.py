@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Final, NamedTuple
 
-from kafka_records_engine.log.discovery import LogSourceError
+from kafka_records_engine.log.files.discovery import LogSourceError
 from kafka_records_engine.sources.group_requests import DescribedTopic, FetchedOffsets, GroupRequests, TopicPartition
 from kafka_records_engine.sources.group_subscriptions import GroupSubscriptions
 from kafka_records_engine.sources.time_limit import TimeLimit

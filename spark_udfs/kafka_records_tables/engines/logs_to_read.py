@@ -8,7 +8,7 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any, Final
 
 from kafka_records_engine import arguments
-from kafka_records_engine.log.discovery import LogSourceError
+from kafka_records_engine.log.files.discovery import LogSourceError
 from kafka_records_engine.sources.ends_of_logs import log_starts
 from kafka_records_engine.sources.given import source_of
 from kafka_records_engine.sources.known_topics import known_topics

@@ -14,9 +14,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from kafka_records_engine.findings import DELETED_MEANWHILE, MISSING_RIGHT, UNREACHABLE_LOG, Finding
-from kafka_records_engine.log.discovery import LogSourceError
-from kafka_records_engine.log.raw_rows import RAW_SCHEMA, raw_column, rebatched
-from kafka_records_engine.log.reading import BATCH_ROWS
+from kafka_records_engine.log.files.discovery import LogSourceError
+from kafka_records_engine.log.reading.raw_rows import RAW_SCHEMA, raw_column, rebatched
+from kafka_records_engine.log.reading.segment_files import BATCH_ROWS
 from kafka_records_engine.sources import Context
 from kafka_records_engine.sources.collected_findings import Findings
 from kafka_records_tables.coordinator.transactions import OPEN, PENDING, TransactionResolver

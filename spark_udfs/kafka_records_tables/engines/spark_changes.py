@@ -17,7 +17,7 @@ from pyspark.sql import functions as F  # noqa: N812 (the name everybody gives i
 from pyspark.sql.streaming.state import GroupState, GroupStateTimeout
 from pyspark.sql.types import BinaryType, IntegerType, LongType, StringType, StructField, StructType
 
-from kafka_records_engine.log.raw_rows import RAW_SCHEMA
+from kafka_records_engine.log.reading.raw_rows import RAW_SCHEMA
 from kafka_records_engine.sources.collected_findings import Findings
 from kafka_records_engine.spark.mapping import map_batches
 from kafka_records_engine.spark.spark_types import spark_schema

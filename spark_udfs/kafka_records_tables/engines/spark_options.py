@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Final
 
-from kafka_records_engine.log.paths import holds_secret, without_secrets
+from kafka_records_engine.log.files.paths import holds_secret, without_secrets
 from kafka_records_engine.spark.modes import FAILFAST, PERMISSIVE, Mode, checked_mode
 from kafka_records_engine.spark.raw import RAW_SCHEMA
 from kafka_records_tables.engines.checked_request import chosen_columns, request_of, table_called

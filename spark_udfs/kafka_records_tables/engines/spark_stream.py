@@ -18,7 +18,7 @@ import pyarrow as pa
 import pyspark
 from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
 
-from kafka_records_engine.log.discovery import LogSourceError
+from kafka_records_engine.log.files.discovery import LogSourceError
 from kafka_records_engine.spark.modes import FAILFAST
 from kafka_records_tables.engines.log_ranges import LogRange
 from kafka_records_tables.engines.raw_outcomes import raw_rows

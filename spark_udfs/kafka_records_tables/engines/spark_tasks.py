@@ -18,7 +18,7 @@ import pyarrow as pa
 
 from kafka_records_engine.columns.framing_in_columns import prefix_column
 from kafka_records_engine.findings import Finding
-from kafka_records_engine.log.raw_rows import RAW_SCHEMA
+from kafka_records_engine.log.reading.raw_rows import RAW_SCHEMA
 from kafka_records_engine.sources.collected_findings import Findings
 from kafka_records_runtime.errors import KafkaRecordsError
 from kafka_records_tables.coordinator.records.latest import Latest

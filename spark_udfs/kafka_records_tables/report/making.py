@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 
 from kafka_records_engine import arguments
 from kafka_records_engine.findings import MISSING_RIGHT
-from kafka_records_engine.log.discovery import LogSourceError
+from kafka_records_engine.log.files.discovery import LogSourceError
 from kafka_records_engine.sources import Counts
 from kafka_records_engine.sources.given import source_of
 from kafka_records_engine.sources.question import Question, together

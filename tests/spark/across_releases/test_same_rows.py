@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from kafka_records_engine.log.reading import find_logs, read_partition
+from kafka_records_engine.log.reading.segment_files import find_logs, read_partition
 from kafka_records_engine.spark.raw import RAW_COLUMNS, RAW_SCHEMA
 from kafka_records_engine.spark.segments import read_segments
 from tests.spark.across_releases.reading import Record, Schemas, decoded_rows, key_and_value

@@ -13,7 +13,7 @@ from pyspark.sql import functions as F  # noqa: N812 (the name everybody gives i
 
 from kafka_records.registry import MESSAGES, message_class
 from kafka_records_engine.columns import Columns
-from kafka_records_engine.log.raw_rows import RAW_SCHEMA
+from kafka_records_engine.log.reading.raw_rows import RAW_SCHEMA
 from kafka_records_engine.spark._from_bytes import Capped, Keys, Versioned
 from kafka_records_engine.spark.decode import BatchDecoder, decoded_schema
 from kafka_records_engine.spark.jvm import schemas_text

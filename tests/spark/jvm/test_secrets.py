@@ -21,7 +21,7 @@ from kafka_records.cluster_metadata.topic_record import TopicRecord
 from kafka_records.cluster_metadata.user_scram_credential_record import UserScramCredentialRecord
 from kafka_records.schemas.cluster_metadata import RECORDS
 from kafka_records.spark import cluster_metadata
-from kafka_records_engine.log.raw_rows import RAW_SCHEMA
+from kafka_records_engine.log.reading.raw_rows import RAW_SCHEMA
 from kafka_records_engine.sources.saved_rows import SavedRows
 from kafka_records_engine.spark._to_bytes import Encoder
 from kafka_records_engine.spark.decode import BatchDecoder

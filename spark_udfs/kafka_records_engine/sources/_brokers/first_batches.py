@@ -13,8 +13,8 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, Final
 
-from kafka_records_engine.log.batches import BatchHead, read_head
-from kafka_records_engine.log.unread import BATCH, RECORD, UNKNOWN
+from kafka_records_engine.log.format.batches import BatchHead, read_head
+from kafka_records_engine.log.reading.unread import BATCH, RECORD, UNKNOWN
 from kafka_records_engine.sources._brokers.cluster import PASSING, Address, Cluster, NotAllowed, Topic
 from kafka_records_engine.sources._brokers.connection import Connection
 from kafka_records_engine.sources._brokers.failures import ConnectionLost

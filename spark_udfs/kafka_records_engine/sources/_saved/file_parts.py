@@ -9,7 +9,7 @@ from typing import Any
 import pyarrow as pa
 
 from kafka_records_engine.findings import OnFinding
-from kafka_records_engine.log.raw_rows import raw_column
+from kafka_records_engine.log.reading.raw_rows import raw_column
 from kafka_records_engine.sources._saved.converting import SavedFile
 from kafka_records_engine.sources._saved.file_pieces import IN_LOG, Wrong, usable_rows
 from kafka_records_engine.sources._saved.saved_formats import unreadable

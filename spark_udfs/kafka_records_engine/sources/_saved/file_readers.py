@@ -7,7 +7,7 @@ from typing import Any, Final
 
 import pyarrow as pa
 
-from kafka_records_engine.log.places import Place
+from kafka_records_engine.log.files.places import Place
 from kafka_records_engine.sources._saved.saved_arrow import arrow_reader
 from kafka_records_engine.sources._saved.saved_avro import AvroReader
 from kafka_records_engine.sources._saved.saved_csv import CsvReader

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 import pyarrow as pa
 
-from kafka_records_engine.log.places import LogSourceError, Place
+from kafka_records_engine.log.files.places import LogSourceError, Place
 from kafka_records_engine.sources._saved.saved_formats import open_stream, unreadable
 from kafka_records_engine.sources._saved.tabular import Sequential, package_missing
 

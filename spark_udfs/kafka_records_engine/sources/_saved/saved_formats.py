@@ -9,8 +9,8 @@ from typing import Any, Final, Literal, TypeVar, get_args
 
 import pyarrow as pa
 
-from kafka_records_engine.log.opened import LogFile
-from kafka_records_engine.log.places import Files, LogSourceError, Place
+from kafka_records_engine.log.files.opened import LogFile
+from kafka_records_engine.log.files.places import Files, LogSourceError, Place
 
 T = TypeVar("T")
 

@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 
 from kafka_records_engine.findings import DAMAGED_LOG, Finding
-from kafka_records_engine.log.raw_rows import RAW_SCHEMA, raw_column
+from kafka_records_engine.log.reading.raw_rows import RAW_SCHEMA, raw_column
 from kafka_records_engine.sources._saved.converting import SavedFile
 from kafka_records_engine.sources._saved.file_pieces import FilePiece, Wrong, rows_of
 from kafka_records_engine.sources._saved.ordering import in_order, together

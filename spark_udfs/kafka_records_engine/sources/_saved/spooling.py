@@ -15,8 +15,8 @@ from typing import Any, Final
 
 import pyarrow as pa
 
-from kafka_records_engine.log.paths import located
-from kafka_records_engine.log.raw_rows import RAW_SCHEMA
+from kafka_records_engine.log.files.paths import located
+from kafka_records_engine.log.reading.raw_rows import RAW_SCHEMA
 from kafka_records_engine.sources._saved.converting import SavedFile
 from kafka_records_engine.sources._saved.describing import Described
 from kafka_records_engine.sources._saved.file_pieces import (

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 import pyarrow as pa
 
-from kafka_records_engine.log.places import Place
+from kafka_records_engine.log.files.places import Place
 from kafka_records_engine.sources._saved.saved_formats import open_stream
 
 BLOCK: Final = 8 * 1024 * 1024

@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from kafka_records_engine.findings import DAMAGED_LOG, Finding
-from kafka_records_engine.log.discovery import LogSourceError
+from kafka_records_engine.log.files.discovery import LogSourceError
 from kafka_records_engine.numpy_types import FLAGS, INT64
 from kafka_records_engine.sources._stored.stored_names import folder_of, gone_folder_of
 from kafka_records_engine.sources._stored.stretches import Lost, StoredLog, Stretch, Survey, ranges_of, read_on, told_of

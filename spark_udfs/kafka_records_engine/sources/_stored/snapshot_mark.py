@@ -8,8 +8,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from kafka_records_engine.log.discovery import LogSourceError
-from kafka_records_engine.log.places import NotReadable
+from kafka_records_engine.log.files.discovery import LogSourceError
+from kafka_records_engine.log.files.places import NotReadable
 from kafka_records_engine.sources._stored.stored_names import MARK, part_name, replace_file
 
 

@@ -15,7 +15,7 @@ import re
 from contextlib import suppress
 from typing import Final
 
-from kafka_records_engine.log.discovery import LogSourceError
+from kafka_records_engine.log.files.discovery import LogSourceError
 
 MARK: Final = "_snapshot.json"
 LOCK: Final = "_lock"

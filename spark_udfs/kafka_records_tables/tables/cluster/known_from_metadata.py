@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from kafka_records_engine.log.discovery import LogSourceError
+from kafka_records_engine.log.files.discovery import LogSourceError
 from kafka_records_engine.sources import Context
 from kafka_records_engine.sources.abilities import has
 from kafka_records_engine.sources.known_topics import TellsTopics

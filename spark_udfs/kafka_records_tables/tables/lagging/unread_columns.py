@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from kafka_records_engine.log.unread import BATCH, RECORD, UNKNOWN, Unread, UnreadAsked
+from kafka_records_engine.log.reading.unread import BATCH, RECORD, UNKNOWN, Unread, UnreadAsked
 from kafka_records_engine.numpy_types import FLAGS, INT64
 from kafka_records_tables.tables.column_types import instants
 

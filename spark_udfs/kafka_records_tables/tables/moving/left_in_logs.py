@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pyarrow as pa
 
-from kafka_records_engine.log.unread import UNKNOWN
+from kafka_records_engine.log.reading.unread import UNKNOWN
 from kafka_records_engine.numpy_types import INT64
 from kafka_records_tables.tables.lagging.unread_columns import asked_of_logs
 from kafka_records_tables.tables.moving.log_times import NONE, numbers

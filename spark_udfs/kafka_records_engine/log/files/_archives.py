@@ -1,0 +1,201 @@
+"""Archives of a data directory, read in place: tar, also compressed, and zip.
+
+Members of a plain tar and stored members of a zip are ranges of the archive, and are read as such. Compressed bytes
+cannot be read from the middle. So a compressed tar is read once, as a stream, and its files of logs are kept in a
+temporary file without a name; a compressed member of a zip is unpacked into one when it is read. Such a temporary file
+is gone when nobody reads it any more, whatever becomes of the process.
+
+Names in an archive are labels and never names of files: nothing is extracted. What an archive claims is not believed:
+sizes are held against what a segment file may have, and against the room there is.
+"""
+
+from __future__ import annotations
+
+import errno
+import posixpath
+import threading
+from collections import OrderedDict
+from collections.abc import Hashable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Final, NoReturn
+
+import pyarrow as pa
+
+from kafka_records_engine.log.files._archive_bytes import MOST_UNPACKED, no_room
+from kafka_records_engine.log.files._archive_contents import CUT_SHORT, ArchiveMember, Contents, TooMuch
+from kafka_records_engine.log.files._tar_archives import read_compressed_tar, read_tar
+from kafka_records_engine.log.files._zip_archives import read_zip
+from kafka_records_engine.log.files.opened import LogFile, NoRegularFile
+from kafka_records_engine.log.files.places import ListedEntry, LogSourceError, Place, PlaceKind
+
+_KEPT: Final = 4
+"""At most N archives stay unpacked, for the next partition that is read from them."""
+
+_COMPRESSED: Final = {b"\x1f\x8b": "gzip", b"BZh": "bz2", b"\xfd7zXZ\x00": "xz", b"\x28\xb5\x2f\xfd": "zstd"}
+
+
+class ArchiveFiles:
+    """The files in an archive; see `places.Files`. It is read when something in it is asked for the first time, and is
+    what it was then; a pickled one is read anew."""
+
+    def __init__(self, archive: Place) -> None:
+        self._archive = archive
+        self._contents: Contents | None = None
+
+    def __reduce__(self) -> tuple[type[ArchiveFiles], tuple[Place]]:
+        return ArchiveFiles, (self._archive,)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, ArchiveFiles) and other._archive == self._archive
+
+    def __hash__(self) -> int:
+        return hash(self._archive)
+
+    def __repr__(self) -> str:
+        return f"ArchiveFiles({str(self._archive)!r})"
+
+    @property
+    def is_local(self) -> bool:
+        """Never."""
+        return False
+
+    @property
+    def is_archive(self) -> bool:
+        """Always."""
+        return True
+
+    @property
+    def stays_here(self) -> bool:
+        """Whether another process would have to unpack it again."""
+        return self._archive.files.stays_here or self._read().is_unpacked
+
+    def kind(self, path: str) -> PlaceKind | None:
+        """See `places.Files.kind`."""
+        if path in self._read().folders:
+            return "folder"
+        found = self._member(path)
+        return None if found is None else found.kind
+
+    def listed(self, path: str) -> Sequence[ArchiveMember | ListedEntry]:
+        """See `places.Files.listed`."""
+        folder = self._read().folders.get(path)
+        if folder is None:
+            raise FileNotFoundError(errno.ENOENT, "there is no such folder in the archive")
+        return [*folder.values()]
+
+    def size(self, path: str) -> int:
+        """See `places.Files.size`."""
+        return self._file(path).size
+
+    def version(self, path: str) -> Hashable:
+        """See `places.Files.version`."""
+        return self._file(path).version
+
+    def written_ms(self, path: str) -> int | None:
+        """See `places.Files.written_ms`."""
+        return self._file(path).written_ms
+
+    def opened(self, path: str, version: Hashable = None) -> LogFile:
+        """See `places.Files.opened`."""
+        member = self._file(path)
+        if member.open is None:
+            raise NoRegularFile(errno.EINVAL, "this is a link or a device, and only regular files of archives are read")
+        return member.open()
+
+    def child(self, path: str, name: str) -> str:
+        """See `places.Files.child`."""
+        return f"{path}/{name}" if path else name
+
+    def parent(self, path: str) -> str:
+        """See `places.Files.parent`."""
+        return posixpath.dirname(path)
+
+    def resolved(self, path: str) -> str:
+        """The path itself."""
+        return path
+
+    def for_arrow(self, path: str) -> NoReturn:
+        """Raises LogSourceError."""
+        raise LogSourceError(self.shown(path), "this is read from folders only: unpack the archive")
+
+    def shown(self, path: str) -> str:
+        """The archive, `!/` and the path in it."""
+        return f"{self._archive}!/{path}"
+
+    def _read(self) -> Contents:
+        if self._contents is None:
+            self._contents = _contents_of(self._archive)
+        return self._contents
+
+    def _member(self, path: str) -> ArchiveMember | ListedEntry | None:
+        return self._read().folders.get(posixpath.dirname(path), {}).get(posixpath.basename(path))
+
+    def _file(self, path: str) -> ArchiveMember:
+        found = self._member(path)
+        if not isinstance(found, ArchiveMember):
+            raise FileNotFoundError(errno.ENOENT, "there is no such file in the archive")
+        return found
+
+
+# -- archives that were read -------------------------------------------------------------------------------------------
+
+_lock = threading.RLock()
+_known: OrderedDict[Place, tuple[Hashable, Contents]] = OrderedDict()
+
+
+def _contents_of(archive: Place) -> Contents:
+    """What the archive holds now. The last few archives are remembered, since each log partition comes for itself."""
+    with _lock:
+        version = archive.files.version(archive.path)
+        known = _known.pop(archive.resolved(), None)
+        contents = known[1] if known is not None and known[0] == version else _read_archive(archive, version)
+        _known[archive.resolved()] = version, contents
+        while len(_known) > _KEPT or sum(each.unpacked for _, each in _known.values()) > MOST_UNPACKED:
+            if len(_known) == 1:
+                break
+            _known.popitem(last=False)
+        return contents
+
+
+def _read_archive(archive: Place, version: Hashable) -> Contents:
+    file = archive.opened(version)
+    try:
+        with _named(archive):
+            start = file.read(6)
+            if archive.path.lower().endswith(".zip"):
+                return read_zip(archive, file, version)
+            codec = next((codec for mark, codec in _COMPRESSED.items() if start.startswith(mark)), None)
+            if codec is None:
+                return read_tar(file, version)
+            return read_compressed_tar(file, codec, version)
+    except BaseException:
+        file.close()
+        raise
+
+
+@contextmanager
+def _named(archive: Place) -> Iterator[None]:
+    """Turns what goes wrong in reading an archive into a LogSourceError that says what to do."""
+    try:
+        yield
+    except LogSourceError:
+        raise
+    except TooMuch as error:
+        raise LogSourceError(str(archive), f"{error}: unpack it, and give the folder") from None
+    except CUT_SHORT as error:
+        said = " ".join(str(error).split()).rstrip(".") or "it ends too early"
+        raise LogSourceError(str(archive), _damaged(said)) from None
+    except OSError as error:
+        if error.errno == errno.ENOSPC:
+            raise LogSourceError(str(archive), f"{no_room()}: unpack it, and give the folder") from None
+        if error.errno is None or isinstance(error, pa.ArrowException):
+            said = " ".join(str(error).split())
+            raise LogSourceError(str(archive), _damaged(said)) from None
+        raise
+
+
+def _damaged(said: str) -> str:
+    return (
+        f"this archive is cut short or damaged ({said}), and nothing in it is read: get it again, or unpack what is "
+        "left of it and give the folder"
+    )

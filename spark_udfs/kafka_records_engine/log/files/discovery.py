@@ -1,0 +1,312 @@
+"""Where logs are: data directories, partition folders and single files, on any file system and in archives.
+
+A broker's data directory holds one folder `<topic>-<partition>` per log partition. Its `.log` files are named for the
+offset they start at. All other files (indexes, snapshots, checkpoints, files that were deleted or cleaned) are not part
+of the log, with one exception: a `.log.swap` file is the complete replacement of older files that the cleaner has not
+put in place (`org.apache.kafka.storage.internals.log.LogLoader`).
+
+To find logs is to say which ones there are. The files of a log are listed when it is opened (`_opening`), because a
+live broker replaces them all the time.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from dataclasses import dataclass, field
+from itertools import pairwise
+from os import PathLike
+from typing import Any, Final
+
+from kafka_records_engine.log.files.local_files import LOCAL
+from kafka_records_engine.log.files.paths import expanded, inside_of, is_archive, without_secrets
+from kafka_records_engine.log.files.places import Entry, Files, LogSourceError, Place
+from kafka_records_runtime.errors import plural
+from kafka_records_runtime.printable import printable, some_names
+from kafka_records_runtime.wire import MAX_INT32
+
+__all__ = ["SUFFIXES", "FoundLog", "LogSourceError", "find_logs"]
+
+SUFFIXES: Final = (".log", ".log.swap")
+"""Files that hold records have names with these ends."""
+
+METADATA_TOPIC: Final = "__cluster_metadata"
+"""The topic of the metadata log, whose only partition is 0."""
+
+CHECKPOINT_SUFFIX: Final = ".checkpoint"
+"""So end the names of checkpoints of a metadata log, which hold records too, with offsets of their own. They are read
+as rows only where somebody names one."""
+
+_FOLDER: Final = re.compile(r"([a-zA-Z0-9._-]{1,249})-([0-9]+)")
+_PUT_AWAY: Final = re.compile(r".*-(?:delete|future|stray)")
+"""Folders of replicas that are deleted, moved here from another disk, or no longer this broker's."""
+_MOST_DIGITS: Final = 20
+_AT_ONCE: Final = 16
+"""At most N folders of an object store are listed side by side."""
+
+_LEVELS: Final = 2
+"""How far below a folder without logs one with logs is looked for."""
+_MOST_FOLDERS: Final = 300
+
+_Asked = str | PathLike[str] | Place
+_Folders = list[tuple[Place, list[str] | None]]
+"""Partition folders, each with the names of the files that were asked for (None: all of them)."""
+
+
+@dataclass(frozen=True, slots=True)
+class FoundLog:
+    """The log of one partition, found and not opened. Small, picklable, read by `read_partition`."""
+
+    topic: str
+    partition: int
+    folder: str
+    """The path of the folder with its files."""
+    files: tuple[str, ...] | None = None
+    """The names of the files that were asked for; None for all files that the log has when it is read."""
+    size: int = field(default=0, compare=False)
+    """Bytes of these files when the log was found."""
+    system: Files = LOCAL
+    """The file system that the folder belongs to."""
+
+    @property
+    def place(self) -> Place:
+        """The folder with its files."""
+        return Place(self.system, self.folder)
+
+
+def find_logs(
+    sources: Sequence[_Asked], topic: str | None = None, unnamed: str | None = None, filesystem: Any = None
+) -> list[FoundLog]:
+    """The log partitions in `sources`, sorted by topic and partition.
+
+    A source is a data directory, a partition folder, or a `.log` file; an archive of them; or a pattern (`paths`), of
+    whose matches those that hold no log are left out. `topic` leaves out every other topic. Where the folder of a file
+    is not called `<topic>-<partition>`, the file belongs to `unnamed` (or else `topic`), partition 0. `filesystem` is
+    the file system that the paths belong to, of `pyarrow.fs` or fsspec; without, each says it.
+
+    The name of a partition folder follows Kafka's rule (`LocalLog.parseTopicPartitionName`): the topic, the last `-`,
+    and an int32. So folders of deleted, stray and future replicas are not read.
+
+    A partition folder that cannot be listed is found here, and reported when it is read. Raises
+    LogSourceError for a source that is not there or holds no log, and for a partition found in two places.
+    """
+    looks = _Looks(topic)
+    asked: dict[Place, tuple[Place, list[str] | None]] = {}
+    for source in sources:
+        for folder, files in _source_folders(source, filesystem, looks):
+            resolved = folder.resolved()
+            known = asked.setdefault(resolved, (folder, files))
+            if known[1] is not None and files is not known[1]:
+                asked[resolved] = (known[0], None if files is None else [*known[1], *files])
+    named = [(*_told_of(folder, files, unnamed or topic), folder, files) for folder, files in asked.values()]
+    chosen = [each for each in named if topic in (None, each[0])]
+    if topic is not None and not chosen:
+        there = some_names(sorted({name for name, *_ in named})) or "nothing"
+        raise LogSourceError(_listed(sources), f"there is no log of topic {printable(topic)} here, but of {there}")
+    chosen.sort(key=lambda each: each[:2])
+    for one, other in pairwise(chosen):
+        if one[:2] == other[:2]:
+            places = _listed((one[2], other[2]))
+            raise LogSourceError(places, f"both hold {one[0]}-{one[1]}; read one of them at a time")
+    looks.look([folder for _, _, folder, _ in chosen])
+    return [_found(*each, looks) for each in chosen]
+
+
+def _found(topic: str, partition: int, folder: Place, files: list[str] | None, looks: _Looks) -> FoundLog:
+    names = None if files is None else tuple(sorted(set(files)))
+    size = 0
+    with suppress(OSError):
+        for entry in looks.files(folder):
+            if names is None or entry.name in names:
+                with suppress(OSError):
+                    size += entry.size if entry.kind == "file" else 0
+    return FoundLog(topic, partition, folder.path, names, size, folder.files)
+
+
+def _listed(sources: Iterable[_Asked]) -> str:
+    return ", ".join(str(source) if isinstance(source, Place) else without_secrets(str(source)) for source in sources)
+
+
+# -- from a source to partition folders --------------------------------------------------------------------------------
+
+
+class _HoldsNoLog(LogSourceError):
+    """The place can be read, but it holds no log."""
+
+
+def _source_folders(source: _Asked, filesystem: Any, looks: _Looks) -> _Folders:
+    places, is_pattern = expanded(source, filesystem)
+    if not is_pattern:
+        return _folders_at(places[0], looks)
+    found: _Folders = []
+    for place in places:
+        if not _PUT_AWAY.fullmatch(place.name):
+            with suppress(_HoldsNoLog):
+                found += _folders_at(place, looks)
+    if not found:
+        matches = plural(len(places), "name")
+        raise LogSourceError(_listed([source]), f"{matches} match this pattern, and none holds a log")
+    return found
+
+
+def _folders_at(place: Place, looks: _Looks) -> _Folders:
+    try:
+        return _folders(place, looks)
+    except OSError as error:
+        raise LogSourceError(str(place), f"this cannot be read: {error.strerror or error}") from error
+
+
+def _folders(source: Place, looks: _Looks) -> _Folders:
+    kind = source.kind
+    if kind is None:
+        raise LogSourceError(str(source), "there is no such file or directory")
+    if is_archive(source):
+        return _folders(inside_of(source), looks)
+    if kind == "file":
+        if not source.name.endswith((*SUFFIXES, CHECKPOINT_SUFFIX)):
+            raise _HoldsNoLog(str(source), "this is no .log file")
+        return [(source.parent, [source.name])]
+    if kind == "other":
+        raise _HoldsNoLog(str(source), "this is neither a file nor a directory")
+    if _place(source.resolved().name) and looks.has_files(source):
+        return [(source, None)]
+    entries = sorted(source.listed(), key=lambda entry: entry.name)
+    if not entries:
+        raise _HoldsNoLog(str(source), "the directory is empty")
+    folders = [source.child(entry.name) for entry in entries if _place(entry.name) and entry.kind == "folder"]
+    looks.look(folders)
+    partitions = [folder for folder in folders if looks.has_files(folder)]
+    if partitions:
+        return [(folder, None) for folder in partitions]
+    if looks.has_files(source):
+        return [(source, None)]
+    if source.files.is_archive:
+        # People archive a directory by its whole path, and two of them in one archive.
+        below = [source.child(entry.name) for entry in entries if entry.kind == "folder"]
+        return _below(source, below, looks)
+    what = "there is no .log file in this directory, nor in a folder <topic>-<partition> below it"
+    deeper = [str(folder) for folder in folders_with_logs(source)]
+    if deeper:
+        what += f"; name what holds logs: {some_names(deeper)}"
+    raise _HoldsNoLog(str(source), what)
+
+
+def folders_with_logs(above: Place) -> list[Place]:
+    """Folders a little below a folder that could be named instead, as they hold partition folders with logs.
+
+    Looks at a few hundred folders of this machine at most, and at none elsewhere, where each look is a request.
+    """
+    found: list[Place] = []
+    level, left = [above], _MOST_FOLDERS
+    for _ in range(_LEVELS):
+        below: list[Place] = []
+        for folder in level:
+            with suppress(OSError):
+                entries = sorted(folder.listed(), key=lambda entry: entry.name) if folder.files.is_local else []
+                below += [folder.child(entry.name) for entry in entries if entry.kind == "folder"]
+        level = below[:left]
+        left -= len(level)
+        holders = [folder for folder in level if _holds_partitions(folder)]
+        found += holders
+        level = [folder for folder in level if folder not in holders]
+    return found
+
+
+def _holds_partitions(folder: Place) -> bool:
+    """Whether a folder has a partition folder with a file of a log."""
+    try:
+        names = (entry.name for entry in folder.listed() if _place(entry.name) and entry.kind == "folder")
+        return any(inner.name.endswith(SUFFIXES) for name in names for inner in folder.child(name).listed())
+    except OSError:
+        return False
+
+
+def _below(source: Place, folders: Sequence[Place], looks: _Looks) -> _Folders:
+    """What is found in some folders of an archive."""
+    found: _Folders = []
+    for folder in folders:
+        with suppress(_HoldsNoLog):
+            found += _folders(folder, looks)
+    if not found:
+        what = "there is no .log file in this archive, and no file of saved rows"
+        raise _HoldsNoLog(str(source), what)
+    return found
+
+
+class _Looks:
+    """Looks into folders for files of logs. On an object store each look is a request: it is done once, many are done
+    side by side, and folders of other topics are taken for what their names say."""
+
+    def __init__(self, topic: str | None) -> None:
+        self._topic = topic
+        self._seen: dict[Place, Sequence[Entry] | OSError] = {}
+
+    def look(self, folders: Sequence[Place]) -> None:
+        """Look into folders of which will be asked."""
+        wanted = [each for each in folders if not each.files.is_local and each not in self._seen and self._counts(each)]
+        if len(wanted) > 1:
+            with ThreadPoolExecutor(min(_AT_ONCE, len(wanted))) as pool:
+                self._seen.update(zip(wanted, pool.map(_look_into, wanted), strict=True))
+
+    def files(self, folder: Place) -> Sequence[Entry]:
+        """The files of a log. Raises OSError for a folder that cannot be listed."""
+        found = self._seen.get(folder)
+        if found is None:
+            found = _look_into(folder)
+            if not folder.files.is_local:
+                self._seen[folder] = found
+        if isinstance(found, OSError):
+            raise found
+        return found
+
+    def has_files(self, folder: Place) -> bool:
+        """Whether a folder holds a log: no if the folder is gone, yes if it may not be listed."""
+        if not self._counts(folder):
+            return True
+        try:
+            return bool(self.files(folder))
+        except (FileNotFoundError, NotADirectoryError):
+            return False
+        except OSError:
+            return True
+
+    def _counts(self, folder: Place) -> bool:
+        told = None if folder.files.is_local else _place(folder.name)
+        return told is None or self._topic in (None, told[0])
+
+
+def _look_into(folder: Place) -> Sequence[Entry] | OSError:
+    try:
+        return [entry for entry in folder.listed() if entry.name.endswith(SUFFIXES)]
+    except OSError as error:
+        return error
+
+
+def _place(name: str) -> tuple[str, int] | None:
+    """Topic and partition of a folder with this name, if it is that of a partition."""
+    match = _FOLDER.fullmatch(name)
+    if not match or len(match[2]) > _MOST_DIGITS or int(match[2]) > MAX_INT32:
+        return None
+    return match[1], int(match[2])
+
+
+def _told_of(folder: Place, files: list[str] | None, topic: str | None) -> tuple[str, int]:
+    """Topic and partition of files in a folder. Raises LogSourceError for a checkpoint beside other files, as its
+    offsets are its own."""
+    if not any(name.endswith(CHECKPOINT_SUFFIX) for name in files or ()):
+        return _told(folder, topic)
+    if len(set(files or ())) > 1:
+        raise LogSourceError(str(folder), "a checkpoint is read by itself: name one of these files at a time")
+    return METADATA_TOPIC, 0
+
+
+def _told(folder: Place, topic: str | None) -> tuple[str, int]:
+    told = _place(folder.resolved().name)
+    if told:
+        return told
+    if topic is None:
+        what = "the name of this folder is not <topic>-<partition>; say which topic it holds"
+        raise LogSourceError(str(folder), what)
+    return topic, 0

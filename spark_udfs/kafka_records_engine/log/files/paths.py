@@ -1,0 +1,209 @@
+"""From paths, URLs, patterns and names of archives to places.
+
+    for place in places_of("s3://bucket/backup/*/__consumer_offsets-*"):
+        for entry in place.listed():
+            ...
+
+What may be written where a path is asked for:
+
+- a path of this machine;
+- the URL of a file system that `pyarrow.fs` has: `s3://bucket/key`, `gs://bucket/key`, `abfs://container@account…`,
+  `hdfs://host:port/path`, `file:///path`, with its settings behind a `?`;
+- a pattern: `*`, `?` and `[…]` stand for characters of one name, `**` for any number of folders. A name that exists as
+  it is written is no pattern;
+- an archive, and a place inside of one behind `!/`: `backup.tar.gz!/data/__consumer_offsets-0`.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator, Sequence
+from fnmatch import fnmatchcase
+from os import PathLike
+from typing import Any, Final
+
+from kafka_records_engine.log.files.local_files import LOCAL
+from kafka_records_engine.log.files.places import LogSourceError, Place
+
+ARCHIVES: Final = (
+    *(".tar", ".tar.gz", ".tgz", ".tar.bz2", ".tbz2", ".tar.xz", ".txz", ".tar.zst", ".tzst"),
+    ".zip",
+)
+"""Files whose names end like this are archives."""
+
+_NO_ARCHIVE: Final = (
+    f"what stands before !/ is an archive, also in a pattern, and ends with one of {', '.join(ARCHIVES)}"
+)
+
+INSIDE: Final = "!/"
+"""Stands between an archive and a place inside of it."""
+
+_URL: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+://|file:/")
+_MAGIC: Final = re.compile(r"[*?]|\[[^\]]+\]")
+
+
+def places_of(given: str | PathLike[str] | Place, filesystem: Any = None) -> list[Place]:
+    """The places that `given` stands for: one, or those that match a pattern, by name.
+
+    Parameters
+    ----------
+    given
+        See above. A Place is given back as it is.
+    filesystem
+        The file system that the path belongs to: one of `pyarrow.fs`, or one of fsspec. Without, the text says it.
+
+    Raises
+    ------
+    LogSourceError
+        For a URL that cannot be used, for a pattern that nothing matches, and for a file system that cannot be reached
+        to look for matches. A single path need not be there.
+    """
+    return expanded(given, filesystem)[0]
+
+
+def expanded(given: str | PathLike[str] | Place, filesystem: Any = None) -> tuple[list[Place], bool]:
+    """What `places_of` gives, and whether it stands for a pattern."""
+    if isinstance(given, Place):
+        return [given], False
+    text = os.fspath(given)
+    if text == "":
+        raise LogSourceError("''", "an empty name is no source; say . for the current directory")
+    place = located(text, filesystem)
+    shown = str(place)
+    try:
+        if _exists(place):
+            return [place], False
+        outside, inside = _archive_and_inner(place)
+        if outside is None and not _MAGIC.search(place.path):
+            if INSIDE in place.path:
+                raise LogSourceError(shown, _NO_ARCHIVE)
+            return [place], False
+        archives, is_pattern = _matching(outside or place)
+        if outside is None:
+            found = archives
+        else:
+            found = []
+            for archive in archives:
+                places, is_inner_pattern = _matching(inside_of(archive, inside))
+                is_pattern = is_pattern or is_inner_pattern
+                found += places
+    except OSError as error:
+        raise LogSourceError(shown, f"this cannot be read: {error.strerror or error}") from None
+    if not found:
+        is_outside = outside is None and INSIDE in place.path
+        raise LogSourceError(shown, _NO_ARCHIVE if is_outside else "nothing matches this pattern")
+    return found, is_pattern
+
+
+def located(text: str, filesystem: Any = None) -> Place:
+    """The place that a text names, patterns and archives not looked for. Raises LogSourceError for a bad URL."""
+    if filesystem is not None:
+        from kafka_records_engine.log.files._arrow_files import place_in
+
+        return place_in(filesystem, text)
+    if not is_url(text):
+        return Place(LOCAL, LOCAL.normal(text))
+    from kafka_records_engine.log.files._arrow_files import place_at
+
+    return place_at(text)
+
+
+def is_url(text: str) -> bool:
+    """Whether a text is the URL of a file system, and no path of this machine."""
+    return _URL.match(text) is not None
+
+
+def without_secrets(text: str) -> str:
+    """A path or URL as messages may show it: without passwords, keys and settings."""
+    if not is_url(text):
+        return text
+    from kafka_records_engine.log.files._arrow_files import shown_url
+
+    return shown_url(text)
+
+
+def holds_secret(text: str) -> bool:
+    """Whether a text is a URL with a key, a password or a setting that may be one."""
+    if not is_url(text):
+        return False
+    from kafka_records_engine.log.files._arrow_files import has_secret
+
+    return has_secret(text)
+
+
+def on_this_machine(text: str) -> str:
+    """The path that a URL `file:…` names, as Spark writes them; any other text as it is."""
+    return located(text).path if text[:5].lower() == "file:" and is_url(text) else text
+
+
+def is_archive(place: Place) -> bool:
+    """Whether a place is an archive, by its name; folders may be called like one."""
+    return place.path.lower().endswith(ARCHIVES) and place.kind == "file"
+
+
+def inside_of(archive: Place, inner: str = "") -> Place:
+    """A place inside of an archive."""
+    from kafka_records_engine.log.files._archives import ArchiveFiles
+
+    return Place(ArchiveFiles(archive), inner.strip("/"))
+
+
+def _exists(place: Place) -> bool:
+    """Whether a place is there as it is written. A file system that cannot say so is asked again when it is read."""
+    if not _MAGIC.search(place.path) and INSIDE not in place.path:
+        return True
+    return place.kind is not None
+
+
+def _archive_and_inner(place: Place) -> tuple[Place | None, str]:
+    """The archive that stands before `!/`, and what stands behind it; None where there is none."""
+    at = place.path.find(INSIDE)
+    while at >= 0:
+        if place.path[:at].lower().endswith(ARCHIVES):
+            return Place(place.files, place.path[:at]), place.path[at + len(INSIDE) :]
+        at = place.path.find(INSIDE, at + 1)
+    return None, ""
+
+
+def _matching(place: Place) -> tuple[list[Place], bool]:
+    """The places whose paths match that of `place`, sorted, and whether it is a pattern."""
+    if not _MAGIC.search(place.path) or (INSIDE not in place.path and place.kind is not None):
+        return [place], False
+    parts = place.path.split("/")
+    first = next(number for number, part in enumerate(parts) if _MAGIC.search(part))
+    start = "/".join(parts[:first]) or ("/" if place.path.startswith("/") else "")
+    found = {each.path: each for each in _matches(Place(place.files, start), parts[first:])}
+    return [found[path] for path in sorted(found)], True
+
+
+def _matches(folder: Place, parts: Sequence[str]) -> Iterator[Place]:
+    part, rest = parts[0], parts[1:]
+    if not part:
+        yield from _matches(folder, rest) if rest else iter([folder])
+        return
+    if not _MAGIC.search(part):
+        child = folder.child(part)
+        if rest:
+            yield from _matches(child, rest)
+        elif child.kind is not None:
+            yield child
+        return
+    try:
+        entries = folder.listed()
+    except (FileNotFoundError, NotADirectoryError):
+        return
+    if part == "**":
+        yield from _matches(folder, rest) if rest else iter([folder])
+        deeper = parts if rest else [part]
+        for entry in entries:
+            if not entry.name.startswith(".") and entry.kind == "folder":
+                yield from _matches(folder.child(entry.name), deeper)
+        return
+    for entry in entries:
+        if fnmatchcase(entry.name, part) and (part.startswith(".") or not entry.name.startswith(".")):
+            child = folder.child(entry.name)
+            if not rest:
+                yield child
+            elif entry.kind == "folder":
+                yield from _matches(child, rest)

@@ -1,0 +1,190 @@
+"""Places: files and folders wherever the bytes are, on this machine, in an object store or in an archive.
+
+A place is a path and the file system it belongs to; it is small and can be pickled. What stands between the reader of
+logs and the operating system is `Files`: to list, to open, and to say whether something is still the same.
+"""
+
+from __future__ import annotations
+
+import errno
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final, Literal, Protocol
+
+from kafka_records_engine.log.files.opened import LogFile
+from kafka_records_runtime.errors import KafkaRecordsError
+from kafka_records_runtime.printable import printable
+
+if TYPE_CHECKING:
+    from pyarrow.fs import FileSystem
+
+PlaceKind = Literal["file", "folder", "other"]
+
+
+class LogSourceError(KafkaRecordsError, ValueError):
+    """A source in which no log can be found; `detail` says why, `path` is the source as it was given."""
+
+    def __init__(self, path: str, detail: str) -> None:
+        super().__init__(path, detail)
+        self.path = path
+        self.detail = detail
+
+    def __str__(self) -> str:
+        return f"{printable(self.path)}: {self.detail}"
+
+
+NOT_READABLE: Final = "permission denied: run this as a user who may read it"
+
+
+class NotReadable(LogSourceError):
+    """A file or folder that whoever runs this may not read. Nothing is wrong with the log."""
+
+    def __init__(self, path: str, detail: str = NOT_READABLE) -> None:
+        super().__init__(path, detail)
+
+
+class Entry(Protocol):
+    """What a folder lists under one name. Local files are looked at when a property is asked for, which may raise
+    OSError."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def kind(self) -> PlaceKind: ...
+
+    @property
+    def size(self) -> int:
+        """In bytes; 0 where it is not told."""
+
+    @property
+    def version(self) -> Hashable:
+        """Changes when the name stands for another file; where files are replaced as a whole, with their content."""
+
+
+@dataclass(frozen=True, slots=True)
+class ListedEntry:
+    """An entry of which all is known once it is listed."""
+
+    name: str
+    kind: PlaceKind
+    size: int = 0
+    version: Hashable = None
+
+
+class Files(Protocol):
+    """A file system as the reader of logs uses it: hashable, small, picklable. Every method may raise OSError, whose
+    `strerror` is a sentence without secrets."""
+
+    @property
+    def is_local(self) -> bool:
+        """Whether these are files of this machine, which stay open when they are deleted."""
+
+    @property
+    def is_archive(self) -> bool:
+        """Whether these are the contents of an archive."""
+
+    @property
+    def stays_here(self) -> bool:
+        """Whether other processes cannot see these files, or only by doing costly work a second time."""
+
+    def kind(self, path: str) -> PlaceKind | None:
+        """What there is at `path`, `other` for a link that leads nowhere; None for nothing."""
+
+    def listed(self, path: str) -> Sequence[Entry]:
+        """What there is in a folder, in any order."""
+
+    def size(self, path: str) -> int:
+        """The bytes of a file."""
+
+    def version(self, path: str) -> Hashable:
+        """What changes when the content of a file does, as far as the file system tells."""
+
+    def written_ms(self, path: str) -> int | None:
+        """When a file was written, in milliseconds since 1970; None where it is not told."""
+
+    def opened(self, path: str, version: Hashable = None) -> LogFile:
+        """A file to read from, with the size that it has now. With a `version` only that one is opened. Bytes of
+        another version never come out of it: where the file is replaced meanwhile, reading raises OSError."""
+
+    def child(self, path: str, name: str) -> str:
+        """The path of `name` in the folder `path`."""
+
+    def parent(self, path: str) -> str:
+        """The path of the folder that `path` is in."""
+
+    def resolved(self, path: str) -> str:
+        """One spelling for what may be named in several ways."""
+
+    def for_arrow(self, path: str) -> tuple[FileSystem, str]:
+        """What pyarrow calls this file system and path. Raises LogSourceError where it has no word for them."""
+
+    def shown(self, path: str) -> str:
+        """How messages call it, without secrets."""
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A path and the file system it belongs to. `str()` is what messages call it, without secrets."""
+
+    files: Files
+    path: str
+
+    @property
+    def name(self) -> str:
+        """The last part of the path."""
+        return self.path.rpartition("/")[2]
+
+    @property
+    def kind(self) -> PlaceKind | None:
+        """What there is; None for nothing. Raises OSError."""
+        return self.files.kind(self.path)
+
+    @property
+    def size(self) -> int:
+        """The bytes of a file. Raises OSError."""
+        return self.files.size(self.path)
+
+    @property
+    def written_ms(self) -> int | None:
+        """When the file was written, in milliseconds since 1970; None where it is not told. Raises OSError."""
+        return self.files.written_ms(self.path)
+
+    @property
+    def parent(self) -> Place:
+        """The folder it is in."""
+        return Place(self.files, self.files.parent(self.path))
+
+    def child(self, name: str) -> Place:
+        """What is called `name` in this folder."""
+        return Place(self.files, self.files.child(self.path, name))
+
+    def resolved(self) -> Place:
+        """The same place by its one spelling."""
+        return Place(self.files, self.files.resolved(self.path))
+
+    def listed(self) -> Sequence[Entry]:
+        """What there is in this folder, in any order. Raises OSError."""
+        return self.files.listed(self.path)
+
+    def opened(self, version: Hashable = None) -> LogFile:
+        """The file, to read from; `Files.opened`. Raises OSError."""
+        return self.files.opened(self.path, version)
+
+    def read_bytes(self, most: int = 1 << 24) -> bytes:
+        """What the file holds. Raises OSError, also for a file of more than `most` bytes."""
+        file = self.opened()
+        try:
+            if file.size > most:
+                raise OSError(errno.EFBIG, f"it has {file.size} bytes, and {most} at most are expected")
+            return file.read()
+        finally:
+            file.close()
+
+    def for_arrow(self) -> tuple[FileSystem, str]:
+        """A `pyarrow.fs.FileSystem` and the path in it, for what reads and writes by pyarrow. Raises LogSourceError for
+        a place inside of an archive."""
+        return self.files.for_arrow(self.path)
+
+    def __str__(self) -> str:
+        return self.files.shown(self.path)

@@ -1,0 +1,67 @@
+"""What the records of a control batch say: the end of a transaction, or something about the quorum of controllers."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from struct import Struct
+from typing import Final, Literal
+
+from kafka_records_engine.log.format.batches import BrokenRecordsError
+
+__all__ = ["QUORUM_CONTROLS", "ControlMarker", "marker_of_key", "read_marker"]
+
+_MARKER_KEY: Final = Struct(">hh")
+_MARKER_VALUE: Final = Struct(">hi")
+
+QUORUM_CONTROLS: Final = {
+    2: "leader_change",
+    3: "snapshot_header",
+    4: "snapshot_footer",
+    5: "kraft_version",
+    6: "kraft_voters",
+}
+"""The types of control records of the metadata log and its checkpoints (`ControlRecordType`)."""
+
+
+@dataclass(frozen=True, slots=True)
+class ControlMarker:
+    """What a control record says: its type, and for the end of a transaction the coordinator's epoch."""
+
+    type: int
+    coordinator_epoch: int | None = None
+
+    @property
+    def control(self) -> Literal["commit", "abort"] | None:
+        """None for the other control types, which occur only in the metadata log."""
+        return "abort" if self.type == 0 else "commit" if self.type == 1 else None
+
+    @property
+    def of_quorum(self) -> str | None:
+        """What a quorum says about itself in the metadata log by such a record; None for all others."""
+        return QUORUM_CONTROLS.get(self.type)
+
+
+def read_marker(key: bytes | None, value: bytes | None) -> ControlMarker:
+    """What the record of a control batch says (`ControlRecordType`, `EndTransactionMarker`; KIP-98).
+
+    Later versions of both are read like version 0. Raises BrokenRecordsError.
+    """
+    marker = marker_of_key(key)
+    if marker.control is None:
+        return marker
+    if value is None or len(value) < _MARKER_VALUE.size:
+        raise BrokenRecordsError(f"the end of a transaction needs 6 bytes, it has {len(value or b'')}")
+    version, epoch = _MARKER_VALUE.unpack_from(value)
+    if version < 0:
+        raise BrokenRecordsError(f"the end of a transaction has version {version}")
+    return ControlMarker(marker.type, epoch)
+
+
+def marker_of_key(key: bytes | None) -> ControlMarker:
+    """What the key of a control record says, which is its type. Raises BrokenRecordsError."""
+    if key is None or len(key) < _MARKER_KEY.size:
+        raise BrokenRecordsError(f"the key of a control record needs 4 bytes, it has {len(key or b'')}")
+    version, kind = _MARKER_KEY.unpack_from(key)
+    if version < 0:
+        raise BrokenRecordsError(f"the key of a control record has version {version}")
+    return ControlMarker(kind)

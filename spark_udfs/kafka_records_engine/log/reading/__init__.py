@@ -1,0 +1,1 @@
+"""Reading a log: entries are cut, checked and become rows."""

@@ -1,0 +1,132 @@
+"""Findings about batches that lie complete in their file: what is wrong, and how much of it is lost."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+from kafka_records_engine.findings import Finding, Severity, in_file
+from kafka_records_engine.log.format.batches import (
+    MESSAGES_AT,
+    RECORDS_AT,
+    BatchHead,
+    BrokenRecordsError,
+    computed_crc,
+    record_spans,
+    records_end,
+)
+from kafka_records_engine.log.format.control_records import read_marker
+from kafka_records_runtime.errors import plural
+
+_SMALLEST_RECORD: Final = 7
+_MOST_GAIN: Final = 1000
+"""No codec packs more records into a byte."""
+
+
+def refused(path: str, head: BatchHead, what: str, *, may_hold_more: bool = False) -> Finding:
+    """The finding about a batch that is skipped as a whole. `may_hold_more`: its head may count too few records."""
+    count = head.count
+    if may_hold_more or count is None or not _may_hold(head, count):
+        records, known = "an unknown number of records", 0
+    else:
+        records, known = plural(count, "record"), count
+    consequence = f"{records}, {plural(head.size, 'byte')} skipped"
+    return in_file(path, head.position, head.offset, what, consequence, records=known, bytes=head.size)
+
+
+def wrong_crc(path: str, head: BatchHead, entry: bytes, doubt: str | None) -> Finding:
+    """The finding about an entry whose CRC is wrong; `doubt` says why more may be lost than its head counts."""
+    what = f"wrong CRC: {head.crc:#010x} in the file, {computed_crc(head.magic, entry):#010x} computed"
+    what += "" if doubt is None else f", and {doubt}"
+    return refused(path, head, what, may_hold_more=doubt is not None or not _is_confirmed(head, entry))
+
+
+def _is_confirmed(head: BatchHead, entry: bytes) -> bool:
+    """Whether other bytes confirm the number of records in the head, any field of which may be damaged."""
+    if head.magic == 2 and head.count == head.last_offset - head.offset + 1:
+        return True
+    if head.codec or head.count is None:
+        return False
+    try:
+        if head.magic == 2:
+            return records_end(entry, head.count) == len(entry)
+        return sum(1 for _ in record_spans(head, entry[MESSAGES_AT[head.magic] :])) == head.count
+    except BrokenRecordsError:
+        return False
+
+
+def broken(
+    path: str, head: BatchHead, what: str, *, delivered: int, left_out: int = 0, left: int = 0, is_cut: bool = False
+) -> Finding:
+    """The finding about records of a batch that cannot be read, after `delivered` rows and `left_out` control records.
+
+    `left` bytes of records remain unread; `is_cut`: there would be more, but decompression broke off.
+    """
+    payload = head.size - (RECORDS_AT if head.magic == 2 else MESSAGES_AT[head.magic])
+    nothing = not delivered and not left_out
+    unread = head.size if nothing else payload if is_cut else min(left, payload)
+    known = 0
+    if head.count is None:
+        lost = "the rest of its records lost"
+    elif (missing := head.count - delivered - left_out) <= 0:
+        unread = min(left, payload)
+        lost = f"{plural(left, 'byte')} that may be records not read" if left else "none known to be lost"
+    elif is_cut:
+        known = missing if _may_hold(head, head.count) else 0
+        lost = f"{known} lost" if known else f"the batch claims {missing} more"
+    else:
+        known = min(missing, -(-left // _SMALLEST_RECORD))
+        fits = missing * _SMALLEST_RECORD <= left
+        lost = f"{known} lost" if fits else f"the batch claims {missing} more"
+    consequence = f"{plural(delivered, 'record')} delivered, {lost}"
+    return in_file(path, head.position, head.offset, what, consequence, records=known, bytes=unread)
+
+
+def _may_hold(head: BatchHead, count: int) -> bool:
+    if head.magic == 2 and head.codec == 0:
+        return 0 <= count * _SMALLEST_RECORD <= head.size - RECORDS_AT
+    return 0 <= count <= head.size * _MOST_GAIN
+
+
+def disorder(path: str, head: BatchHead, before: int) -> Finding:
+    """The finding about an offset that does not go on from `before`, where no single batch is to blame."""
+    how = "not above" if head.offset <= before else "2^31 or more above"
+    what = f"its offset is {how} the {before} before it"
+    return in_file(path, head.position, head.offset, what, "its records are delivered as they stand")
+
+
+ControlTrouble = tuple[str, Severity]
+
+
+def control_trouble(key: bytes | None, value: bytes | None, *, of_quorum: bool) -> ControlTrouble | None:
+    """Why a control record is no row: it does not parse, or it ends no transaction. None for a marker, and `of_quorum`,
+    in the metadata log, for a record of the quorum."""
+    try:
+        marker = read_marker(key, value)
+    except BrokenRecordsError as error:
+        return error.detail, "damage"
+    if marker.control is not None or (of_quorum and marker.of_quorum is not None):
+        return None
+    return f"a control record of type {marker.type}, which ends no transaction", "note"
+
+
+@dataclass(slots=True)
+class ControlLeftOut:
+    """The records of a control batch that are no rows: how many, and the most severe of the reasons."""
+
+    count: int = 0
+    worst: ControlTrouble | None = None
+
+    def add(self, trouble: ControlTrouble) -> None:
+        """One more of them."""
+        self.count += 1
+        if self.worst is None or (self.worst[1] == "note" and trouble[1] == "damage"):
+            self.worst = trouble
+
+    def finding(self, path: str, head: BatchHead) -> Finding | None:
+        """One finding for all of them; None where there are none."""
+        if self.worst is None:
+            return None
+        what, severity = self.worst
+        consequence = f"{plural(self.count, 'control record')} left out"
+        return in_file(path, head.position, head.offset, what, consequence, severity, records=self.count)

@@ -1,0 +1,299 @@
+"""What to make of an entry whose CRC is wrong: is it the bytes inside it, or the size that says where it ends?
+
+Every later entry depends on the size, and no CRC covers it. So a size is believed only if another entry starts where it
+leads. If none does, reading goes on with the next sound batch, which may start inside of the bytes that the entry
+claims. Caution: a record may hold the bytes of another log as its value. Those look like batches too, but the entry
+around them ends where its size says.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from struct import Struct
+from typing import Final
+
+from kafka_records_engine.log.files.opened import Readable
+from kafka_records_engine.log.format.batches import ENTRY_HEAD, RECORDS_AT, SMALLEST_SIZES, read_head, records_end
+from kafka_records_engine.log.format.entry_content import EntryContent
+from kafka_records_engine.log.reading._resync import (
+    BatchSearch,
+    FoundBatch,
+    length_of,
+    offset_bounds,
+    wrong_offset,
+    zeros_start,
+)
+
+_HEAD: Final = Struct(">qiiB")
+_OFFSET: Final = Struct(">q")
+_BITS: Final = 31
+"""Bits of a size that may be flipped: all but the sign."""
+_MOST_HOPS: Final = 100
+"""The content of a record does not look like N entries in a row."""
+_INSIDE: Final = "what looks like another batch stands inside it"
+_MOST_ZEROS: Final = 4
+"""At most N zeros may end compressed records."""
+_ZEROS_OF_BATCHES: Final = 16
+"""Complete batches end with fewer zeros than this: an empty list, a version, a count of headers."""
+_MOST_LOOKED_THROUGH: Final = 64 * 1024 * 1024
+"""The search for the end of the last batch looks at the last N bytes of a file."""
+
+
+@dataclass(frozen=True, slots=True)
+class Stands:
+    """The entry ends where its size says. `doubt` says why more records may be lost than its head counts."""
+
+    doubt: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Swallows:
+    """The size is wrong: the next batch starts at byte `found` of the file, and `what` says how that was noticed."""
+
+    found: int
+    what: str
+
+
+@dataclass(frozen=True, slots=True)
+class HasSize:
+    """The size is wrong: with `size` bytes the CRC of the entry is right."""
+
+    size: int
+
+
+@dataclass(frozen=True, slots=True)
+class IsCut:
+    """The entry is an append to a pre-allocated file that was cut short: from byte `end` on the file has only zeros."""
+
+    end: int
+
+
+Verdict = Stands | Swallows | HasSize | IsCut
+
+
+class Suspects:
+    """Judges the entries of one file; the caller asks in the order of the file."""
+
+    def __init__(self, file: Readable, base_offset: int | None, search: BatchSearch, is_last: bool) -> None:
+        """`is_last`: the log ends with this file, so its last append may be cut short."""
+        self._file = file
+        self._base_offset = base_offset
+        self._low, self._high = offset_bounds(base_offset)
+        self._search = search
+        self._is_last = is_last
+        self._contents: EntryContent | None = None
+        self._zeros: int | None = None
+        self._followed = 0
+        """Entries follow one another up to this byte, whether their CRCs are right or wrong."""
+        self._sound: tuple[int, bool] = -1, False
+
+    def judge(self, start: int, end: int, follows_right: bool) -> Verdict:
+        """The verdict on the entry from byte `start` of the file to byte `end`. `follows_right`: it starts where an
+        entry with a right CRC ends."""
+        if start < self._followed:
+            return Stands()
+        self._search.spend(end - start)
+        found = self._search.next_batch(start + 1)
+        if self._search.is_used_up:
+            return Stands("so many places look like a batch that no other batch was looked for inside it")
+        stops = self._stops(end, found) or end
+        if found is None:
+            size = self.true_size(start) if follows_right and stops < length_of(self._file) else None
+            if size is not None:
+                return HasSize(size)
+            cut = self._cut_before(start, end)
+            if cut is not None:
+                return IsCut(cut)
+            self._followed = stops
+            return Stands()
+        if stops == found.position:
+            self._followed = stops
+            return Stands()
+        if not self._search.is_batch(start, found.position - start):
+            if found.position >= end:
+                if follows_right or self._offset(start) is not None:
+                    self._followed = stops
+                    return Stands()
+            elif self._holds(start, found):
+                inside = self._behind_content(start, found)
+                if inside is None or inside.position >= end:
+                    return Stands(_INSIDE)
+                found = inside
+            elif self._holds(start, found) is None and not self._is_behind(start, end, found):
+                return Stands(_INSIDE)
+        return self._swallows(end, found)
+
+    def swallows(self, start: int, end: int) -> Swallows | None:
+        """The verdict on an entry whose CRC was not computed yet: its size is wrong if a batch starts inside of it and
+        its CRC is right up to that batch. None otherwise."""
+        found = self._search.next_batch(start + 1)
+        if found is None or found.position >= end or not self._search.is_batch(start, found.position - start):
+            return None
+        return self._swallows(end, found)
+
+    def _swallows(self, end: int, found: FoundBatch) -> Swallows:
+        if found.position < end and (end == length_of(self._file) or self._size_at(end)):
+            what = f"its size leads past the batch that starts at byte {found.position} of the file"
+        else:
+            what = f"at byte {end} of the file, where its size leads, no batch starts"
+        return Swallows(found.position, f"its CRC is wrong, and {what}")
+
+    def next_behind(self, start: int) -> FoundBatch | None:
+        """For bytes at `start` that are no whole entry: the first batch behind them that is not the content of a record
+        which starts there."""
+        found = self._search.next_batch(start + 1)
+        if found is None or self._search.is_batch(start, found.position - start):
+            return found
+        return self._behind_content(start, found)
+
+    def _behind_content(self, start: int, found: FoundBatch | None) -> FoundBatch | None:
+        """The first batch from `found` on that is not the content of the entry at `start`, as far as that shows."""
+        while found is not None and self._holds(start, found):
+            found = self._search.next_batch(found.end)
+        return found
+
+    def _holds(self, start: int, found: FoundBatch) -> bool | None:
+        """Whether `found` is the content of the entry at `start`; None if that cannot be told, because more than its
+        head is damaged."""
+        if self._contents is None or self._contents.start != start:
+            self._contents = EntryContent(self._file, start, length_of(self._file), self._search.spend)
+        return self._contents.covers(found.position, found.end)
+
+    def cut_at(self, start: int) -> int | None:
+        """Where an append ends that was cut short, if the log ends with it: the bytes from `start` on are the beginning
+        of a batch, and behind them are no bytes or only zeros. None if they are damaged.
+
+        The caller has found no batch behind `start`, and no size with which the CRC is right."""
+        if not self._is_last or self._search.is_used_up:
+            return None
+        length = length_of(self._file)
+        if self._is_beginning(start, length):
+            return length
+        zeros = self._zeros_start()
+        is_possible = zeros - start < RECORDS_AT or self._contents_up_to(start, length).extent().state == "broken"
+        return zeros if zeros < length and is_possible and self._is_beginning(start, zeros) else None
+
+    def _cut_before(self, start: int, end: int) -> int | None:
+        """As `cut_at`, for an entry that claims to end at byte `end` of a file which goes on behind it."""
+        if not self._is_last or self._search.is_used_up or end >= length_of(self._file):
+            return None
+        zeros = self._zeros_start()
+        if not start < zeros < end:
+            return None
+        whole = self._contents_up_to(start, length_of(self._file)).extent()
+        if zeros - start >= RECORDS_AT and whole.state == "whole" and whole.end - zeros < _ZEROS_OF_BATCHES:
+            return None
+        return zeros if self._is_beginning(start, zeros) else None
+
+    def _is_beginning(self, start: int, end: int) -> bool:
+        fits = wrong_offset(self._read(start, min(end - start, 8)), self._base_offset) is None
+        return fits and self._contents_up_to(start, end).is_beginning()
+
+    def _contents_up_to(self, start: int, end: int) -> EntryContent:
+        return EntryContent(self._file, start, end, self._search.spend)
+
+    def _zeros_start(self) -> int:
+        if self._zeros is None:
+            self._zeros = zeros_start(self._file)
+        return self._zeros
+
+    def true_size(self, start: int) -> int | None:
+        """The size that makes the CRC of the entry at `start` right; None if none of the likely ones does.
+
+        Likely sizes lead to the end of the file, to the last byte of it that is not zero, to the end of the records, or
+        differ from the size in the file by one bit."""
+        left = length_of(self._file) - start
+        head = self._read(start, RECORDS_AT)
+        if len(head) < _HEAD.size or head[_HEAD.size - 1] > 2:
+            return None
+        smallest = ENTRY_HEAD + SMALLEST_SIZES[head[_HEAD.size - 1]]
+        for size in self._likely_sizes(start, left, head):
+            if smallest <= size <= left and self._search.is_batch(start, size):
+                return size
+        return None
+
+    def _likely_sizes(self, start: int, left: int, head: bytes) -> Iterator[int]:
+        yield left
+        claimed = _HEAD.unpack_from(head)[1] & 0x7FFFFFFF
+        yield from sorted(ENTRY_HEAD + size for size in (claimed, *(claimed ^ (1 << bit) for bit in range(_BITS))))
+        if left > _MOST_LOOKED_THROUGH:
+            return
+        data = self._read(start, left)
+        batch = read_head(head + bytes(RECORDS_AT), 0, start)
+        end = records_end(data, batch.count or 0) if batch.magic == 2 and not batch.codec else None
+        yield from () if end is None else (end,)
+        end = len(data.rstrip(b"\0"))
+        yield from range(end, end + _MOST_ZEROS)
+
+    def _stops(self, at: int, found: FoundBatch | None, most: int | None = None) -> int | None:
+        """Where the row of entries that starts at `at` ends: at or before `found`, or else at or before the end of the
+        file. It ends before an entry whose offset cannot stand there. None if the row has more than `most` entries."""
+        stop = length_of(self._file) if found is None else found.position
+        high = self._high if found is None else min(self._high, _OFFSET.unpack(self._read(found.position, 8))[0])
+        hops = 0
+        while at < stop:
+            if hops == most:
+                return None
+            head = self._read(at, _HEAD.size)
+            if len(head) < _HEAD.size:
+                break
+            offset, size, _, magic = _HEAD.unpack(head)
+            if not self._low <= offset <= high or magic > 2 or size < SMALLEST_SIZES[magic]:
+                break
+            if at + ENTRY_HEAD + size > stop:
+                break
+            at += ENTRY_HEAD + size
+            hops += 1
+        return at
+
+    def _is_behind(self, start: int, end: int, found: FoundBatch) -> bool:
+        """Whether the batch `found`, inside of an entry of which more than the size is damaged, is not the content of
+        its records: the size leads to no batch, or its offset is above theirs, and below that of the batch to which the
+        size leads."""
+        if end < length_of(self._file) and not self._size_at(end):
+            return True
+        last = self._last_offset(start)
+        if last is None:
+            return True
+        if self._offset(found.position, last + 1) is None:
+            return False
+        if end == length_of(self._file):
+            return self._offset(found.position) == last + 1 or self._stops(found.end, None, _MOST_HOPS) in (None, end)
+        return not self._is_sound(end) or self._offset(end, self._last_offset(found.position)) is not None
+
+    def _is_sound(self, position: int) -> bool:
+        """Whether an entry with a right CRC and a possible offset starts at `position`."""
+        if self._sound[0] != position:
+            size = self._size_at(position)
+            self._sound = position, bool(size) and self._search.is_batch(position, size)
+        return self._sound[1]
+
+    def _size_at(self, position: int) -> int:
+        """The size of the entry at `position`; 0 where none can start."""
+        head = self._read(position, _HEAD.size)
+        if len(head) < _HEAD.size or self._offset(position) is None:
+            return 0
+        _, size, _, magic = _HEAD.unpack(head)
+        left = length_of(self._file) - position - ENTRY_HEAD
+        return ENTRY_HEAD + size if magic <= 2 and SMALLEST_SIZES[magic] <= size <= left else 0
+
+    def _offset(self, position: int, low: int | None = None) -> int | None:
+        """The offset of the entry at `position`; None if the log cannot have it, or if it is below `low`."""
+        head = self._read(position, 8)
+        if len(head) < 8 or wrong_offset(head, self._base_offset) is not None:
+            return None
+        offset: int = _OFFSET.unpack(head)[0]
+        return None if low is not None and offset < low else offset
+
+    def _last_offset(self, position: int) -> int | None:
+        """The last offset of the entry at `position`; None if the log cannot have its first one."""
+        if self._offset(position) is None:
+            return None
+        head = self._read(position, RECORDS_AT)
+        is_head = len(head) >= _HEAD.size and head[_HEAD.size - 1] <= 2
+        return read_head(head + bytes(RECORDS_AT), 0, position).last_offset if is_head else None
+
+    def _read(self, position: int, size: int) -> bytes:
+        self._file.seek(position)
+        return self._file.read(size)

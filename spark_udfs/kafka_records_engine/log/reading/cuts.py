@@ -1,0 +1,74 @@
+"""Where a log can be cut, so that several readers share it: offsets, by the bytes between them.
+
+The names of files say where they start, for nothing. Within a file that is larger than a part has to be, the heads of
+its batches are looked at, and no more than these. A cut may be at any offset, since readers of ranges give each offset
+once; a good one lies between two batches, and leaves as many bytes on either side as it should.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from struct import Struct
+from typing import TYPE_CHECKING, Final
+
+from kafka_records_engine.log.files.opened import FrozenFile
+from kafka_records_engine.log.format.batches import ENTRY_HEAD, SMALLEST_SIZES
+from kafka_records_engine.log.reading._opening import open_log
+
+if TYPE_CHECKING:
+    from kafka_records_engine.log.files.discovery import FoundLog
+
+_HEAD: Final = Struct(">qi")
+"""Offset and size, the ENTRY_HEAD bytes of every entry."""
+_PIECE: Final = 1024 * 1024
+
+
+def cuts_of(log: FoundLog, size: int) -> list[int]:
+    """Offsets, ascending, at which a log can be cut into parts of about `size` bytes.
+
+    There are none where names of files are no offsets. Where a file is damaged, it is not cut behind that; files that
+    are not on this machine are not cut at all, since they would have to be fetched for it.
+    """
+    found: list[int] = []
+    with open_log(log) as opened:
+        if any(segment.base_offset is None for segment in opened.segments):
+            return []
+        filled = 0
+        for segment in opened.segments:
+            assert segment.base_offset is not None
+            if filled and filled + segment.size > size:
+                found.append(segment.base_offset)
+                filled = 0
+            if isinstance(segment.file, FrozenFile) and segment.size > size:
+                begin = 0
+                for position, offset in _entries(segment.file):
+                    if position - begin >= size:
+                        found.append(offset)
+                        begin = position
+                filled = segment.size - begin
+            else:
+                filled += segment.size
+        low = opened.log_start
+    ascending: list[int] = []
+    for offset in found:
+        if offset > (ascending[-1] if ascending else low):
+            ascending.append(offset)
+    return ascending
+
+
+def _entries(file: FrozenFile) -> Iterator[tuple[int, int]]:
+    """Where each entry stands and the offset that it starts with, as far as one follows the other."""
+    position, last = 0, -1
+    begin, piece = 0, b""
+    while True:
+        at = position - begin
+        if at + ENTRY_HEAD > len(piece):
+            file.seek(position)
+            begin, piece, at = position, file.read(_PIECE), 0
+            if len(piece) < ENTRY_HEAD:
+                return
+        offset, size = _HEAD.unpack_from(piece, at)
+        if size < SMALLEST_SIZES[0] or offset <= last:
+            return
+        yield position, offset
+        position, last = position + ENTRY_HEAD + size, offset

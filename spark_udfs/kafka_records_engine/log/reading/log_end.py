@@ -1,0 +1,122 @@
+"""Where a log ends, by the heads of its last batches: records are not read.
+
+Entries follow one another without a gap, so hopping from size to size finds the last one. The offset index beside a
+segment file says where to start, a few kilobytes before its end (`OffsetIndex`).
+"""
+
+from __future__ import annotations
+
+from struct import Struct
+from typing import Final, NamedTuple
+
+from kafka_records_engine.log.files.opened import LogFile, SegmentFile
+from kafka_records_engine.log.files.places import Place
+from kafka_records_engine.log.format.batches import ENTRY_HEAD, read_head
+from kafka_records_engine.log.format.offset_index import OffsetIndex
+from kafka_records_engine.log.reading._resync import BatchSearch, length_of, zeros_end
+from kafka_records_engine.log.reading._scanning import PAD, entries_of, next_offset, nonsense_at, right_crcs
+from kafka_records_engine.log.reading._suspects import Suspects
+
+_WINDOW: Final = 16 * 1024
+"""Bytes that are read at once: many small batches, and not much of a large one."""
+_HEAD: Final = 61
+_TO_MAGIC: Final = 17
+_SIZE: Final = Struct(">i")
+
+
+class LogEnd(NamedTuple):
+    """Where a log ends."""
+
+    offset: int
+    """The offset after the last entry that is whole and has a right CRC; that in the name of the file if there is
+    none."""
+    rest_at: int | None = None
+    """Where bytes start after that entry that are no whole entry, and more than zeros of a pre-allocated file."""
+    is_cut: bool = False
+    """Whether they are the beginning of an entry: an append that was cut short."""
+
+
+def end_of(segment: SegmentFile, folder: Place | None = None) -> LogEnd | None:
+    """The end of the last file of a log. `folder` is where the offset index may stand. None for a file that could not
+    be opened. Raises OSError."""
+    file = segment.file
+    if file is None:
+        return None
+    last, at = _last_entry(segment, file, indexed_position(segment, folder))
+    end = segment.base_offset or 0
+    if last is not None:
+        # Whatever is wrong with an entry, the careful reader knows what can be used.
+        end = last.behind if _is_right(file, last) else max(next_offset(segment), end)
+    if at >= length_of(file) or zeros_end(file, at) >= length_of(file):
+        return LogEnd(end)
+    search = BatchSearch(file, segment.base_offset)
+    return LogEnd(end, at, Suspects(file, segment.base_offset, search, is_last=True).cut_at(at) is not None)
+
+
+class _Entry(NamedTuple):
+    position: int
+    size: int
+    behind: int
+    """The offset behind its last record."""
+
+
+def _last_entry(segment: SegmentFile, file: LogFile, position: int) -> tuple[_Entry | None, int]:
+    """The last whole entry at `position` or behind it, and where what comes after the last of them starts."""
+    length = length_of(file)
+    last: tuple[int, int] | None = None
+    while True:
+        file.seek(position)
+        window = file.read(_WINDOW)
+        at = 0
+        trouble = None
+        while len(window) - at >= _TO_MAGIC and trouble is None:
+            trouble = nonsense_at(window, at, len(window))
+            size = ENTRY_HEAD + int(_SIZE.unpack_from(window, at + 8)[0])
+            if trouble is None and position + at + size > length:
+                trouble = "it is cut short"
+            if trouble is None:
+                last = position + at, size
+                at += size
+        if trouble is None and at:
+            position += at
+            continue
+        found = _behind_trouble(segment, file, position + at)
+        if found is None:
+            break
+        position = found
+    if last is None:
+        return None, position + at
+    file.seek(last[0])
+    return _Entry(*last, read_head(file.read(min(last[1], _HEAD)), 0, last[0]).last_offset + 1), position + at
+
+
+def _behind_trouble(segment: SegmentFile, file: LogFile, position: int) -> int | None:
+    """Where the next batch starts behind a place at which none can; None at the end of the file."""
+    length = length_of(file)
+    if position >= length or zeros_end(file, position) >= length:
+        return None
+    search = BatchSearch(file, segment.base_offset)
+    found = Suspects(file, segment.base_offset, search, is_last=True).next_behind(position)
+    return None if found is None else found.position
+
+
+def _is_right(file: LogFile, entry: _Entry) -> bool:
+    file.seek(entry.position)
+    data = file.read(entry.size)
+    entries, end = entries_of(data + bytes(PAD), 0, len(data))
+    return bool(len(entries)) and bool(right_crcs(data + bytes(PAD), entries, end)[0])
+
+
+def indexed_position(segment: SegmentFile, folder: Place | None, most: int | None = None) -> int:
+    """The position of the last batch that the offset index names, or of the last one at `most` or before it; 0 where
+    there is no index, or one of another file."""
+    entry = OffsetIndex(segment, folder).last_entry(most)
+    if entry is None or segment.file is None:
+        return 0
+    position = entry.position
+    segment.file.seek(position)
+    data = segment.file.read(_HEAD)
+    if len(data) < _HEAD or nonsense_at(data, 0, len(data)) is not None:
+        return 0
+    head = read_head(data, 0, position)
+    return position if head.offset <= entry.last_offset <= head.last_offset else 0

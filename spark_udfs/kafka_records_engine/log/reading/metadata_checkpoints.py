@@ -1,0 +1,123 @@
+"""Checkpoints of the metadata log: files `<offset>-<epoch>.checkpoint` with the state that a controller had.
+
+A checkpoint is a file of record batches with offsets of its own, which begin at 0. The first batch is a control batch
+with the snapshot's header, the last one has the footer: a file without it is not whole. The name says behind which
+offset of the log and in which epoch the state was so (`Snapshots.parse`, `RecordsSnapshotReader`; KIP-630). When a
+controller has such a file it may delete the beginning of the log.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, replace
+from typing import Any, Final
+
+from kafka_records_engine.findings import Finding, in_file
+from kafka_records_engine.log.files.discovery import METADATA_TOPIC
+from kafka_records_engine.log.files.places import Place
+from kafka_records_engine.log.format.batches import (
+    LARGEST_OFFSET,
+    BrokenRecordsError,
+    read_head,
+    read_records,
+    record_bytes,
+)
+from kafka_records_engine.log.format.control_records import marker_of_key
+from kafka_records_engine.log.reading.fetched import RecordSets
+from kafka_records_runtime.printable import printable
+
+_NAME: Final = re.compile(r"([0-9]{20})-([0-9]{10})\.checkpoint")
+_LARGEST: Final = 1 << 31
+_HEAD: Final = 12
+_SMALLEST_BATCH: Final = 61
+_MAGIC: Final = 2
+_MAGIC_AT: Final = 16
+_LATER: Final = "a later checkpoint is read: the state is the same, times of changes before its end are missing"
+_HEADER, _FOOTER = 3, 4
+"""Types of control records (`ControlRecordType`)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Checkpoint:
+    """The state of a metadata log, as records."""
+
+    path: str
+    end_offset: int
+    """The state is that of the log below this offset."""
+    rows: tuple[Any, ...]
+    """`pyarrow.RecordBatch`es with the columns that were asked for; `offset` counts in the file."""
+
+
+def checkpoint_names(folder: Place) -> list[tuple[int, int, str]]:
+    """The checkpoints in the folder of a metadata log, the earliest first: end offset, epoch and name. Raises
+    OSError."""
+    matches = (_NAME.fullmatch(entry.name) for entry in folder.listed())
+    return sorted((int(match[1]), int(match[2]), match[0]) for match in matches if match)
+
+
+def checkpoint_from(
+    folder: Place, first: int, columns: tuple[str, ...]
+) -> tuple[Checkpoint | None, tuple[Finding, ...]]:
+    """The earliest sound checkpoint that holds the state of a log below `first` or later, and what is wrong with those
+    before it: damage, or a note where a later one has the same state. The earliest leaves out least of the history."""
+    findings: list[Finding] = []
+    try:
+        names = checkpoint_names(folder)
+    except OSError as error:
+        what = f"this folder cannot be listed: {error.strerror or error}"
+        return None, (in_file(printable(str(folder)), None, None, what, "no checkpoint is read"),)
+    for end_offset, _, name in names:
+        if end_offset >= first:
+            path = printable(str(folder.child(name)))
+            try:
+                data = folder.child(name).read_bytes(_LARGEST)
+                found = Checkpoint(path, end_offset, _rows(data, path, columns))
+                return found, tuple(replace(each, severity="note", consequence=_LATER) for each in findings)
+            except OSError as error:
+                what = f"this cannot be read: {error.strerror or error}"
+            except BrokenRecordsError as error:
+                what = error.detail
+            findings.append(in_file(path, None, None, what, "nothing in this checkpoint is read"))
+    return None, tuple(findings)
+
+
+def _rows(data: bytes, path: str, columns: tuple[str, ...]) -> tuple[Any, ...]:
+    """The records of a checkpoint. Raises BrokenRecordsError for one that is damaged or not whole."""
+    kinds = _control_kinds(data)
+    if not kinds or kinds[0] != _HEADER:
+        raise BrokenRecordsError("this does not begin with the header of a snapshot")
+    if kinds[-1] != _FOOTER:
+        raise BrokenRecordsError("the footer of the snapshot is missing: the file is cut short")
+    found: list[Finding] = []
+    sets = RecordSets(METADATA_TOPIC, 0, list(columns), found.append, lambda after: None)
+    rows = tuple(sets.take(data, path, 0, LARGEST_OFFSET).rows)
+    damage = next((each for each in found if each.severity == "damage"), None)
+    if damage is not None:
+        raise BrokenRecordsError(damage.what)
+    return rows
+
+
+def _control_kinds(data: bytes) -> list[int | None]:
+    """For the first batch and the last one: the type of the control record that it begins or ends with, None for a
+    batch of other records."""
+    at, first, last = 0, None, None
+    while at + _HEAD <= len(data):
+        size = _HEAD + int.from_bytes(data[at + 8 : at + _HEAD], "big", signed=True)
+        if size <= _HEAD or at + size > len(data):
+            raise BrokenRecordsError(f"the batch at byte {at} is cut short or damaged")
+        last = at, at + size
+        first = last if first is None else first
+        at += size
+    if at != len(data) or first is None or last is None:
+        raise BrokenRecordsError("this holds no whole batch" if last is None else "its last batch is cut short")
+    return [_kind(data[slice(*first)], 0), _kind(data[slice(*last)], -1)]
+
+
+def _kind(entry: bytes, which: int) -> int | None:
+    if len(entry) < _SMALLEST_BATCH or entry[_MAGIC_AT] != _MAGIC:
+        raise BrokenRecordsError("a batch is not of magic 2, as those of checkpoints are")
+    head = read_head(entry, 0, 0)
+    if not head.is_control:
+        return None
+    records = [*read_records(head, record_bytes(head, entry).data)]
+    return marker_of_key(records[which].key).type if records else None

@@ -1,0 +1,130 @@
+"""The last part of a log, batch by batch: which records there are to read, and since when.
+
+Further back than TAIL_BYTES the time index beside a file has some of its offsets with the latest time of a record up
+to there (`TimeIndex`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import closing
+from dataclasses import dataclass
+from struct import Struct
+from typing import Final
+
+import numpy as np
+
+from kafka_records_engine.log.files.opened import LogFile, OpenLog, Readable, SegmentFile
+from kafka_records_engine.log.files.places import Place
+from kafka_records_engine.log.format.offset_index import OffsetIndex
+from kafka_records_engine.log.reading.head_walk import WalkedHeads
+from kafka_records_engine.numpy_types import FLAGS, INT64
+
+TAIL_BYTES: Final = 128 * 1024
+"""About so many bytes at the end of a log are looked at batch by batch."""
+
+_MOST_FILES: Final = 8
+"""Of more files neither heads nor time indexes are looked at."""
+_SAMPLES: Final = 32
+"""How many entries of a time index are taken, one as far from the next as the other."""
+_TIME_ENTRY: Final = Struct(">qi")
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class LogTail:
+    """The records to read at the end of a log."""
+
+    offsets: INT64
+    """Ascending: the last record of a batch to read, or an entry of a time index. After the last of them is nothing to
+    read."""
+    times_ms: INT64
+    """The latest time of a record up to each of them, in milliseconds since 1970."""
+    exact_from: int
+    """From this offset on each batch with records to read is among them."""
+
+
+def exact_tail(opened: OpenLog, folder: Place | None) -> int:
+    """The offset from which on a tail has every batch."""
+    bases = [each.base_offset for each in opened.segments if each.base_offset is not None]
+    if not bases:
+        return 0
+    of_files = bases[-_MOST_FILES] if len(bases) > _MOST_FILES else bases[0]
+    return max(first_in_bytes(opened, folder, TAIL_BYTES), of_files, opened.log_start)
+
+
+def first_in_bytes(opened: OpenLog, folder: Place | None, most: int) -> int:
+    """The offset from which on at most about `most` bytes are left; 0 where the whole log has fewer."""
+    left = 0
+    for segment in reversed(opened.segments):
+        if left + segment.size > most:
+            offset = OffsetIndex(segment, folder).offset_from(segment.size - (most - left))
+            following = [each.base_offset for each in opened.segments if each.base_offset is not None]
+            later = [each for each in following if each > (segment.base_offset or 0)]
+            return offset if offset is not None else min(later, default=segment.base_offset or 0)
+        left += segment.size
+    return 0
+
+
+def batch_times(heads: WalkedHeads) -> INT64:
+    """The time of each batch: that of its first record, or the latest one where its head does not say."""
+    first, most = heads.first_timestamp, heads.max_timestamp
+    times: INT64 = np.where(heads.is_append_time | (first < 0), most, first)
+    return times
+
+
+def tail_of(opened: OpenLog, folder: Place | None, heads: WalkedHeads, is_to_read: FLAGS, exact_from: int) -> LogTail:
+    """The tail of a log whose heads were walked from `exact_from` on at the latest, with those that have records to
+    read. Raises OSError."""
+    chosen = np.flatnonzero(is_to_read & (heads.last >= exact_from))
+    earlier: list[tuple[int, int]] = []
+    if folder is not None:
+        for segment in opened.segments[-_MOST_FILES:]:
+            earlier += [each for each in _times(folder, segment) if each[0] < exact_from]
+    before = np.array([*_ascending(earlier)], np.int64).reshape(-1, 2)
+    return LogTail(
+        np.concatenate([before[:, 0], heads.last[chosen]]),
+        np.concatenate([before[:, 1], heads.max_timestamp[chosen]]),
+        exact_from,
+    )
+
+
+def _times(folder: Place, segment: SegmentFile) -> Iterator[tuple[int, int]]:
+    """Some offsets of a file, each with the latest time of a record up to it."""
+    data = _beside(folder, segment, "timeindex")
+    if data is None:
+        return
+    with closing(data) as index:
+        low, high = 0, index.size // _TIME_ENTRY.size
+        # A broker makes the index of the newest file as large as it may get: zeros are after the entries.
+        while low < high:
+            middle = (low + high) // 2
+            low, high = (middle + 1, high) if any(_time_entry(index, middle)) else (low, middle)
+        for number in sorted({low - 1 - low * step // _SAMPLES for step in range(_SAMPLES)} if low else ()):
+            timestamp, delta = _time_entry(index, number)
+            yield (segment.base_offset or 0) + delta, timestamp
+
+
+def _time_entry(index: Readable, number: int) -> tuple[int, int]:
+    index.seek(number * _TIME_ENTRY.size)
+    data = index.read(_TIME_ENTRY.size)
+    timestamp, delta = _TIME_ENTRY.unpack(data) if len(data) == _TIME_ENTRY.size else (0, 0)
+    return int(timestamp), int(delta)
+
+
+def _ascending(samples: list[tuple[int, int]]) -> Iterator[tuple[int, int]]:
+    last = -1
+    for offset, timestamp in samples:
+        if offset > last and timestamp >= 0:
+            yield offset, timestamp
+            last = offset
+
+
+def _beside(folder: Place, segment: SegmentFile, kind: str) -> LogFile | None:
+    """A file of a segment beside its records; None where there is none."""
+    if not segment.path.endswith(".log"):
+        return None
+    place = folder.child(f"{segment.base_offset:020}.{kind}")
+    try:
+        return place.opened() if place.kind == "file" else None
+    except OSError:
+        return None

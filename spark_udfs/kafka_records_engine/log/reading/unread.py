@@ -1,0 +1,190 @@
+"""What is left to read in a log from some offsets on, and since when: by the heads of its batches.
+
+Markers of transactions and records of aborted ones are nothing to read. What is at the first open transaction or after
+it is held back: a consumer with `read_committed` has to wait for it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+
+from kafka_records_engine.log.files.opened import OpenLog
+from kafka_records_engine.log.files.places import Place
+from kafka_records_engine.log.reading.head_walk import ABORT, NO_MARKER, WalkedHeads, walk
+from kafka_records_engine.log.reading.tails import LogTail, batch_times, exact_tail, first_in_bytes, tail_of
+from kafka_records_engine.numpy_types import FLAGS, INT64
+
+MOST_BYTES: Final = 64 * 1024 * 1024
+"""The bytes at the end of a log in which all heads are looked at. Of an offset before them only the first batch is."""
+
+LOOK_BACK: Final = 1024 * 1024
+"""The bytes at the end of a log in which open transactions are found that begin before the offset that is asked
+about."""
+
+UNKNOWN: Final = -1
+
+RECORD: Final = 0
+"""The time is that of the record."""
+BATCH: Final = 1
+"""The time is that of the batch with the record: of its first record, or of its latest one where it does not say."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class UnreadAsked:
+    """A log, the offsets from which records are left, ascending and each once, and the offset at which the log ends."""
+
+    topic: str
+    partition: int
+    offsets: INT64
+    end: int
+    with_tail: bool = False
+    """Whether the batches at the end of the log are wanted too."""
+
+
+@dataclass(slots=True)
+class Unread:
+    """For each of some offsets, in their order; UNKNOWN where it is not known."""
+
+    unread: INT64
+    """Records to read before the first open transaction."""
+    held_back: INT64
+    """Those from there on."""
+    timestamp_ms: INT64
+    """Of the first record to read; UNKNOWN also where there is none."""
+    precision: INT64
+    """RECORD or BATCH; UNKNOWN where there is no time."""
+    trouble: str | None = None
+    place: tuple[str, int] | None = None
+    tail: LogTail | None = None
+    """If it was asked for, and nothing is broken."""
+
+
+def unread_from(
+    opened: OpenLog,
+    folder: Place | None,
+    offsets: INT64,
+    end: int,
+    most: int | None = MOST_BYTES,
+    *,
+    with_tail: bool = False,
+) -> Unread:
+    """What is left from each of `offsets` (ascending) up to `end`."""
+    first = first_in_bytes(opened, folder, most) if most is not None else 0
+    split = int(np.searchsorted(offsets, first))
+    near = _counted(opened, folder, offsets[split:], end, with_tail=with_tail)
+    if not split:
+        return near
+    far = [_looked_up(opened, folder, int(offset), end, near) for offset in offsets[:split]]
+    unknown = np.full(split, UNKNOWN, np.int64)
+    return Unread(
+        np.r_[unknown, near.unread],
+        np.r_[unknown, near.held_back],
+        np.r_[np.array([each[0] for each in far], np.int64), near.timestamp_ms],
+        np.r_[np.array([each[1] for each in far], np.int64), near.precision],
+        near.trouble,
+        near.place,
+        near.tail,
+    )
+
+
+def _counted(opened: OpenLog, folder: Place | None, offsets: INT64, end: int, *, with_tail: bool) -> Unread:
+    none = np.zeros(0, np.int64)
+    if not len(offsets) and not with_tail:
+        return Unread(none, none, none, none)
+    # Where nothing is left, nothing is looked for.
+    tail = first_in_bytes(opened, folder, LOOK_BACK) if len(offsets) and offsets[0] < end else end
+    known_from = np.minimum(offsets, tail)
+    begin = int(known_from[0]) if len(offsets) else end
+    exact_from = exact_tail(opened, folder) if with_tail else end
+    heads = walk(opened, folder, min(begin, exact_from), end)
+    is_open, is_aborted = _transactions(heads)
+    is_data = ~heads.is_control & ~is_aborted
+    at = np.searchsorted(heads.last, offsets)
+    # Of each offset what would be known if no other one were asked about.
+    opens = np.append(np.flatnonzero(is_open), len(heads))
+    held_at = opens[np.searchsorted(opens[:-1], np.searchsorted(heads.last, known_from))]
+    left = _sums(heads, is_data, offsets, at)
+    held = np.where(held_at <= at, left, _sums(heads, is_data, offsets, np.maximum(held_at, at)))
+    unread = left - held
+    stamps, precision = _times(heads, is_data, offsets, at, held_at)
+    if heads.trouble is not None:
+        unread, held = np.full_like(unread, UNKNOWN), np.full_like(held, UNKNOWN)
+        if heads.is_transactional.any():  # a marker may be in what cannot be read
+            stamps, precision = np.full_like(stamps, UNKNOWN), np.full_like(precision, UNKNOWN)
+    found = Unread(unread, held, stamps, precision, heads.trouble, heads.place)
+    if with_tail and heads.trouble is None:
+        is_before = np.arange(len(heads)) < opens[0]
+        found.tail = tail_of(opened, folder, heads, is_data & is_before & (heads.count != 0), exact_from)
+    return found
+
+
+def _looked_up(opened: OpenLog, folder: Place | None, offset: int, end: int, found: Unread) -> tuple[int, int]:
+    """The time of the first batch of records from an offset on, and its precision; `found` gets the trouble."""
+    at = offset
+    while at < end:
+        heads = walk(opened, folder, at, end, most=1)
+        if heads.trouble is not None and found.trouble is None:
+            found.trouble, found.place, found.tail = heads.trouble, heads.place, None
+        if not len(heads):
+            break
+        stamps, precision = _times(heads, ~heads.is_control, np.array([offset]), np.zeros(1, np.int64))
+        if stamps[0] != UNKNOWN:
+            return int(stamps[0]), int(precision[0])
+        at = int(heads.last[-1]) + 1
+    return UNKNOWN, UNKNOWN
+
+
+def _transactions(heads: WalkedHeads) -> tuple[FLAGS, FLAGS]:
+    """Which batches belong to open transactions, and which to aborted ones: the next marker of the producer decides
+    (`ProducerStateManager`)."""
+    is_open, is_aborted = np.zeros(len(heads), np.bool_), np.zeros(len(heads), np.bool_)
+    ended: dict[int, int] = {}
+    which = np.flatnonzero(heads.is_transactional)[::-1]
+    markers, producers = heads.marker[which].tolist(), heads.producer[which].tolist()
+    for number, marker, producer in zip(which.tolist(), markers, producers, strict=True):
+        if heads.is_control[number]:
+            ended[producer] = marker
+        else:
+            outcome = ended.get(producer)
+            is_open[number] = outcome is None or outcome == NO_MARKER
+            is_aborted[number] = outcome == ABORT
+    return is_open, is_aborted
+
+
+def _sums(heads: WalkedHeads, counts: FLAGS, offsets: INT64, at: INT64) -> INT64:
+    """How many records of the batches that count are left from each offset on; `at` is the batch of each."""
+    if not len(heads):
+        return np.zeros(len(offsets), np.int64)
+    each = np.where(counts, heads.count, 0)
+    left = np.zeros(len(heads) + 1, np.int64)
+    left[:-1] = np.cumsum(each[::-1])[::-1]
+    inside = np.minimum(at, len(heads) - 1)
+    # A cleaned batch may hold fewer records than it has offsets, and its head does not say which.
+    is_inside = (at < len(heads)) & (heads.base[inside] < offsets)
+    passed = np.maximum(each[inside] - (heads.last[inside] - offsets + 1), 0)
+    return left[at] - np.where(is_inside, passed, 0)
+
+
+def _times(
+    heads: WalkedHeads, counts: FLAGS, offsets: INT64, at: INT64, until: INT64 | None = None
+) -> tuple[INT64, INT64]:
+    """The time of the first record that counts from each offset on, and how precise it is; of those in batches before
+    `until`, if it is given."""
+    unknown = np.full(len(offsets), UNKNOWN, np.int64)
+    numbers = np.flatnonzero(counts)
+    following = np.searchsorted(numbers, at)
+    has = following < len(numbers)
+    if not has.any():
+        return unknown, unknown.copy()
+    batch = numbers[np.minimum(following, len(numbers) - 1)]
+    if until is not None:
+        has &= batch < until
+    is_first = (offsets <= heads.base[batch]) | (heads.count[batch] == 1)
+    first = heads.first_timestamp[batch]
+    stamps = batch_times(heads)[batch]
+    is_exact = heads.is_append_time[batch] | (is_first & (first >= 0))
+    stamps = np.where(has & (stamps >= 0), stamps, UNKNOWN)
+    return stamps, np.where(stamps == UNKNOWN, UNKNOWN, np.where(is_exact, RECORD, BATCH))
