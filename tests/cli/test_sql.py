@@ -74,6 +74,7 @@ def test_options_of_tables_and_files_with_types(tmp_path: Path) -> None:
         ),
         ("SELECT * FROM read_csv('/etc/passwd')", "the query: Permission Error: Cannot access file"),
         ("SELECT * FROM '/etc/passwd'", "no table is called '/etc/passwd'; kafka-records table --list"),
+        ("SELECT * FROM query_table('groups')", "the query: "),
         ("SELECT * FROM topics", f"{SEGMENTS}: there is no log of topic __cluster_metadata here"),
     ],
 )

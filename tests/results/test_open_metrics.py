@@ -15,6 +15,7 @@ from prometheus_client.parser import text_string_to_metric_families as parsed_pr
 from kafka_records_tables.commands.written_output import TABLES_WITH_METRICS
 from kafka_records_tables.read import read_table
 from kafka_records_tables.results.open_metrics import METRICS, TableMetrics
+from kafka_records_tables.results.open_metrics import Samples as MetricSamples
 from tests.cli.running import run, run_on_screen
 from tests.tables.topic import Topic
 
@@ -70,6 +71,14 @@ def test_every_value_of_a_row_is_a_sample(table: str) -> None:
         told = {frozenset(zip(metric.labels, metric.labels_of(row), strict=True)): metric.of(row) for row in rows}
         # The library leaves labels as they are; an empty one stays.
         assert mine == pytest.approx({labels: value for labels, value in told.items() if value is not None})
+
+
+def test_offsets_that_wait_are_added_up_over_the_partitions_of_the_log() -> None:
+    (metric,) = (each for each in METRICS["open_transactions"] if each.name.endswith("pending_offsets"))
+    family = MetricSamples(metric)
+    for waiting in (["a", "b"], None, ["c"]):
+        family.take({"transactional_id": "t", "producer_id": 7, "holds_back": waiting})
+    assert [*family.values.values()] == [3]
 
 
 def test_lag_by_the_names_of_dashboards() -> None:

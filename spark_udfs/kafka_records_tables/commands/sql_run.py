@@ -67,6 +67,9 @@ class SqlRun:
             for setting in _SETTINGS:
                 database.execute(setting)
             results = self._read(self._tables(database))
+            for name in TABLES:
+                # What was not read is not there: a query that finds its table by a function gets an error, not no rows.
+                database.unregister(name)
             for name, result in (results or {}).items():
                 database.register(name, result.table)
             rows = _plain(database.sql(self._task.query))
@@ -134,7 +137,10 @@ class SqlRun:
 def _named_tables(database: duckdb.DuckDBPyConnection, query: str) -> Iterator[str]:
     """The names of tables in the parsed query, those of its own WITH too."""
     ((found,),) = database.execute("SELECT json_serialize_sql(?)", [query]).fetchall()
-    left: list[Any] = [json.loads(found)]
+    parsed = json.loads(found)
+    if parsed.get("error"):
+        raise CommandError(f"the query cannot be taken apart: {parsed.get('error_message', 'no reason given')}")
+    left: list[Any] = [parsed]
     while left:
         node = left.pop()
         if isinstance(node, dict):

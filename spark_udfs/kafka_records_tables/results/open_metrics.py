@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from operator import add
 from typing import TYPE_CHECKING, Any, Final, TextIO
 
 from prometheus_client.core import GaugeMetricFamily
@@ -25,7 +26,7 @@ Row = Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Metric:
-    """A gauge, and how a row gives its value. Of rows with the same labels the largest value counts, or the least."""
+    """A gauge, and how a row gives its value. `merged` says what becomes of rows with the same labels."""
 
     name: str
     about: str
@@ -34,7 +35,8 @@ class Metric:
     value: str | Callable[[Row], float | None]
     """A column, or a function of the row; no value, no sample."""
     scale: float = 1
-    keeps_least: bool = False
+    merged: Callable[[float, float], float] = max
+    """What becomes of two rows with the same labels."""
 
     def of(self, row: Row) -> float | None:
         """The value of a row."""
@@ -85,7 +87,7 @@ METRICS: Final[Mapping[str, tuple[Metric, ...]]] = {
             _OFFSET,
             "margin_ms",
             _MS,
-            keeps_least=True,
+            merged=min,
         ),
         Metric(
             "kafka_records_lag_problem",
@@ -113,7 +115,7 @@ METRICS: Final[Mapping[str, tuple[Metric, ...]]] = {
             _OFFSET,
             "since_timestamp_ms",
             _MS,
-            keeps_least=True,
+            merged=min,
         ),
         Metric(
             "kafka_records_wait_seconds",
@@ -130,7 +132,7 @@ METRICS: Final[Mapping[str, tuple[Metric, ...]]] = {
             _TRANSACTION,
             "since_timestamp_ms",
             _MS,
-            keeps_least=True,
+            merged=min,
         ),
         Metric(
             "kafka_records_hanging_transaction",
@@ -143,6 +145,7 @@ METRICS: Final[Mapping[str, tuple[Metric, ...]]] = {
             "Offsets that wait for the transaction",
             _TRANSACTION,
             lambda row: len(row["holds_back"] or ()),
+            merged=add,
         ),
     ),
     "expirations": (
@@ -152,7 +155,7 @@ METRICS: Final[Mapping[str, tuple[Metric, ...]]] = {
             _OFFSET,
             _expiry_of("offset"),
             _MS,
-            keeps_least=True,
+            merged=min,
         ),
         Metric(
             "kafka_records_group_expiry_timestamp_seconds",
@@ -160,7 +163,7 @@ METRICS: Final[Mapping[str, tuple[Metric, ...]]] = {
             _GROUP,
             _expiry_of("group"),
             _MS,
-            keeps_least=True,
+            merged=min,
         ),
     ),
     "log_files": (
@@ -175,7 +178,9 @@ METRICS: Final[Mapping[str, tuple[Metric, ...]]] = {
 
 
 @dataclass(slots=True)
-class _Samples:
+class Samples:
+    """The samples of one metric, by the values of its labels."""
+
     metric: Metric
     values: dict[tuple[str, ...], float] = field(default_factory=dict)
 
@@ -183,8 +188,8 @@ class _Samples:
         value = self.metric.of(row)
         if value is not None:
             labels = self.metric.labels_of(row)
-            choose = min if self.metric.keeps_least else max
-            self.values[labels] = choose(self.values.get(labels, value), value)
+            before = self.values.get(labels)
+            self.values[labels] = value if before is None else self.metric.merged(before, value)
 
     def family(self) -> GaugeMetricFamily:
         family = GaugeMetricFamily(self.metric.name, self.metric.about, labels=[*self.metric.labels])
@@ -200,7 +205,7 @@ class TableMetrics:
         self._table = table
         self.rows_left_out = 0
         """Rows without series, because there are too many."""
-        self._samples = [_Samples(metric) for metric in METRICS[table]]
+        self._samples = [Samples(metric) for metric in METRICS[table]]
         for batch in rows:
             for row in batch.to_pylist():
                 if sum(len(each.values) for each in self._samples) + len(self._samples) > most:

@@ -10,6 +10,7 @@ import ssl
 from base64 import b64encode
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from http.client import HTTPException
 from pathlib import Path
 from typing import Any, Final
 from urllib.error import HTTPError, URLError
@@ -35,6 +36,10 @@ URL_ENCODES: Final = "sasl.oauthbearer.header.urlencode"
 _MOST_BYTES: Final = 1024 * 1024
 
 
+class TokenError(ValueError):
+    """Why there is no token. The text has no secret."""
+
+
 class _NoRedirect(HTTPRedirectHandler):
     """A redirect would take the secret elsewhere."""
 
@@ -54,7 +59,7 @@ class ClientCredentials:
     timeout: float = 10
 
     def __call__(self) -> str:
-        """The token. Raises ValueError, which says why there is none."""
+        """The token. Raises TokenError, which says why there is none."""
         name, secret = self.client_id, self.client_secret
         if self.url_encodes:
             name, secret = quote_plus(name), quote_plus(secret)
@@ -71,18 +76,18 @@ class ClientCredentials:
                 data = answer.read(_MOST_BYTES)
         except HTTPError as error:
             error.close()
-            raise ValueError(
+            raise TokenError(
                 f"{self.url} answers with status {error.code}: check client id, secret and scope"
             ) from None
-        except (URLError, OSError) as error:
+        except (URLError, HTTPException, OSError) as error:
             why = getattr(error, "reason", None) or error
-            raise ValueError(f"{self.url} gives no token: {why}") from None
+            raise TokenError(f"{self.url} gives no token: {why}") from None
         try:
             token = json.loads(data)["access_token"]
         except (ValueError, LookupError, TypeError):
             token = None
         if not isinstance(token, str):
-            raise ValueError(f"{self.url} gives no access_token")
+            raise TokenError(f"{self.url} gives no access_token")
         return token
 
 
@@ -93,12 +98,12 @@ class TokenFile:
     path: str
 
     def __call__(self) -> str:
-        """The token. Raises ValueError for a file that cannot be read."""
+        """The token. Raises TokenError for a file that cannot be read."""
         try:
             return Path(self.path).read_text("ascii").strip()
         except (OSError, UnicodeDecodeError) as error:
             why = error.strerror if isinstance(error, OSError) else "it is no token"
-            raise ValueError(f"{self.path} cannot be read: {why}") from None
+            raise TokenError(f"{self.path} cannot be read: {why}") from None
 
 
 def token_source(properties: Mapping[str, str], options: Mapping[str, str]) -> ClientCredentials | TokenFile:

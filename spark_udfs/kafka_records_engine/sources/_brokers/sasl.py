@@ -10,6 +10,8 @@ import secrets
 from base64 import b64decode, b64encode
 from typing import TYPE_CHECKING, Final, Protocol
 
+from kafka_records_engine.sources._brokers.oauth import TokenError
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
@@ -68,7 +70,7 @@ class OAuthBearer:
         """Raises ValueError for a token that cannot be had, or that is none; the text does not repeat it."""
         try:
             token = self._token()
-        except ValueError:
+        except TokenError:
             raise
         except Exception as error:  # a user's function: what its errors say may be a secret
             what = f"the function that gives the token failed with {type(error).__name__}: call it alone to see why"
