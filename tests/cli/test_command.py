@@ -58,6 +58,11 @@ class Example(NamedTuple):
         return "delete-offsets" in self.line or "deletable_offsets" in self.line
 
     @property
+    def is_of_a_transaction(self) -> bool:
+        """Whether it wants a transaction that hangs; the tests of `abort-transaction` make one."""
+        return "abort-transaction" in self.line
+
+    @property
     def arguments(self) -> tuple[str, ...]:
         """What follows `kafka-records`; other commands of a pipe may not be on this machine."""
         step = next(step for step in self.line.split(" | ") if step.strip().startswith("kafka-records "))
