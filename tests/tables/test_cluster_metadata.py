@@ -24,7 +24,7 @@ from kafka_records.cluster_metadata.user_scram_credential_record import UserScra
 from kafka_records.control.kraft_version_record import KRaftVersionRecord
 from kafka_records.control.voters_record import Endpoint, KRaftVersionFeature, Voter, VotersRecord
 from kafka_records.schemas.cluster_metadata import RECORDS
-from kafka_records_engine.findings import INCOMPLETE_HISTORY
+from kafka_records_engine.findings import INCOMPLETE_HISTORY, Finding
 from kafka_records_engine.log.files.local_files import LOCAL
 from kafka_records_engine.log.files.places import LogSourceError, Place
 from kafka_records_engine.log.reading.metadata_checkpoints import checkpoint_from, checkpoint_names
@@ -296,6 +296,19 @@ def test_names_and_partitions_of_topics_are_known(disk: Path, truth: dict[str, A
     assert dict(known.partition_counts) == {each["topic"]: len(each["partitions"]) for each in truth["topics"]}
     assert {each["id"]: each["topic"] for each in truth["topics"]}.items() <= known.names.items()
     assert len(known.names) == 52
+
+
+def test_damage_in_the_metadata_log_is_told_to_who_uses_it(disk: Path, tmp_path: Path) -> None:
+    shutil.copytree(disk, tmp_path / "disk")
+    log = min((tmp_path / "disk" / FOLDER).glob("*.log"))
+    data = bytearray(log.read_bytes())
+    data[len(data) // 2] ^= 1
+    log.write_bytes(data)
+    found: list[Finding] = []
+    assert not topics_known_to(Segments(tmp_path / "disk"), found.append).names
+    (damage,) = found
+    assert (damage.severity, damage.file) == ("damage", str(log))
+    assert damage.consequence.startswith("names, numbers of partitions, settings and deletions of topics are not taken")
 
 
 # -- made-up logs ------------------------------------------------------------------------------------------------------

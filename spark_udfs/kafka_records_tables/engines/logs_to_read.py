@@ -88,9 +88,9 @@ def uses_topics(request: TableRequest) -> bool:
 
 def topics_known_to(source: Source, report: Callable[[Finding], object] | None = None) -> KnownTopics:
     """What the source knows of topics. That is an extra: what is wrong with a source is told to who reads its
-    records. `report` gets the finding about brokers that do not answer any more."""
+    records. `report` gets the finding about brokers that do not answer any more, or a metadata log that is damaged."""
     try:
-        return with_metadata(known_topics(source), source)
+        return with_metadata(known_topics(source), source, report)
     except LogSourceError as error:
         if report is not None and isinstance(error, UnreachableBrokers):
             report(error.finding())

@@ -61,6 +61,7 @@ class SeveralTables:
         self._read: list[tuple[TableRequest, Sequence[LogPartition]]] = []
         self._answers: dict[str, tuple[TableRequest, LogsThere]] = {}
         self._lacking: dict[Finding, None] = {}
+        self._about_topics: list[Finding] = []
         self._rows: defaultdict[int, list[pa.RecordBatch]] = defaultdict(list)
         self._reports = RunReports()
         self._ends = RunReports()
@@ -96,7 +97,7 @@ class SeveralTables:
         """The rows of a table out of what was read, and what it would say if it were read by itself."""
         request, there = self._answers[name]
         report = RunReport()
-        report.add(there.lacking, Counts())
+        report.add([*there.lacking, *(self._about_topics if uses_topics(request) else ())], Counts())
         asked = {self._number(each): each for each in _at_the_bottom(request) if each.table.name in there.logs}
         for reports in (self._reports, self._ends):
             found = reports.of(asked)
@@ -179,7 +180,9 @@ class SeveralTables:
     @cached_property
     def _known(self) -> KnownTopics:
         """A time limit that is over takes the names of topics from the answer, and with them what they decide."""
-        return topics_known_to(self._source, self._lacking.setdefault)
+        known = topics_known_to(self._source, self._about_topics.append)
+        self._lacking.update(dict.fromkeys(self._about_topics))
+        return known
 
 
 def _at_the_bottom(request: TableRequest) -> Iterator[TableRequest]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from kafka_records_engine.log.files.discovery import LogSourceError
@@ -16,20 +17,27 @@ from kafka_records_tables.tables.cluster.topic_replay import TopicReplay
 from kafka_records_tables.topics import METADATA
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from kafka_records_engine.findings import Finding
     from kafka_records_engine.sources import Source
 
 _TOPIC: Final = "topic"
 _UNLIMITED: Final = "-1"
+_NOT_TAKEN: Final = (
+    "names, numbers of partitions, settings and deletions of topics are not taken from this log; "
+    "table topics has all that is wrong with it"
+)
 
 
-def topics_in_metadata(source: Source) -> KnownTopics:
+def topics_in_metadata(source: Source, report: Callable[[Finding], object] | None = None) -> KnownTopics:
     """Names by ids, those of deleted topics among them, numbers of partitions, retentions and deletions; empty without
     a metadata log, which is replayed once for all of it.
 
-    A damaged metadata log tells nothing: what it lacks might be what is asked for. Whoever reads its own tables is told
-    what is wrong with it. Raises LogSourceError for a source that cannot be read.
+    A damaged metadata log tells nothing: what it lacks might be what is asked for. `report` gets the first place of the
+    damage. Raises LogSourceError for a source that cannot be read.
     """
-    replay = _replayed(source)
+    replay = _replayed(source, report)
     if replay is None:
         return KnownTopics()
     return _known(replay)
@@ -74,7 +82,7 @@ def facts_in_metadata(source: Source) -> ClusterFacts | None:
     return ClusterFacts(_known(replay), shown)
 
 
-def _replayed(source: Source) -> TopicReplay | None:
+def _replayed(source: Source, report: Callable[[Finding], object] | None = None) -> TopicReplay | None:
     """The metadata log of the source; None where it has none, is damaged, or is that of running brokers, which tell
     all of it themselves."""
     knows_topics = has(source, TellsTopics)
@@ -86,16 +94,19 @@ def _replayed(source: Source) -> TopicReplay | None:
         for batch in log.batches(context, READS):
             replay.take(batch)
     replay.finish()
-    return None if any(finding.severity == "damage" for finding in context.findings) else replay
+    damage = next((finding for finding in context.findings if finding.severity == "damage"), None)
+    if damage is not None and report is not None:
+        report(replace(damage, consequence=_NOT_TAKEN))
+    return replay if damage is None else None
 
 
-def with_metadata(known: KnownTopics, source: Source) -> KnownTopics:
+def with_metadata(known: KnownTopics, source: Source, report: Callable[[Finding], object] | None = None) -> KnownTopics:
     """What is known of topics, and what the metadata log of the source adds to it. Brokers have told all of it, and
     are not asked for their topics once more."""
     if known.asked_ms is not None:
         return known
     try:
-        more = topics_in_metadata(source)
+        more = topics_in_metadata(source, report)
     except LogSourceError:
         return known
     if not more.names:
