@@ -8,6 +8,7 @@ from kafka_records_engine.findings import MISSING_RIGHT
 from kafka_records_tables.report.report_parts import Evidence, Level, NextStep, ReportFinding, Rows
 from kafka_records_tables.report.rule import ReportRule, Threshold
 from kafka_records_tables.report.rules.broken_logs import LOADS, groups_of_logs, groups_shown, logs_shown
+from kafka_records_tables.topics import METADATA
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -60,8 +61,12 @@ def _tell_damage(context: RuleContext, case: dict[str, Any]) -> ReportFinding:
     )
     steps = []
     if context.request.source_arguments:
-        line = context.reading_command("counts")
-        steps.append(NextStep("See every damaged place: file, byte and what is lost", line))
+        what = "See every damaged place: file, byte and what is lost"
+        # `counts` reads the coordinators' topics alone.
+        is_metadata = first.topic == METADATA
+        steps.append(
+            context.see(what, Rows("topics")) if is_metadata else NextStep(what, context.reading_command("counts"))
+        )
     steps.append(
         NextStep(
             "Compare with another replica: copy the partition's folder from another broker, and make the report of it. "

@@ -176,7 +176,7 @@ def _tell(context: RuleContext, case: dict[str, Any]) -> ReportFinding:
         ),
         evidence_count=len(held),
         rows=tuple(dict.fromkeys(told)),
-        next=_steps(context, cause, rows) if hangs else (context.see("See what is held back", rows, *_as_of(context)),),
+        next=(_steps(context, cause, rows) if hangs else (_seen(context, cause, rows),)),
         measured={
             "open_ms": oldest["age_ms"],
             "transactions": len(cause),
@@ -271,13 +271,16 @@ def _ends(case: dict[str, Any]) -> int:
     return int(case["since_timestamp_ms"] + case["timeout_ms"])
 
 
-def _as_of(context: RuleContext) -> tuple[str, ...]:
-    """The moment of a copy, which `open_transactions` wants to be told."""
-    return ("--as-of", str(context.at_ms)) if context.is_stored and not context.request.as_of else ()
+def _seen(context: RuleContext, cause: list[dict[str, Any]], rows: Rows) -> NextStep:
+    """The rows, at the moment of a copy, which `open_transactions` wants to be told. About another moment than now it
+    has only what `__transaction_state` and `__consumer_offsets` tell, so none is named for what only snapshots show."""
+    by_records = all(each["hanging_rule"] != "no_entry" or each["holds_back"] for each in cause)
+    has_moment = by_records and context.is_stored and not context.request.as_of
+    return context.see("See what is held back", rows, *(("--as-of", str(context.at_ms)) if has_moment else ()))
 
 
 def _steps(context: RuleContext, cause: list[dict[str, Any]], rows: Rows) -> tuple[NextStep, ...]:
-    found = context.see("See what is held back", rows, *_as_of(context))
+    found = _seen(context, cause, rows)
     starts: list[tuple[str, int, int]] = []
     for one in cause:
         of_logs = {(topic, partition): offset for topic, partition, offset in one["logs"] if offset is not None}
