@@ -176,7 +176,6 @@ second process, which leaves no record.""",
         Folds("members_unsettled"),
         Folds("two_committers"),
         Folds("offsets_rewound"),
-        Folds("group_falls_behind"),
     ),
 )
 
