@@ -216,3 +216,15 @@ def test_without_metadata_and_topics_less_is_known_and_nothing_false_is_said(tmp
 def test_both_engines_conclude_the_same(name: str, spark: SparkSession, tmp_path: Path) -> None:
     data = cluster(name, tmp_path)
     assert read_report(data, spark=spark).findings == read_report(data, processes=1).findings
+
+
+def test_the_state_of_a_share_group_that_was_not_read_whole_may_be_there(tmp_path: Path) -> None:
+    (log,) = cluster("12", tmp_path).glob("**/__share_group_state-1/*0.log")
+    log.write_bytes(log.read_bytes()[:200])
+    found = [each for each in read_report(tmp_path).findings if each.kind == "share_state_broken"]
+    assert found
+    for each in found:
+        assert each.level == Level.NOTE
+        assert each.why_not_sure == (
+            "the files have bytes of __share_group_state-1 that could not be read: the state may be there"
+        )

@@ -46,10 +46,20 @@ def _cases_of(kind: str) -> Callable[[RuleContext], pa.Table]:
         if "log_topic" in places:
             choices.append((true_where(equal(found, "log_topic", TRANSACTIONS)), Level.HIGH))
         count = np.asarray(pc.list_value_length(found["detail_list"]).to_numpy(), np.int64)
+        if kind == _STATE_BROKEN and _unread_state(context):
+            worst = Level.NOTE
         as_cases = found.rename_columns(["check_level" if name == "level" else name for name in found.column_names])
         return ranked(as_cases, level_by(*choices, default=worst), count)
 
     return cases
+
+
+def _unread_state(context: RuleContext) -> str | None:
+    """Why a state that is not there may be there on the broker; None where all of its topic was read."""
+    unread = sorted({each.partition or 0 for each in context.reading if each.topic == SHARE_STATE and each.bytes})
+    if not unread:
+        return None
+    return f"the files have bytes of {logs_shown(SHARE_STATE, unread)} that could not be read: the state may be there"
 
 
 def _may_be_over(context: RuleContext, rows: pa.Table) -> Any:
@@ -93,7 +103,7 @@ def _tell_of(kind: str) -> Callable[[RuleContext, dict[str, Any]], ReportFinding
         stops = kind == "coordinator_cannot_load"
         stopped = groups_of_logs(context, case["log_topic"], logs) if stops else ()
         stand = f" {groups_shown(stopped)}{_stopped_since(context, stopped, case)}".rstrip()
-        why_not_sure = _NOT_SURE.get(kind)
+        why_not_sure = _unread_state(context) if kind == _STATE_BROKEN else _NOT_SURE.get(kind)
         return ReportFinding(
             kind=kind,
             level=Level(case["level"]),
@@ -240,6 +250,7 @@ def _more(context: RuleContext, kind: str, case: dict[str, Any]) -> tuple[Any, .
     return tuple(steps)
 
 
+_STATE_BROKEN: Final = "share_state_broken"
 LOADS: Final = ("undecodable_record", "replay_conflict", "not_loaded_by_release")
 _OF_LOGS: Final = ("level", "check", "log_topic")
 _OF_GROUP: Final = ("level", "check", "group_id")
@@ -250,7 +261,7 @@ _CHECKS: Final = {
     "records_unknown": (("unknown_record_type", "passed_over_by_release"), _OF_LOGS, Level.NOTE),
     "assignments_broken": (("assigned_twice", "unknown_member", "unknown_task"), _OF_GROUP, Level.HIGH),
     "partitions_unassigned": (("unassigned",), _OF_GROUP, Level.HIGH),
-    "share_state_broken": (("share_state_missing",), _OF_GROUP, Level.HIGH),
+    _STATE_BROKEN: (("share_state_missing",), _OF_GROUP, Level.HIGH),
     "share_state_left": (
         ("share_state_unnamed", "share_state_initializing", "share_state_deleting"),
         _OF_GROUP,
