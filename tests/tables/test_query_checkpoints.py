@@ -214,6 +214,7 @@ DAMAGE: dict[str, tuple[Callable[[Path], object], str]] = {
     ),
     "no id": (without("metadata"), "the file with the id of the query is missing: {}/metadata. Say what the query"),
     "other metadata": (written("metadata", b"[]"), "damaged, since it has no id of a query: {}/metadata. Copy"),
+    "no directory": (shutil.rmtree, "there is no such directory: {}. Give the checkpointLocation of a query"),
     "no checkpoint": (
         lambda folder: shutil.rmtree(folder / "offsets"),
         "not a checkpoint of a Spark query, since it has no directory offsets: {}. Give a local directory, the ",

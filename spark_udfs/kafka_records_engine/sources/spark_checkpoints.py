@@ -108,6 +108,8 @@ def read_checkpoint(given: GivenCheckpoint) -> QueryProgress:
     """What a checkpoint says now. Raises CheckpointError."""
     folder = Path(given.path)
     planned_in = folder / "offsets"
+    if not folder.exists():
+        raise CheckpointError("there is no such directory", folder, "Give the checkpointLocation of a query")
     if not _is_folder(planned_in):
         raise CheckpointError(
             "not a checkpoint of a Spark query, since it has no directory offsets",
