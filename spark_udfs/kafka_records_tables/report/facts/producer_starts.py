@@ -20,6 +20,8 @@ _EMPTY: Final = 0
 _COMPLETE_ABORT: Final = 5
 _BY_COORDINATOR: Final = frozenset({_EMPTY, 3, _COMPLETE_ABORT, 6, 7})
 """States that a producer's start brings about (PrepareAbort, CompleteAbort, PrepareEpochFence), and expiry (Dead)."""
+_RETRIED_MS: Final = 1000
+"""The longest that a client waits until it asks for its producer id again (retry.backoff.max.ms)."""
 
 TABLE: Final = Table(
     name="producer_starts",
@@ -34,14 +36,19 @@ TABLE: Final = Table(
         Column("producer_epoch", "int32", "its epoch from then on"),
         Column("idle_ms", "int64", "how long before the one that used the id did something last; null where unknown"),
         Column("usual_ms", "int64", "how long the id usually is without anything done; null where unknown"),
-        Column("has_aborted", "bool", "whether a transaction that was open then was aborted"),
+        Column("has_aborted", "bool", "whether it aborted a transaction that was open then"),
         *timestamps("log", "when the record of the start was written"),
         *LOG_PLACE,
     ),
     sort=("log_partition", "log_offset"),
     group="transactional_id",
     module=__name__,
-    rules="One row per record in state Empty of a transactional id that has earlier records.",
+    rules="""\
+One row per record in state Empty of a transactional id that has earlier records. A start fences the producer before it
+and aborts its transaction, which raises the epoch (`TransactionMetadata.prepareFenceProducerEpoch`); the client asks
+again until that is done. An abort of the application leaves the epoch as it is, but in transactions of version 2, whose
+every end raises it: there the time alone decides.
+""",
 )
 
 
@@ -84,7 +91,7 @@ class Reader(RecordReader):
         acts = [each[3] for each in records if each[0] not in _BY_COORDINATOR]
         gaps = [after - before for before, after in pairwise(acts)]
         usual = round(median(gaps)) if gaps else None
-        last_act, before = None, None
+        last_act, before, used_epoch, before_ms, has_fenced = None, None, None, 0, True
         for status, producer, epoch, time_ms, offset in records:
             if status == _EMPTY and before is not None:
                 yield {
@@ -93,11 +100,12 @@ class Reader(RecordReader):
                     "producer_epoch": epoch,
                     "idle_ms": None if last_act is None else max(time_ms - last_act, 0),
                     "usual_ms": usual,
-                    "has_aborted": before == _COMPLETE_ABORT,
+                    "has_aborted": before == _COMPLETE_ABORT and has_fenced and time_ms - before_ms <= _RETRIED_MS,
                     "log_timestamp_ms": time_ms,
                     "log_partition": self.context.partition,
                     "log_offset": offset,
                 }
             elif status not in _BY_COORDINATOR:
-                last_act = time_ms
-            before = status
+                last_act, used_epoch = time_ms, (producer, epoch)
+            before, before_ms = status, time_ms
+            has_fenced = used_epoch is None or (producer, epoch) != used_epoch

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any, Final
 
@@ -37,8 +38,35 @@ TABLE: Final = Table(
     sort=("log_partition", "log_offset"),
     group="group_id",
     module=__name__,
-    rules="One row per range of offsets, from the first record of the state that has it archived.",
+    rules="""\
+One row per range of offsets, from the first record of the state that has it archived. Of a range that is archived in
+part already, or was cut by a start offset that moved, only what is new has a row.
+""",
 )
+
+
+class Covered:
+    """Offsets that were told already, as ranges that do not touch."""
+
+    def __init__(self) -> None:
+        self._firsts: list[int] = []
+        self._lasts: list[int] = []
+
+    def add(self, first: int, last: int) -> list[tuple[int, int]]:
+        """Add a range; the parts of it that are new."""
+        # Ranges from `at` to `end` overlap it or touch it.
+        at = end = bisect_left(self._lasts, first - 1)
+        new, begins, ends = [], first, last
+        while end < len(self._firsts) and self._firsts[end] <= last + 1:
+            if self._firsts[end] > begins:
+                new.append((begins, self._firsts[end] - 1))
+            begins, ends = max(self._lasts[end] + 1, begins), max(self._lasts[end], ends)
+            end += 1
+        if begins <= last:
+            new.append((begins, last))
+        first = min([first, *self._firsts[at:end]])
+        self._firsts[at:end], self._lasts[at:end] = [first], [ends]
+        return new
 
 
 class Reader(RecordReader):
@@ -47,7 +75,7 @@ class Reader(RecordReader):
     def __init__(self, context: Context) -> None:
         super().__init__(context, "share_group_state", TABLE.records, "not used: its share partition is unknown")
         self._rows: list[dict[str, Any]] = []
-        self._seen: dict[tuple[str, str, int], set[int]] = {}
+        self._seen: dict[tuple[str, str, int], Covered] = {}
 
     def add(self, rows: pa.RecordBatch) -> Iterable[pa.RecordBatch]:
         import pyarrow.compute as pc
@@ -64,7 +92,7 @@ class Reader(RecordReader):
         return ()
 
     def _take(self, event: Any) -> None:
-        value, seen = event.value, self._seen.setdefault(event.key, set())
+        value, seen = event.value, self._seen.setdefault(event.key, Covered())
         batches = zip(
             value.state_batches_first_offset,
             value.state_batches_last_offset,
@@ -74,24 +102,22 @@ class Reader(RecordReader):
         )
         for first, last, state, count in batches:
             # A snapshot repeats what updates have said.
-            if state != _ARCHIVED or first in seen:
-                continue
-            seen.add(first)
-            group_id, topic_id, partition = event.key
-            self._rows.append(
-                {
-                    "group_id": group_id,
-                    "topic_id": topic_id,
-                    "topic": self.context.log.topics.names.get(topic_id),
-                    "partition": partition,
-                    "first_offset": first,
-                    "last_offset": last,
-                    "delivery_count": count,
-                    "log_timestamp_ms": event.timestamp_ms,
-                    "log_partition": self.context.partition,
-                    "log_offset": event.offset,
-                }
-            )
+            for new in seen.add(first, last) if state == _ARCHIVED else ():
+                group_id, topic_id, partition = event.key
+                self._rows.append(
+                    {
+                        "group_id": group_id,
+                        "topic_id": topic_id,
+                        "topic": self.context.log.topics.names.get(topic_id),
+                        "partition": partition,
+                        "first_offset": new[0],
+                        "last_offset": new[1],
+                        "delivery_count": count,
+                        "log_timestamp_ms": event.timestamp_ms,
+                        "log_partition": self.context.partition,
+                        "log_offset": event.offset,
+                    }
+                )
 
     def finish(self) -> Iterator[pa.RecordBatch]:
         import pyarrow as pa

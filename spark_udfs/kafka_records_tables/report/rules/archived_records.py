@@ -19,14 +19,16 @@ KIND: Final = "share_records_archived"
 
 def _find(context: RuleContext) -> list[Incident]:
     from kafka_records_tables.report.case_columns import kept, numbers
+    from kafka_records_tables.report.facts.cluster_settings import delivery_limits
     from kafka_records_tables.report.facts.share_archives import TABLE
 
     # Without share partitions there is nothing to read once more.
     if not context.table("share_partitions").num_rows:
         return []
     rows = context.look(TABLE, context.request.groups)
-    # A record that was rejected is archived at its first delivery: a consumer has decided so.
-    is_late = numbers(rows, "delivery_count") >= context.limit(f"{KIND}.deliveries")
+    # A record that was rejected is archived before the limit: a consumer has decided so.
+    limits = delivery_limits(context, rows["group_id"].to_pylist(), context.limit(f"{KIND}.deliveries"))
+    is_late = numbers(rows, "delivery_count") >= limits
     given_up = set(zip(*(kept(rows, is_late)[name].to_pylist() for name in ("group_id", "topic_id")), strict=True))
     found: dict[tuple[str, str], list[dict[str, Any]]] = {}
     for row in rows.to_pylist():
@@ -77,8 +79,10 @@ def _incident(
     partitions = sorted({each["partition"] for each in ranges})
     deliveries = Counter(each["delivery_count"] for each in ranges)
     usual = deliveries.most_common(1)[0][0]
-    since, until = first["log_timestamp_ms"], last["log_timestamp_ms"]
-    goes_on = until is not None and until >= context.at_ms - max(MINUTE_MS, 3 * (until - since) // max(len(ranges), 1))
+    times = [each["log_timestamp_ms"] for each in ranges if each["log_timestamp_ms"] is not None]
+    since, until = (times[0], times[-1]) if times else (None, None)
+    lasts = times[-1] - times[0] if times else 0
+    goes_on = until is not None and until >= context.at_ms - max(MINUTE_MS, 3 * lasts // max(len(ranges), 1))
     gap = _usual_gap(ranges)
     pattern = f" Most of them are {gap} offsets apart: the same kind of record fails each time." if gap else ""
     members = [each for each in context.table("members").to_pylist() if each["group_id"] == group]
@@ -138,7 +142,7 @@ def _incident(
         problem=(
             f"The share group {shown(group)} gave up {counted(count, 'record')} of {shown(topic)}"
             f" ({partitions_shown(partitions)}): {how}.{pattern}"
-            + (f" The last one was at {moment(until)}, {length(until - since)} after the first." if until else "")
+            + (f" The last one was at {moment(until)}, {length(lasts)} after the first." if until is not None else "")
         ),
         impact=(
             "Nobody gets these records again: the group has moved on. They are still in the topic until its retention"
@@ -190,8 +194,9 @@ RULE = incident_rule(
     kind=KIND,
     title="a share group gave up records that nobody has processed",
     about="""\
-Ranges of offsets that the state of a share partition ever had as archived after `deliveries` deliveries or more,
-counted over all records of the state: when the start offset has passed them, the present state has forgotten them.
+Ranges of offsets that the state of a share partition ever had as archived after `deliveries` deliveries or more (or as
+many as the share.delivery.count.limit of the group, where the metadata log tells it), counted over all records of the
+state: when the start offset has passed them, the present state has forgotten them.
 Records that a consumer rejects at its first deliveries are told where there are `rejected` of them or more: it has
 decided so.""",
     tables=("share_partitions", "members"),

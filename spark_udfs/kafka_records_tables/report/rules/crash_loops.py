@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Final
 
 from kafka_records_tables.report.incident_rule import Incident, PossibleCause, incident_rule
@@ -12,7 +13,7 @@ from kafka_records_tables.report.rule import Folds, Threshold, Verdict
 from kafka_records_tables.topics import OFFSETS
 
 if TYPE_CHECKING:
-    from kafka_records_tables.report.facts.group_facts import MemberLife, Span
+    from kafka_records_tables.report.facts.group_facts import MemberLife, Offset, Span
     from kafka_records_tables.report.rule_context import RuleContext
 
 KIND: Final = "crash_loop"
@@ -78,13 +79,19 @@ def _find(context: RuleContext) -> list[Incident]:
             most = max(len(each.attempts) for each in stuck)
             stuck = [each for each in stuck if 2 * len(each.attempts) >= most]
             stuck.sort(key=lambda each: (each.unread_ms or 2**62, each.span.from_ms or 0, each.partition))
-            found.append(_incident(context, group, stuck, lives[group], len(spans_of(spans, group)) - len(stuck)))
+            found.append(_incident(context, group, stuck, _others_that_move(spans, group, stuck)))
     return found
 
 
-def spans_of(spans: dict[Any, Any], group: str) -> list[Any]:
-    """The partitions of a group that have commits."""
-    return [key for key in spans if key[0] == group]
+def _others_that_move(spans: dict[Offset, list[Span]], group: str, stuck: list[StuckPartition]) -> int:
+    """Partitions of a group whose offsets have risen after the first of those that stand still."""
+    since = min(max(each.span.from_ms or 0, each.unread_ms or 0) for each in stuck)
+    still = {(group, each.topic, each.partition) for each in stuck}
+    return sum(
+        any((after.from_ms or 0) > since and after.offset > before.offset for before, after in pairwise(of_place))
+        for key, of_place in spans.items()
+        if key[0] == group and key not in still
+    )
 
 
 def _stuck(
@@ -99,9 +106,7 @@ def _stuck(
     return StuckPartition(*place, last.offset, row["lag"], row["unread_timestamp_ms"], last, attempts)
 
 
-def _incident(
-    context: RuleContext, group: str, stuck: list[StuckPartition], lives: list[MemberLife], others: int
-) -> Incident:
+def _incident(context: RuleContext, group: str, stuck: list[StuckPartition], others: int) -> Incident:
     from statistics import median
 
     from kafka_records_tables.report.command_lines import option
@@ -113,6 +118,7 @@ def _incident(
     stays = [each for each in map(stopped_quickly, tries) if each is not None]
     usual = median(stays) if stays else 0
     clients = Counter(each.name for each in tries)
+    always = ", always under new member ids" if len({each.member_id for each in tries}) == len(tries) else ""
     leaving = _how_they_left(context, group, usual)
     more = [f"{each.place} at {each.offset}" for each in stuck[1:]]
     along = f" {', '.join(more[:4])} {'stands' if len(more) == 1 else 'stand'} still since as well." if more else ""
@@ -187,7 +193,7 @@ def _incident(
             f"The group {shown(group)} does not get past offset {first.offset} of {shown(first.topic)} partition"
             f" {first.partition}: {counted(len(tries), 'member')} took the partition since and left, half of"
             f" them within"
-            f" {length(usual)}, always under new member ids ({listed(list(clients))}).{leaving}{along}"
+            f" {length(usual)}{always} ({listed(list(clients))}).{leaving}{along}"
         ),
         impact=(
             f"{counted(sum(each.lag for each in stuck), 'record')} of {counted(len(stuck), 'partition')} wait, and more"

@@ -40,7 +40,7 @@ def _incident(context: RuleContext, group: str, member_id: str, held: list[dict[
     )
 
     places = {(each["topic"], each["partition"]) for each in held}
-    asked_ms = min(each["log_timestamp_ms"] for each in held)
+    asked_ms = min((each["log_timestamp_ms"] for each in held if each["log_timestamp_ms"] is not None), default=None)
     members = {
         each["member_id"]: each
         for each in kept(context.table("members"), equal(context.table("members"), "group_id", group)).to_pylist()
@@ -55,7 +55,10 @@ def _incident(context: RuleContext, group: str, member_id: str, held: list[dict[
     waits = {
         each["member_id"]
         for each in own.to_pylist()
-        if each["role"] == "target" and (each["topic"], each["partition"]) in places and each["member_id"] != member_id
+        if each["role"] == "target"
+        and (each["topic"], each["partition"]) in places
+        and each["member_id"] != member_id
+        and each["member_id"] in members
     }
     lags = [
         each
@@ -63,20 +66,24 @@ def _incident(context: RuleContext, group: str, member_id: str, held: list[dict[
         if (each["topic"], each["partition"]) in owned
     ]
     moved = max((each["commit_timestamp_ms"] or 0 for each in lags), default=0)
-    if holder is None or context.at_ms - asked_ms < context.limit(f"{KIND}.after"):
+    if holder is None or not waits or asked_ms is None or context.at_ms - asked_ms < context.limit(f"{KIND}.after"):
         return None
     if moved > asked_ms:
         # It works on, and gives them up when it has processed what it has.
         return None
     waiting = sum(each["lag"] or 0 for each in lags)
-    name, others = holder["client_id"] or member_id, [members[each] for each in waits if each in members]
+    name, others = holder["client_id"] or member_id, [members[each] for each in waits]
     since = min((each["epoch_timestamp_ms"] or asked_ms for each in others), default=asked_ms)
     since = min(since, asked_ms)
     timeout = holder["rebalance_timeout_ms"]
-    ends = None if timeout is None or timeout < 0 else asked_ms + timeout
-    fenced = (
-        "" if ends is None else f" The coordinator removes it when its rebalance time-out of {length(timeout)} is over."
-    )
+    fenced = ""
+    if timeout is not None and timeout >= 0:
+        ends = asked_ms + timeout
+        fenced = (
+            f" The coordinator removes it when its rebalance time-out of {length(timeout)} is over, at {moment(ends)}."
+            if ends > context.at_ms
+            else f" Its rebalance time-out of {length(timeout)} was over at {moment(ends)}, and no record removes it."
+        )
     silent = f"has committed nothing since {moment(moved)}" if moved else "has committed nothing"
     verdict = Verdict(
         f"The application of {shown(name)} hangs: it {silent}, and its heartbeats go on, for it is still a member.",

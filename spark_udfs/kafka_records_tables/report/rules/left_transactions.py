@@ -1,4 +1,4 @@
-"""A transaction that a dead instance has left open, while its successor uses another transactional id."""
+"""A transaction that is left open, while an instance of the same application works under another transactional id."""
 
 from __future__ import annotations
 
@@ -44,14 +44,73 @@ def _find(context: RuleContext) -> list[Incident]:
             each
             for each in families.get(_family(row["transactional_id"]), ())
             if each["transactional_id"] != row["transactional_id"]
-            # Producer ids are handed out in order: the successor asked for its own after this one.
-            and each["producer_id"] > row["producer_id"]
             and (each["start_timestamp_ms"] or 0) > row["last_update_timestamp_ms"]
         ]
         incident = _incident(context, row, later)
         if incident is not None:
             found.append(incident)
     return found
+
+
+def _first_uses(context: RuleContext) -> dict[str, dict[str, Any]]:
+    from kafka_records_tables.report.facts.first_uses import TABLE
+
+    return {each["transactional_id"]: each for each in context.look(TABLE).to_pylist()}
+
+
+def _weighed(
+    context: RuleContext, row: dict[str, Any], later: list[dict[str, Any]]
+) -> tuple[dict[str, Any], dict[str, Verdict]]:
+    """The other instance, and whether it came for the one that is silent. Producer ids say nothing of that: each broker
+    has a block of them."""
+    from kafka_records_tables.report.rule_context import moment, shown
+
+    firsts = context.once(_first_uses)
+    name, after = row["transactional_id"], row["last_update_timestamp_ms"]
+
+    def came_ms(each: dict[str, Any]) -> int | None:
+        first = firsts.get(each["transactional_id"])
+        return None if first is None else first["log_timestamp_ms"]
+
+    new = [each for each in later if (came_ms(each) or 0) > after and firsts[each["transactional_id"]]["is_new"]]
+    # Where the first record of an id is not its first use, it may be as new.
+    unknown = [each for each in later if each not in new and (came_ms(each) is None or (came_ms(each) or 0) > after)]
+    other = max(new or unknown or later, key=lambda each: each["last_update_timestamp_ms"] or 0)
+    its_name, came = other["transactional_id"], came_ms(other)
+    first = firsts.get(its_name, other)
+    silent = Evidence(
+        f"{name} is Ongoing, and nothing was added since", TRANSACTIONS, row["log_partition"], row["log_offset"], after
+    )
+    goes_on = Evidence(
+        f"{its_name} {'came later and ' if new else ''}commits",
+        TRANSACTIONS,
+        other["log_partition"],
+        other["log_offset"],
+        other["last_update_timestamp_ms"],
+    )
+    use = Evidence(
+        f"{its_name} was used first at {moment(came or 0)}, {'after' if new else 'before'} {name} fell silent",
+        TRANSACTIONS,
+        first["log_partition"],
+        first["log_offset"],
+        came,
+    )
+    lacked = (f"the first record of {its_name}",) if not new and unknown else ()
+    died = Verdict(
+        f"The instance with {shown(name)} died in the transaction. The one that took its place uses"
+        f" {shown(its_name)}: another id does not end the transaction of the one before.",
+        evidence_for=(silent, goes_on, use) if new else (silent,),
+        refuted_by=None if new or unknown else use,
+        lacked=lacked,
+    )
+    hangs = Verdict(
+        f"The instance with {shown(name)} hangs or is gone, and nobody took its place: {shown(its_name)} is another"
+        " instance of the same application.",
+        evidence_for=(silent,) if new or unknown else (silent, use),
+        evidence_against=(use,) if new else (),
+        lacked=lacked,
+    )
+    return other, {"instance_died": died, "instance_hangs": hangs}
 
 
 def _incident(context: RuleContext, row: dict[str, Any], later: list[dict[str, Any]]) -> Incident | None:
@@ -66,10 +125,22 @@ def _incident(context: RuleContext, row: dict[str, Any], later: list[dict[str, A
 
     since = row["start_timestamp_ms"] or row["last_update_timestamp_ms"]
     silent = context.at_ms - row["last_update_timestamp_ms"]
+    # Another one that is as silent shows nothing: where each transaction takes a minute, all of them are.
+    quiet_ms = context.limit(f"{KIND}.after")
+    later = [
+        each
+        for each in later
+        if each["state"] != "Ongoing" or context.at_ms - each["last_update_timestamp_ms"] < quiet_ms
+    ]
     usual = max(
-        ((each["last_update_timestamp_ms"] or 0) - (each["start_timestamp_ms"] or 0) for each in later), default=0
+        (
+            (context.at_ms if each["state"] == "Ongoing" else each["last_update_timestamp_ms"] or 0)
+            - (each["start_timestamp_ms"] or 0)
+            for each in later
+        ),
+        default=0,
     )
-    if not later or silent < max(context.limit(f"{KIND}.after"), context.limit(f"{KIND}.times") * max(usual, 0)):
+    if not later or silent < max(quiet_ms, context.limit(f"{KIND}.times") * max(usual, 0)):
         return None
     places = [(each["topic"], number) for each in row["partitions"] or () for number in each["partitions"]]
     held = []
@@ -79,7 +150,9 @@ def _incident(context: RuleContext, row: dict[str, Any], later: list[dict[str, A
             held.append(each)
     groups = tuple(dict.fromkeys(each["group_id"] for each in held))
     stuck = sum(each["lag"] or 0 for each in held)
-    name, successor = row["transactional_id"], max(later, key=lambda each: each["last_update_timestamp_ms"] or 0)
+    name = row["transactional_id"]
+    successor, causes = _weighed(context, row, later)
+    is_sibling = causes["instance_died"].refuted_by is not None
     age = context.at_ms - since
     timeout = row["timeout_ms"]
     ended = (
@@ -92,25 +165,15 @@ def _incident(context: RuleContext, row: dict[str, Any], later: list[dict[str, A
         )
     )
     own = [place for place in places if not place[0].startswith("__")]
-    verdict = Verdict(
-        f"The instance with {shown(name)} died in the transaction. The one that took its place uses"
-        f" {shown(successor['transactional_id'])}: another id does not end the transaction of the one before.",
-        evidence_for=(
-            Evidence(
-                f"{name} is Ongoing, and nothing was added since",
-                TRANSACTIONS,
-                row["log_partition"],
-                row["log_offset"],
-                row["last_update_timestamp_ms"],
+    evidence = causes["instance_hangs" if is_sibling else "instance_died"].evidence_for
+    hung = (
+        (
+            NextStep(
+                f"See whether the instance with {shown(name)} still runs: take a thread dump of it, then restart it"
             ),
-            Evidence(
-                f"{successor['transactional_id']} came later and commits",
-                TRANSACTIONS,
-                successor["log_partition"],
-                successor["log_offset"],
-                successor["last_update_timestamp_ms"],
-            ),
-        ),
+        )
+        if is_sibling
+        else ()
     )
     steps = _steps(context, row, own)
     waits = (
@@ -122,7 +185,7 @@ def _incident(context: RuleContext, row: dict[str, Any], later: list[dict[str, A
     finding = ReportFinding(
         kind=KIND,
         level=Level.HIGH if groups else Level.MODERATE,
-        title=RULE.title,
+        title=RULE.title if not is_sibling else "a transaction hangs, while other instances go on",
         problem=(
             f"The transaction of {shown(name)} has been open for {length(age)}, since {moment(since)}, and"
             f" nothing was added"
@@ -134,16 +197,20 @@ def _incident(context: RuleContext, row: dict[str, Any], later: list[dict[str, A
         group_ids=groups,
         topics=tuple(sorted({topic for topic, _ in own})),
         partitions=tuple(sorted({number for _, number in own})) if len({topic for topic, _ in own}) == 1 else (),
-        transactional_ids=(name, successor["transactional_id"]),
-        who=(Actor(f"left its transaction open ({name})"), Actor(f"took its place ({successor['transactional_id']})")),
+        transactional_ids=(name,) if is_sibling else (name, successor["transactional_id"]),
+        who=(
+            Actor(f"left its transaction open ({name})"),
+            *(() if is_sibling else (Actor(f"took its place ({successor['transactional_id']})"),)),
+        ),
         since_timestamp_ms=since,
         until_timestamp_ms=None,
         is_going_on=True,
         scale={"records_waiting": stuck, "partitions": len(own), "groups": len(groups)},
-        evidence=verdict.evidence_for,
-        evidence_count=2,
+        evidence=evidence,
+        evidence_count=len(evidence),
         rows=(Rows("open_transactions"), Rows("transactions")),
         next=(
+            *hung,
             *steps,
             NextStep(
                 "Let an instance use the same transactional.id after a restart: it ends what the one before has left"
@@ -153,7 +220,7 @@ def _incident(context: RuleContext, row: dict[str, Any], later: list[dict[str, A
         measured={"open_ms": age, "silent_ms": silent},
         thresholds=context.limits_of(f"{KIND}.after", f"{KIND}.times"),
     )
-    return Incident(finding, stuck, {"instance_died": verdict})
+    return Incident(finding, stuck, causes)
 
 
 def _steps(context: RuleContext, row: dict[str, Any], own: list[tuple[str, int]]) -> list[NextStep]:
@@ -199,15 +266,22 @@ RULE = incident_rule(
     title="a dead instance has left a transaction open, and its successor uses another transactional id",
     about="""\
 Open transactions to which nothing was added for `after`, and for `times` as long as those of an id take that is equal
-but for its end, whose producer id is newer, and which began its transactions later. Who stands still at the last stable
-offset is told by `lag`.""",
+but for its end, and which began its transactions later. That one took the place of a dead instance where its own first
+record is later too; else it is a sibling. Who stands still at the last stable offset is told by `lag`.""",
     tables=("transactions", "open_transactions", "lag"),
     levels={Level.HIGH: "groups stand still there", Level.MODERATE: "no group that is known does"},
     find=_find,
     listing=Rows("open_transactions"),
     causes=(
         PossibleCause(
-            "instance_died", "the instance died in the transaction", "for: its successor goes on under another id"
+            "instance_died",
+            "the instance died in the transaction",
+            "for: its successor goes on under an id that was used first after that; refuted where it was used before",
+        ),
+        PossibleCause(
+            "instance_hangs",
+            "it hangs, or nobody took its place; the other one is a sibling",
+            "for: the other id was in use before; against: it was used first after that",
         ),
     ),
     thresholds=(

@@ -93,13 +93,11 @@ def _jumps(context: RuleContext, row: dict[str, Any], spans: list[Span]) -> list
 
 
 def _incident(context: RuleContext, group: str, topic: str, jumps: list[Jump], rows: list[dict[str, Any]]) -> Incident:
-    from kafka_records_tables.report.command_lines import option
     from kafka_records_tables.report.rule_context import (
         MINUTE_MS,
         MOST_EVIDENCE,
         SECOND_MS,
         counted,
-        length,
         of_group,
         partitions_shown,
         shown,
@@ -122,42 +120,7 @@ def _incident(context: RuleContext, group: str, topic: str, jumps: list[Jump], r
         if waiting
         else ""
     )
-    retention = next(
-        (
-            each["value"]
-            for each in context.look("configs").to_pylist()
-            if each["resource_name"] == topic and each["name"] == "retention.ms"
-        ),
-        None,
-    )
-    keeps = "" if retention is None else f" The topic keeps records for {length(int(retention))} (retention.ms)."
-    raised = context.ask_kafka(
-        f"Raise retention.ms of {shown(topic)} now, above what the group is behind (7 days here), so that"
-        f" nothing more is"
-        " lost",
-        "kafka-configs",
-        "--alter",
-        *option("--topic", topic),
-        "--add-config",
-        "retention.ms=604800000",
-    )
-    verdict = Verdict(
-        f"{shown(group)} reads more slowly than {shown(topic)} is written, and the retention of the topic"
-        f" deletes what it"
-        " has not read.",
-        evidence_for=tuple(
-            Evidence(
-                f"{each.topic}-{each.partition}: from {each.before} to {each.after.offset} in one commit; the"
-                f" log starts at"
-                f" {rows[0]['log_start_offset']} now",
-                OFFSETS,
-                each.after.log_partition,
-                each.after.log_offset,
-                each.after.from_ms,
-            )
-            for each in jumps[-2:]
-        ),
-    )
+    keeps, causes = _deleted_by(context, group, topic, jumps, rows)
     partitions = sorted({each.partition for each in jumps})
     finding = ReportFinding(
         kind=KIND,
@@ -195,7 +158,6 @@ def _incident(context: RuleContext, group: str, topic: str, jumps: list[Jump], r
         evidence_count=len(jumps),
         rows=(Rows("lag", of_group(group)),),
         next=(
-            raised,
             NextStep(
                 "Then make the group faster: more members (up to one for each partition), less work for each record"
             ),
@@ -205,7 +167,73 @@ def _incident(context: RuleContext, group: str, topic: str, jumps: list[Jump], r
         measured={"lost": lost, "jumps": len(jumps)},
         thresholds=context.limits_of(f"{KIND}.commits", f"{KIND}.times"),
     )
-    return Incident(finding, lost, {"too_slow": verdict})
+    return Incident(finding, lost, causes)
+
+
+def _deleted_by(
+    context: RuleContext, group: str, topic: str, jumps: list[Jump], rows: list[dict[str, Any]]
+) -> tuple[str, dict[str, Verdict]]:
+    """How long the topic keeps records, as a sentence, and what may have deleted them."""
+    from kafka_records_tables.report.facts.cluster_settings import cluster_settings
+    from kafka_records_tables.report.rule_context import length, shown
+
+    starts = {each["partition"]: each["log_start_offset"] for each in rows}
+    shows = tuple(
+        Evidence(
+            f"{each.topic}-{each.partition}: from {each.before} to {each.after.offset} in one commit; the log starts at"
+            f" {starts[each.partition]} now",
+            OFFSETS,
+            each.after.log_partition,
+            each.after.log_offset,
+            each.after.from_ms,
+        )
+        for each in jumps[-2:]
+    )
+    settings = cluster_settings(context)
+    retention = settings.topic_setting(topic, "retention.ms")
+    size = settings.topic_setting(topic, "retention.bytes")
+    is_for_ever, has_size = retention == "-1", size is not None and size != "-1"
+    slow = f"{shown(group)} reads more slowly than {shown(topic)} is written, and"
+    causes = {
+        "too_slow": Verdict(
+            f"{slow} the retention of the topic deletes what it has not read.",
+            evidence_for=shows,
+            refuted_by=Evidence("retention.ms is -1: no record is deleted by its age") if is_for_ever else None,
+            steps=(_alter(context, topic, "retention.ms", "604800000", "now, above what the group is behind (7 days"),),
+        )
+    }
+    if has_size:
+        causes["too_much"] = Verdict(
+            f"{slow} the topic deletes what is more than {size} bytes in a partition (retention.bytes).",
+            evidence_for=(*shows, Evidence(f"retention.bytes is {size}")),
+            steps=(_alter(context, topic, "retention.bytes", "-1", "now, above what the group is behind (no limit"),),
+        )
+    elif is_for_ever:
+        causes["by_hand"] = Verdict(
+            f"A program or an administrator deletes records of {shown(topic)} (kafka-delete-records), which"
+            f" {shown(group)} has not read.",
+            evidence_for=shows,
+            lacked=() if size is not None else ("log.retention.bytes of the brokers",),
+            steps=(NextStep(f"Find who deletes records of {shown(topic)} (kafka-delete-records), and stop it"),),
+        )
+    if is_for_ever:
+        return " The topic deletes no record by its age (retention.ms is -1).", causes
+    known = settings.retention_ms(topic)
+    return "" if known is None else f" The topic keeps records for {length(known)} (retention.ms).", causes
+
+
+def _alter(context: RuleContext, topic: str, name: str, value: str, why: str) -> NextStep:
+    from kafka_records_tables.report.command_lines import option
+    from kafka_records_tables.report.rule_context import shown
+
+    return context.ask_kafka(
+        f"Raise {name} of {shown(topic)} {why} here), so that nothing more is lost",
+        "kafka-configs",
+        "--alter",
+        *option("--topic", topic),
+        "--add-config",
+        f"{name}={value}",
+    )
 
 
 RULE = incident_rule(
@@ -221,7 +249,17 @@ deleted up to there. What was lost is the sum over all jumps, less what the grou
     listing=Rows("lag", ("problem=below_log_start",)),
     causes=(
         PossibleCause(
-            "too_slow", "the group is slower than the retention of the topic", "for: jumps over the start of the log"
+            "too_much",
+            "the topic is limited in size, and the group is slower",
+            "for: retention.bytes of the topic or of all brokers",
+        ),
+        PossibleCause(
+            "too_slow",
+            "the group is slower than the retention of the topic",
+            "for: jumps over the start of the log; refuted where records are kept for ever",
+        ),
+        PossibleCause(
+            "by_hand", "somebody deletes records", "for: nothing is deleted by its age, and no size is known"
         ),
     ),
     thresholds=(

@@ -39,10 +39,12 @@ def _cases(context: RuleContext) -> pa.Table:
         ranked,
         with_columns,
     )
+    from kafka_records_tables.report.facts.cluster_settings import delivery_limits
 
     ranges = _ranges(context)
+    limit = context.limit("share_redelivery.delivery_limit")
+    most = delivery_limits(context, ranges["group_id"].to_pylist(), limit)
     state, count = numbers(ranges, "delivery_state"), numbers(ranges, "delivery_count")
-    most = context.limit("share_redelivery.delivery_limit")
     given_up = (state == _ARCHIVED) & (count >= most)
     again = (state == _AVAILABLE) & (count >= context.limit("share_redelivery.deliveries"))
     last_chance = (state == _AVAILABLE) & (count >= most - 1)
@@ -189,9 +191,10 @@ RULE = ReportRule(
     title="a share group delivers records again and again, or gave them up",
     about="""\
 Ranges of offsets in the state of share partitions that were delivered `deliveries` times or more and wait to be
-delivered again, and those that were given up because they were delivered as often as `delivery_limit` allows.
-Records that a consumer rejected before are no finding: it has decided so. Only offsets at and behind the start
-offset are in the state; what was given up before is in none, once the start offset has passed it.""",
+delivered again, and those that were given up because they were delivered as often as `delivery_limit` allows, or the
+limit of the group where the metadata log tells it. Records that a consumer rejected before are no finding: it has
+decided so. Only offsets at and behind the start offset are in the state; what was given up before is in none, once the
+start offset has passed it.""",
     tables=("share_partitions", "share_group_topics", "groups"),
     levels={
         Level.HIGH: "records were given up, or the next delivery is their last",

@@ -95,14 +95,19 @@ def _shared_moments(context: RuleContext, apps: list[Application], lives: list[M
     """When members came and went while two of the applications were there."""
     moments = {each.joined_ms for each in lives} | {each.left_ms for each in lives}
     known = sorted(each for each in moments if each is not None)
-    return [each for each in known if sum(app.was_there(each) for app in apps) >= 2]
+    return [each for each in known if _both_there(apps, each)]
 
 
 def _changes(apps: list[Application], since_ms: int) -> list[int]:
-    """When members came or left, from a moment on."""
+    """When members came or left while two of the applications were there, just before at least, from a moment on."""
     lives = [life for app in apps for life in app.lives]
     moments = {each.joined_ms for each in lives} | {each.left_ms for each in lives}
-    return sorted(each for each in moments if each is not None and each >= since_ms)
+    known = sorted(each for each in moments if each is not None and each >= since_ms)
+    return [each for each in known if _both_there(apps, each) or _both_there(apps, each - 1)]
+
+
+def _both_there(apps: list[Application], at_ms: int) -> bool:
+    return sum(app.was_there(at_ms) for app in apps) >= 2
 
 
 def _keeps_coming(context: RuleContext, apps: list[Application]) -> bool:
@@ -197,8 +202,9 @@ def _incident(
         title=RULE.title,
         problem=(
             f"The members of the group {shown(group)} are of {len(apps)} applications that consume different topics:"
-            f" {'; '.join(words)}. The group was rebalanced {counted(len(there), 'time')} since both were"
-            f" there; {counted(churn, 'member')} came as {listed(restless.clients)}."
+            f" {'; '.join(words)}. Members came or left {counted(len(there), 'time')} while both were"
+            f" there, and each time the group was rebalanced; {counted(churn, 'member')} came as"
+            f" {listed(restless.clients)}."
         ),
         impact="Whenever a member of one application comes or goes, the other one is rebalanced and stops for it. Who"
         " monitors or resets the group hits both.",
@@ -211,7 +217,7 @@ def _incident(
             for name in app.clients[:4]
         ),
         since_timestamp_ms=since,
-        is_going_on=sum(app.was_there(context.at_ms) for app in apps) >= 2 or often,
+        is_going_on=_both_there(apps, context.at_ms),
         scale={"rebalances": len(there), "applications": len(apps)},
         evidence=(
             Evidence(f"{later.first.name} joins", OFFSETS, later.first.log_partition, later.first.joined_at, since),

@@ -218,12 +218,18 @@ def _weighed(group: str, topic: str, growth: Growth, since: Evidence) -> dict[st
     of_reads = Evidence(f"{read:.1f} records a second were read before, {reads:.1f} since")
     of_writes = Evidence(f"{wrote:.1f} records a second were written before, {writes:.1f} since")
     is_slower, is_more = reads * _CHANGED < read * (_CHANGED - 1), writes * _CHANGED > wrote * (_CHANGED + 1)
+    if not is_slower and not is_more:
+        # Neither has changed much: no cause is the likelier one.
+        return {
+            "work_slower": Verdict(f"{slower}, and read {read:.1f} before.", evidence_against=(of_reads,)),
+            "more_written": Verdict(f"{more}, and {wrote:.1f} before.", evidence_against=(of_writes,)),
+        }
     return {
         "work_slower": Verdict(
             f"{slower}, and read {read:.1f} before.", (of_reads,), refuted_by=None if is_slower else of_reads
         ),
         "more_written": Verdict(
-            f"{more}, and {wrote:.1f} before.", (of_writes,), refuted_by=None if is_more or not is_slower else of_writes
+            f"{more}, and {wrote:.1f} before.", (of_writes,), refuted_by=None if is_more else of_writes
         ),
     }
 

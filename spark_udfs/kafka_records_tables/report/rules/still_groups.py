@@ -46,7 +46,9 @@ def _incident(context: RuleContext, group: str, places: list[dict[str, Any]]) ->
     since = min((each["since_timestamp_ms"] or context.at_ms for each in places), default=context.at_ms)
     last = max((each["commit_timestamp_ms"] or 0 for each in places), default=0)
     wait = max(each["wait_ms"] or 0 for each in places)
-    usual = max((each["longest_wait_ms"] or 0 for each in places), default=0)
+    known = [each["longest_wait_ms"] for each in places if each["longest_wait_ms"] is not None]
+    usual = max(known, default=None)
+    before = "" if usual is None else f", and never waited for longer than {length(usual)} before"
     members = kept(context.table("members"), equal(context.table("members"), "group_id", group)).to_pylist()
     clients = list(dict.fromkeys(each["client_id"] or each["member_id"] for each in members))
     owners = list(dict.fromkeys(each["client_id"] for each in mine if each.get("client_id"))) or clients
@@ -57,8 +59,9 @@ def _incident(context: RuleContext, group: str, places: list[dict[str, Any]]) ->
             Evidence(f"nothing was committed after {moment(last)}", OFFSETS, places[0]["log_partition"], None, last),
         ),
     )
-    rest = len(lags) - len(places)
-    others = f" {counted(rest, 'other partition')} go on." if rest > 0 else ""
+    progress = context.table("progress")
+    rest = kept(progress, equal(progress, "group_id", group), equal(progress, "state", "ok")).num_rows
+    others = f" {counted(rest, 'other partition')} {'goes' if rest == 1 else 'go'} on." if rest else ""
     topics = tuple(sorted({each["topic"] for each in places}))
     numbers = tuple(sorted({each["partition"] for each in places}))
     finding = ReportFinding(
@@ -68,7 +71,7 @@ def _incident(context: RuleContext, group: str, places: list[dict[str, Any]]) ->
         problem=(
             f"The group {shown(group)} has {counted(len(members), 'member')} ({listed(clients)}) and does not move"
             f" on in {places_shown((each['topic'], each['partition']) for each in places)}: records wait for"
-            f" {length(wait)}, and never waited for longer than {length(usual)} before."
+            f" {length(wait)}{before}."
             f" The last commit was at {moment(last)}.{others}"
         ),
         impact=f"{counted(waiting, 'record')} wait, and more come.",
@@ -91,7 +94,7 @@ def _incident(context: RuleContext, group: str, places: list[dict[str, Any]]) ->
             context.see("See which partitions stand still, and since when", Rows("progress", of_group(group))),
             context.describe_members(group),
         ),
-        measured={"wait_ms": wait, "usual_ms": usual},
+        measured={"wait_ms": wait} if usual is None else {"wait_ms": wait, "usual_ms": usual},
         thresholds=context.limits_of(f"{KIND}.after"),
     )
     return Incident(finding, waiting, {"application_hangs": verdict})

@@ -1,0 +1,39 @@
+"""The settings of topics and groups that the metadata log tells, for rules that would else have to assume them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from kafka_records_tables.report.rule_context import RuleContext
+    from kafka_records_tables.tables.cluster.cluster_facts import ClusterFacts
+
+
+def cluster_settings(context: RuleContext) -> ClusterFacts:
+    """Settings alone, read when a rule asks for them first; none where the source has no metadata log."""
+    return context.once(_read)
+
+
+def delivery_limits(context: RuleContext, groups: Sequence[str], otherwise: int) -> Any:
+    """For each name of a share group how often its records are delivered at most (`share.delivery.count.limit`), as
+    numpy; `otherwise` where nothing tells it."""
+    import numpy as np
+
+    facts = cluster_settings(context) if groups else None
+    limits = {
+        each: None if facts is None else facts.group_limit(each, "share.delivery.count.limit") for each in set(groups)
+    }
+    found = [otherwise if limits[each] is None else limits[each] for each in groups]
+    return np.asarray(found, np.int64)
+
+
+def _read(context: RuleContext) -> ClusterFacts:
+    from kafka_records_engine.sources.log_facts import KnownTopics
+    from kafka_records_tables.tables.cluster.cluster_facts import ClusterFacts
+
+    configs: dict[tuple[str, str], dict[str, str]] = {}
+    for each in context.look("configs").to_pylist():
+        if each["value"] is not None and not each["is_sensitive"]:
+            configs.setdefault((each["resource_type"], each["resource_name"]), {})[each["name"]] = each["value"]
+    return ClusterFacts(KnownTopics(), configs)
