@@ -48,7 +48,7 @@ def as_controls(texts: Any, keys: Callable[[], Any]) -> Any:
     told, made = keys(), texts.to_pylist()
     for row in others:
         if made[row].lower() != "true":
-            known = f"{' or '.join(CONTROLS)}, true for any marker, and nothing for records"
+            known = f"{', '.join(CONTROLS)}, true for any marker, and nothing for records"
             raise UnknownWord(row, f"control is {made[row]!r}: it holds {known}")
         made[row] = None if told is None else _ending(told[row].as_py())
         if made[row] is None:

@@ -90,7 +90,7 @@ def _incident(
     look = context.ask_kafka(
         f"Look at such a record, and see in the logs of the consumers"
         f" ({listed(clients) if clients else 'none is there now'})"
-        " what fails there",
+        " what fails there" + ("; if another offset is printed, there is no record at this one" if is_rejected else ""),
         "kafka-console-consumer",
         *option("--topic", topic),
         "--partition",
@@ -111,7 +111,7 @@ def _incident(
     how = (
         f"archived after {usual} deliveries, without being processed"
         if not is_rejected
-        else "consumers rejected them, and they were archived"
+        else "archived at the first deliveries, as consumers said"
     )
     evidence = (
         Evidence(
@@ -128,6 +128,12 @@ def _incident(
         evidence_for=evidence if is_rejected else (),
         refuted_by=None if is_rejected else evidence[0],
     )
+    no_records = Verdict(
+        "There is no record at these offsets: they are markers of transactions, or gaps that compaction left, and a"
+        " consumer says so of each (GAP). Then nothing is lost.",
+        refuted_by=None if is_rejected else evidence[0],
+        lacked=("the share state does not say whether an offset has a record",) if is_rejected else (),
+    )
     verdict = Verdict(
         f"The consumers of {shown(group)} cannot process these records: they release them, or do not"
         f" acknowledge them in"
@@ -138,7 +144,7 @@ def _incident(
     finding = ReportFinding(
         kind=KIND,
         level=Level.MODERATE if is_rejected else Level.CRITICAL if goes_on else Level.HIGH,
-        title=RULE.title if not is_rejected else "consumers of a share group reject records",
+        title=RULE.title if not is_rejected else "a share group passes over offsets at their first delivery",
         problem=(
             f"The share group {shown(group)} gave up {counted(count, 'record')} of {shown(topic)}"
             f" ({partitions_shown(partitions)}): {how}.{pattern}"
@@ -147,6 +153,8 @@ def _incident(
         impact=(
             "Nobody gets these records again: the group has moved on. They are still in the topic until its retention"
             " takes them."
+            if not is_rejected
+            else "If they are records, nobody gets them again; they are in the topic until its retention takes them."
         ),
         consequence="data_lost",
         group_ids=(group,),
@@ -156,8 +164,12 @@ def _incident(
         since_timestamp_ms=since,
         is_going_on=goes_on,
         scale={"records_lost": count, "partitions": len(partitions), "deliveries": usual},
-        symptom_confidence="high" if is_rejected else "medium",
-        why_not_sure=None if is_rejected else "a consumer may have rejected a record at its last delivery",
+        symptom_confidence="medium",
+        why_not_sure=(
+            "transaction markers and gaps are archived in the same way"
+            if is_rejected
+            else "a consumer may have rejected a record at its last delivery"
+        ),
         evidence=tuple(
             Evidence(
                 f"offsets {each['first_offset']} to {each['last_offset']} of partition {each['partition']}: archived at"
@@ -187,7 +199,7 @@ def _incident(
         measured={"archived": count, "deliveries": usual},
         thresholds=context.limits_of(f"{KIND}.deliveries"),
     )
-    return Incident(finding, count, {"cannot_be_processed": verdict, "rejected": rejected})
+    return Incident(finding, count, {"cannot_be_processed": verdict, "rejected": rejected, "no_records": no_records})
 
 
 RULE = incident_rule(
@@ -215,6 +227,11 @@ decided so.""",
         ),
         PossibleCause(
             "rejected", "consumers reject the records", "for: archived at the first deliveries; else refuted"
+        ),
+        PossibleCause(
+            "no_records",
+            "the offsets are markers of transactions or gaps (`AcknowledgeType.GAP`)",
+            "archived at the first deliveries; else refuted",
         ),
     ),
     thresholds=(
