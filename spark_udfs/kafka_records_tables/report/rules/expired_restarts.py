@@ -13,6 +13,7 @@ from kafka_records_tables.report.rule import Folds, Question, Threshold, Verdict
 from kafka_records_tables.topics import OFFSETS
 
 if TYPE_CHECKING:
+    from kafka_records_tables.report.facts.beginnings import Beginning
     from kafka_records_tables.report.facts.group_facts import LogEnds, MemberLife, Span
     from kafka_records_tables.report.rule_context import RuleContext
 
@@ -29,10 +30,7 @@ class Restart:
     partition: int
     before: Span
     after: Span
-    again: int
-    skipped: int
-    is_unsure: bool = False
-    """Whether one of the two happened, and records do not tell which."""
+    began: Beginning
 
 
 def _suspects(context: RuleContext) -> list[str]:
@@ -67,7 +65,9 @@ def _find(context: RuleContext) -> list[Incident]:
     causes = {
         (each["log_partition"], each["log_offset"]): each
         for each in rows.to_pylist()
-        if "expired" in each["possible_causes"] and _OF_GROUPS & set(each["cause"].split(" or "))
+        if each["log_timestamp_ms"] is not None
+        and "expired" in each["possible_causes"]
+        and _OF_GROUPS & set(each["cause"].split(" or "))
     }
     lives, ends = member_lives(context, groups), log_ends(context)
     found: dict[str, list[tuple[Restart, dict[str, Any]]]] = {}
@@ -89,25 +89,21 @@ def _find(context: RuleContext) -> list[Incident]:
 def _restart(
     place: tuple[str, int], before: Span, after: Span, lives: list[MemberLife], ends: LogEnds, why: dict[str, Any]
 ) -> Restart:
-    start = ends.start(place) or 0
+    from kafka_records_tables.report.facts.beginnings import beginning
+
     joined = [
         each.joined_ms
         for each in lives
-        if each.joined_ms is not None and (why["log_timestamp_ms"] or 0) <= each.joined_ms <= (after.from_ms or 0)
+        if each.joined_ms is not None and why["log_timestamp_ms"] <= each.joined_ms <= (after.from_ms or 0)
     ]
-    end = ends.end_at(place, max(joined)) if joined else None
-    again = max(before.offset - start, 0)
-    # Whoever begins at the end is never below where the log ended when it came.
-    if after.offset < before.offset or (end is not None and after.offset < end):
-        return Restart(*place, before, after, again, 0)
-    skipped = max((end if end is not None else after.offset) - before.offset, 0)
-    # Whoever begins at the start may have read all that is there before it commits first.
-    return Restart(*place, before, after, again, skipped, is_unsure=bool(again and skipped))
+    began = beginning(ends, place, before.offset, after.offset, min(joined, default=None))
+    return Restart(*place, before, after, began)
 
 
 def _incident(
     context: RuleContext, group: str, found: list[tuple[Restart, dict[str, Any]]], lives: list[MemberLife]
 ) -> Incident:
+    from kafka_records_tables.report.facts.beginnings import either_words, repeated_words
     from kafka_records_tables.report.rule_context import (
         MOST_EVIDENCE,
         counted,
@@ -118,31 +114,21 @@ def _incident(
         shown,
     )
 
-    found.sort(key=lambda each: (each[1]["log_timestamp_ms"] or 0, each[1]["log_offset"]))
+    found.sort(key=lambda each: (each[1]["log_timestamp_ms"], each[1]["log_offset"]))
     gone, restarts = found[0][1], [each for each, _ in found]
     since = gone["log_timestamp_ms"]
     began = min(each.after.from_ms or 2**62 for each in restarts)
-    again, skipped = sum(each.again for each in restarts), sum(each.skipped for each in restarts)
+    begins = [each.began for each in restarts]
+    again, skipped = sum(each.again for each in begins), sum(each.skipped for each in begins)
+    is_unsure = any(each.is_unsure for each in begins)
     left = max((each.left_ms for each in lives if each.left_ms is not None and each.left_ms <= since), default=None)
     away = "" if left is None else f", {length(since - left)} after its last member had left ({moment(left)})"
     topics = sorted({each.topic for each in restarts})
     what = []
-    if again and any(each.is_unsure for each in restarts):
-        what.append(
-            f"either it began at the end of the log (auto.offset.reset latest), and {counted(skipped, 'record')} were"
-            f" never read, or at the start (earliest), and read {counted(again, 'record')} again before its first"
-            " commit: no record tells which"
-        )
-        again_only = skipped_only = 0
-    else:
-        again_only, skipped_only = again, skipped
-    if again_only:
-        what.append(f"it began at the start of the log, and {counted(again, 'record')} were read again")
-    if skipped_only:
-        what.append(
-            f"it began at the end of the log (auto.offset.reset latest), and {counted(skipped, 'record')} were"
-            f" never read"
-        )
+    if is_unsure:
+        what.append(either_words("it", "its", begins))
+    elif again:
+        what.append(f"it began at the start of the log, and {repeated_words(begins)} were read again")
     is_due = all(each["cause"] == "expired" for _, each in found)
     is_sure = is_due and all(each["possible_causes"] == ["expired"] for _, each in found)
     evidence = tuple(
@@ -175,7 +161,11 @@ def _incident(
     lately = context.at_ms - context.limit(f"{KIND}.lately")
     finding = ReportFinding(
         kind=KIND,
-        level=Level.LOW if began < lately else Level.CRITICAL if skipped else Level.HIGH,
+        level=(
+            Level.LOW
+            if began < lately or not (skipped or again or is_unsure)
+            else Level.CRITICAL if skipped else Level.HIGH
+        ),
         title=RULE.title,
         problem=(
             f"The offsets of the group {shown(group)} for {listed(topics)} ({counted(len(restarts), 'partition')}) were"
@@ -204,7 +194,7 @@ def _incident(
             ),
             *(
                 (NextStep("Look up auto.offset.reset of the application: with earliest nothing was skipped"),)
-                if again and skipped
+                if is_unsure
                 else ()
             ),
             NextStep(
@@ -232,9 +222,9 @@ again or never is counted for each partition. A group that was at the end at its
 then both counts are given, and one of them happened.""",
     tables=("activity", "current_offsets", "timeline"),
     levels={
-        Level.CRITICAL: "records were skipped",
-        Level.HIGH: "records were read again",
-        Level.LOW: "it began again longer than `lately` ago",
+        Level.CRITICAL: "records were skipped, or may have been",
+        Level.HIGH: "records were read again, or may have been",
+        Level.LOW: "it began again longer than `lately` ago, or got its offsets back",
     },
     find=_find,
     listing=Rows("activity", ("expirations>0",)),

@@ -11,6 +11,7 @@ from kafka_records_tables.report.rule import Folds, Verdict
 from kafka_records_tables.topics import OFFSETS
 
 if TYPE_CHECKING:
+    from kafka_records_tables.report.facts.beginnings import Beginning
     from kafka_records_tables.report.facts.group_facts import LogEnds, MemberLife, Span
     from kafka_records_tables.report.rule_context import RuleContext
 
@@ -31,12 +32,15 @@ class ForeignOffset:
     ever_had_members: bool
     had_members: bool
     """Whether the group had members when it was committed."""
-    before: int | None
-    """What the group had committed before it."""
     after: Span | None
     """What it committed next."""
-    skipped: int
-    again: int
+    began: Beginning | None
+    """Where its consumers began after it; None where none has."""
+
+    @property
+    def skipped(self) -> int:
+        """Records that were never read, or may have been skipped."""
+        return 0 if self.began is None else self.began.skipped
 
     @property
     def place(self) -> str:
@@ -87,6 +91,8 @@ def _find(context: RuleContext) -> list[Incident]:
 def _foreign(
     group: str, place: tuple[str, int], spans: list[Span], at: int, lives: list[MemberLife], ends: LogEnds
 ) -> ForeignOffset | None:
+    from kafka_records_tables.report.facts.beginnings import beginning
+
     span, end_now = spans[at], ends.end(place)
     if end_now is None or span.offset <= end_now or span.from_ms is None:
         return None
@@ -101,27 +107,23 @@ def _foreign(
     ever = any((each.joined_ms or 0) <= span.from_ms for each in known)
     before = spans[at - 1].offset if at else None
     after = next((each for each in spans[at + 1 :] if each.offset <= end_now), None)
-    skipped = again = 0
+    began = None
     if after is not None:
         own = before if before is not None and before <= end_now else ends.start(place) or 0
-        joined = max(
-            (each.joined_ms or 0 for each in known if (each.joined_ms or 0) <= (after.from_ms or 0)), default=None
-        )
-        reset_to = ends.end_at(place, joined) if joined is not None else None
-        if reset_to is not None and after.offset >= reset_to:
-            # It began at the end: whoever begins at the start has to pass all of it first.
-            skipped = max(reset_to - own, 0)
-        elif after.offset < own:
-            again = own - (ends.start(place) or 0)
-    return ForeignOffset(
-        group, *place, span, ends.end_at(place, span.from_ms), end_now, ever, had, before, after, skipped, again
-    )
+        since = [
+            each.joined_ms for each in known if span.from_ms <= (each.joined_ms or 0) <= (after.from_ms or span.from_ms)
+        ]
+        began = beginning(ends, place, own, after.offset, min(filter(None, since), default=None))
+        if began.is_unsure and began.end is None:
+            # Without a member, or the end of the log when it joined, nothing tells what was skipped.
+            began = None
+    return ForeignOffset(group, *place, span, ends.end_at(place, span.from_ms), end_now, ever, had, after, began)
 
 
 def _incident(context: RuleContext, found: list[ForeignOffset]) -> Incident:
+    from kafka_records_tables.report.facts.beginnings import either_words, has_all_records, repeated_words
     from kafka_records_tables.report.rule_context import (
         MOST_EVIDENCE,
-        counted,
         listed,
         moment,
         numbers_shown,
@@ -135,23 +137,22 @@ def _incident(context: RuleContext, found: list[ForeignOffset]) -> Incident:
     groups = list(dict.fromkeys(each.group_id for each in found))
     went_on = list(dict.fromkeys(each.group_id for each in found if each.after is not None))
     waiting = [each for each in groups if each not in went_on]
-    skipped, again = sum(each.skipped for each in found), sum(each.again for each in found)
+    begins = [each.began for each in found if each.began is not None]
+    skipped, again = sum(each.skipped for each in begins), sum(each.again for each in begins)
+    is_unsure = any(each.is_unsure for each in begins)
     never = all(not each.ever_had_members for each in found)
-    known_end = next((each.end for each in found if each.end is not None), None)
+    is_whole = all(has_all_records(context, each) for each in {each.span.log_partition for each in found})
     partitions = sorted({each.partition for each in found})
-    ended = f"ended at {known_end} then" if known_end is not None else f"ends at {first.end_now} today"
+    ended = f"ended at {first.end} then" if first.end is not None else f"ends at {first.end_now} today"
     parts = []
     if went_on:
         clients = (
             f"{listed(went_on)} has consumed since" if len(went_on) == 1 else f"{listed(went_on)} have consumed since"
         )
-        if skipped:
-            parts.append(
-                f"{clients}: out of range, they began at the end (auto.offset.reset latest), and"
-                f" {counted(skipped, 'record')} were never read"
-            )
+        if is_unsure:
+            parts.append(f"{clients}: out of range, {either_words('they', 'their', begins)}")
         elif again:
-            parts.append(f"{clients}: out of range, they began at the start, and read {counted(again, 'record')} again")
+            parts.append(f"{clients}: out of range, they began at the start, and read {repeated_words(begins)} again")
         else:
             parts.append(f"{clients}: out of range, they began where auto.offset.reset says")
     if waiting:
@@ -174,25 +175,29 @@ def _incident(context: RuleContext, found: list[ForeignOffset]) -> Incident:
     for group in went_on[:1]:
         if skipped:
             of = [each for each in found if each.group_id == group and each.skipped]
-            ranges = ", ".join(f"{each.place} up to {each.skipped + (each.before or 0)}" for each in of[:4])
+            ranges = ", ".join(f"{each.place} up to {each.began.end}" for each in of[:4] if each.began)
             steps.append(
                 _set(
                     context,
                     group,
                     topic,
                     "--to-earliest",
-                    f"Read what {shown(group)} has skipped ({ranges}): with a second group id that starts at the"
-                    " earliest, or stop the group and set it back, which repeats what came later",
+                    f"If auto.offset.reset of {shown(group)} is latest, read what it has skipped ({ranges}): with a"
+                    " second group id that starts at the earliest, or stop the group and set it back, which repeats"
+                    " what came later",
                 )
             )
+    alone = "never had a member" if never else "had no members"
+    lacked = () if is_whole else ("earlier records of the group",)
+    seen = "" if is_whole else " in the records that are left"
     verdict = Verdict(
         f"Somebody wrote offsets of another cluster or topic for {listed(groups)} with a tool"
         f" (alterConsumerGroupOffsets,"
         " kafka-consumer-groups --reset-offsets, a migration script).",
         evidence_for=(
             Evidence(
-                f"{first.group_id} {'never had a member' if never else 'had no members'} when {first.span.offset} was"
-                f" committed for {first.place}, whose log {ended}",
+                f"{first.group_id} {alone}{seen} when {first.span.offset} was committed for {first.place}, whose"
+                f" log {ended}",
                 OFFSETS,
                 first.span.log_partition,
                 first.span.log_offset,
@@ -200,10 +205,10 @@ def _incident(context: RuleContext, found: list[ForeignOffset]) -> Incident:
             ),
             *((Evidence("the commits have the topic id of today"),) if first.span.topic_id is not None else ()),
         ),
-        is_certain=never or known_end is not None,
+        is_certain=is_whole and (never or any(each.end is not None for each in found)),
+        lacked=lacked,
     )
     same_topic = Evidence(f"the commit has the topic id that {topic} has today ({first.span.topic_id})")
-    alone = "never had a member" if never else "had no members"
     nobody = Evidence(f"{first.group_id} {alone} that could have read so far, and the log of {first.place} {ended}")
     finding = ReportFinding(
         kind=KIND,
@@ -213,8 +218,8 @@ def _incident(context: RuleContext, found: list[ForeignOffset]) -> Incident:
             f"At {moment(since)} somebody committed offsets beyond the end of {shown(topic)} (partitions"
             f" {numbers_shown(partitions)}) for {listed(groups)}: {first.span.offset} for {first.place}, whose"
             f" log {ended}."
-            f" {'The groups never had a member until then' if never else 'The groups had no members at that time'}, so"
-            " no consumer has read so far."
+            f" {'The groups never had a member until then' if never else 'The groups had no members at that time'}"
+            f"{', so no consumer has read so far' if is_whole else seen}."
         ),
         impact="; ".join(parts)[:1].upper() + "; ".join(parts)[1:] + ".",
         consequence="data_lost" if skipped else "work_repeated" if again else "none",
@@ -254,7 +259,12 @@ def _incident(context: RuleContext, found: list[ForeignOffset]) -> Incident:
                 refuted_by=same_topic if first.span.topic_id is not None else None,
                 statement=f"{topic} was deleted and created again.",
             ),
-            "log_truncated": Verdict(refuted_by=nobody),
+            "log_truncated": Verdict(
+                f"The log of {topic} lost its end after members had read so far: a replica that lacked it became"
+                " leader.",
+                refuted_by=nobody if is_whole else None,
+                lacked=lacked,
+            ),
         },
     )
 
@@ -271,10 +281,12 @@ RULE = incident_rule(
     title="offsets of another log were written for a group",
     about="""\
 Commits beyond the end of their log for a group that had no members then, with the topic id of today, or none: no
-consumer has read so far, and no log was cut. What consumers did afterwards is counted from their next commits.
+consumer has read so far, and no log was cut. If earlier records of the group are gone, members may have been there, and
+both causes are named. What consumers did afterwards is counted from their next commits. If these are at the end, the
+consumers may have begun at either end: then both counts are given.
 What a member committed is no such finding (`offsets_beyond_end`): then its log was cut.""",
     tables=("lag", "regressions", "timeline", "log_ends"),
-    levels={Level.CRITICAL: "records were skipped", Level.HIGH: "nothing was skipped so far"},
+    levels={Level.CRITICAL: "records were skipped, or may have been", Level.HIGH: "nothing was skipped so far"},
     find=_find,
     listing=Rows("lag", ("problem=beyond_end",)),
     causes=(

@@ -182,6 +182,7 @@ def _weigh_recreated(_: RuleContext, case: dict[str, Any]) -> Verdict:
 def _weigh_foreign(context: RuleContext, case: dict[str, Any]) -> Verdict:
     """A group that never had a member before the commit did not consume up to that offset."""
     from kafka_records_tables.report.case_columns import equal, grouped, kept
+    from kafka_records_tables.report.facts.beginnings import has_all_records
 
     def first_members() -> dict[str, int | None]:
         rows = context.table("timeline")
@@ -189,13 +190,21 @@ def _weigh_foreign(context: RuleContext, case: dict[str, Any]) -> Verdict:
         found = grouped(rows, ["group_id"], [("at_timestamp_ms", "min")])
         return dict(zip(found["group_id"].to_pylist(), found["at_timestamp_ms_min"].to_pylist(), strict=True))
 
-    joined = first_members()
-    before = [
+    def groups_in_part() -> set[str]:
+        """Those whose earlier records may be gone: a member seems to have joined at the first record that is left."""
+        rows = context.table("current_offsets")
+        rows = kept(rows, equal(rows, "group_id", *case["group_id_list"]))
+        pairs = grouped(rows, ["group_id", "log_partition"], []).select(["group_id", "log_partition"]).to_pylist()
+        return {each["group_id"] for each in pairs if not has_all_records(context, each["log_partition"])}
+
+    joined, in_part = first_members(), groups_in_part()
+    absent = [
         each
         for each in _places_of(case)
         if each["commit_timestamp_ms"] is not None
         and (joined.get(each["group_id"]) or 2**62) > each["commit_timestamp_ms"]
     ]
+    before = [each for each in absent if each["group_id"] not in in_part]
     return Verdict(
         "The offsets were not consumed up to but written: by a tool or a script, with offsets of another cluster or"
         " topic.",
@@ -219,6 +228,7 @@ def _weigh_foreign(context: RuleContext, case: dict[str, Any]) -> Verdict:
             if before
             else ()
         ),
+        lacked=("earlier records of the group",) if len(absent) > len(before) else (),
     )
 
 

@@ -29,6 +29,8 @@ class MovedGroup:
     """When it last committed there."""
     first_new_ms: int | None = None
     read_again: int = 0
+    is_least: bool = False
+    """Whether the start of a log is not known, so that it may have read more again."""
     unclear: int = 0
     """Partitions whose first offset after it is not below the last one before it."""
     unread: int = 0
@@ -114,8 +116,10 @@ def _count_before(context: RuleContext, moved: list[MovedGroup]) -> int | None:
 
 
 def _consequences(moved: MovedGroup, spans: dict[Offset, list[Span]], ends: LogEnds, joined_ms: int | None) -> None:
-    """Add what the commits of a group tell. Whoever begins below the end that the log had when it joined began at the
+    """Add what the commits of a group tell: one that began below the end that the log had when it joined began at the
     earliest record."""
+    from kafka_records_tables.report.facts.beginnings import beginning
+
     for (_, topic, partition), every in spans.items():
         old = [each for each in every if each.log_partition != moved.home]
         new = [each for each in every if each.log_partition == moved.home]
@@ -128,10 +132,13 @@ def _consequences(moved: MovedGroup, spans: dict[Offset, list[Span]], ends: LogE
         if not old:
             continue
         last = old[-1]
-        start = ends.start((topic, partition)) or 0
-        end = ends.end_at((topic, partition), joined_ms)
-        if first.offset < last.offset or (end is not None and last.offset < first.offset < end):
-            moved.read_again += min(last.offset, new[-1].offset) - min(start, first.offset)
+        start = ends.start((topic, partition))
+        began = beginning(ends, (topic, partition), last.offset, first.offset, joined_ms)
+        if began.again and not began.is_unsure:
+            moved.read_again += min(last.offset, new[-1].offset) - min(
+                first.offset if start is None else start, first.offset
+            )
+            moved.is_least = moved.is_least or start is None
             shows = (
                 f"{moved.group_id} had committed {last.offset} for {topic}-{partition}, and began again: {first.offset}"
             )
@@ -155,7 +162,8 @@ def _incident(context: RuleContext, count: int, before: int | None, moved: list[
         named = listed([each.group_id for each in again])
         parts.append(
             f"{counted(len(again), 'group')} ({named}) began again before where they were, and read"
-            f" {counted(sum(each.read_again for each in again), 'record')} a second time"
+            f" {'at least ' if any(each.is_least for each in again) else ''}"
+            f"{counted(sum(each.read_again for each in again), 'record')} a second time"
         )
     if unclear:
         named = listed([each.group_id for each in unclear])

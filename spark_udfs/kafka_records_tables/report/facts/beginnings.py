@@ -1,0 +1,90 @@
+"""Where a group began that had no offset to go on from, and whether all records of a group are at hand."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from kafka_records_engine.findings import INCOMPLETE_HISTORY
+from kafka_records_tables.report.facts.group_facts import log_ends
+from kafka_records_tables.topics import OFFSETS
+
+if TYPE_CHECKING:
+    from kafka_records_tables.report.facts.group_facts import LogEnds, Place
+    from kafka_records_tables.report.rule_context import RuleContext
+
+
+@dataclass(frozen=True, slots=True)
+class Beginning:
+    """Where a group began in a log partition by auto.offset.reset, by what it committed first."""
+
+    again: int
+    """Records that it read a second time if it began at the start."""
+    skipped: int
+    """Records that it never read if it began at the end."""
+    is_unsure: bool = False
+    """Whether it began at either end, and records do not tell at which; otherwise one of the counts is 0."""
+    end: int | None = None
+    """Where the log ended when its first member joined; None where files do not tell."""
+    is_start_known: bool = True
+    """Whether the start of the log is known; otherwise `again` is the least that it can be."""
+
+
+def beginning(ends: LogEnds, place: Place, own: int, first: int, joined_ms: int | None) -> Beginning:
+    """Where a group began that had read up to `own` and whose first commit is `first`.
+
+    `joined_ms` is when its first member joined: it fetched nothing earlier. A consumer that begins at the end is never
+    below where the log ended then. One that begins at the start may have read everything before its first commit.
+    """
+    start, end = ends.start(place), ends.end_at(place, joined_ms)
+    again = max(own - (min(own, first) if start is None else start), 0)
+    if first < own or (end is not None and own < first < end):
+        return Beginning(again, 0, False, end, start is not None)
+    if end is not None and first == own < end:
+        # Somebody has given it its offset back.
+        return Beginning(0, 0, False, end)
+    skipped = max((first if end is None else end) - own, 0)
+    is_unsure = bool(again or skipped or (start is None and own))
+    return Beginning(again, skipped, is_unsure, end, start is not None)
+
+
+def either_words(who: str, whose: str, found: list[Beginning]) -> str:
+    """That it began at the end or at the start, and what follows from each."""
+    skipped, again = sum(each.skipped for each in found), repeated_words(found)
+    of_end = "nothing was lost" if not skipped else f"{skipped_words(found)} were never read"
+    of_start = "nothing was lost" if again is None else f"{again} were read again before {whose} first commit"
+    return (
+        f"either {who} began at the end of the log (auto.offset.reset latest), and {of_end}, or at the start"
+        f" (earliest), and {of_start}: no record tells which"
+    )
+
+
+def skipped_words(found: list[Beginning]) -> str:
+    """How many records were never read: not more than that where files do not tell where the log ended."""
+    from kafka_records_tables.report.rule_context import counted
+
+    most = "" if all(each.end is not None for each in found if each.skipped) else "at most "
+    return most + counted(sum(each.skipped for each in found), "record")
+
+
+def repeated_words(found: list[Beginning]) -> str | None:
+    """How many records were read again; None for none."""
+    from kafka_records_tables.report.rule_context import counted
+
+    again, is_least = sum(each.again for each in found), not all(each.is_start_known for each in found)
+    if not again:
+        return "earlier records" if is_least else None
+    return ("at least " if is_least else "") + counted(again, "record")
+
+
+def has_all_records(context: RuleContext, log_partition: int) -> bool:
+    """Whether all records of the groups of a partition of `__consumer_offsets` are there, from the first one on.
+
+    A cleaner removes older records of a group, so that its members seem to have joined later than they did.
+    """
+    if log_ends(context).start((OFFSETS, log_partition)):
+        return False
+    return not any(
+        each.reason == INCOMPLETE_HISTORY and (each.topic, each.partition) == (OFFSETS, log_partition)
+        for each in context.reading
+    )

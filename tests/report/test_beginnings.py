@@ -1,0 +1,104 @@
+"""Where a group began that had no offset, and what is said of a group whose earlier records are gone."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, cast
+
+import pytest
+
+from kafka_records_tables.report.facts.beginnings import Beginning, beginning, either_words
+from kafka_records_tables.report.facts.group_facts import LogEnds, MemberLife, Place, Span
+from kafka_records_tables.report.making import read_report
+from kafka_records_tables.report.rules import RULES
+from kafka_records_tables.report.rules.expired_restarts import _restart
+from kafka_records_tables.report.rules.moved_groups import MovedGroup, _consequences
+from tests.report.made_up_cluster import HOUR, MINUTE, MadeCluster
+from tests.report.rule_cases import END_MS, GROUP
+from tests.report.test_rules import context_of
+
+PLACE = ("orders", 0)
+
+
+class _Ends:
+    """One log: where it starts, and where it ended at some moments."""
+
+    def __init__(self, start: int | None, ends: Mapping[int, int]) -> None:
+        self._start, self._ends = start, ends
+
+    def start(self, _: Place) -> int | None:
+        return self._start
+
+    def end_at(self, _: Place, at_ms: int | None) -> int | None:
+        return None if at_ms is None else self._ends.get(at_ms)
+
+
+def _ends(start: int | None, ends: Mapping[int, int]) -> LogEnds:
+    return cast("LogEnds", _Ends(start, ends))
+
+
+def _span(offset: int, log_partition: int = 0, at_ms: int = 9) -> Span:
+    return Span(offset, at_ms, None, None, log_partition, 1, None, 1)
+
+
+@pytest.mark.parametrize(
+    ("start", "end", "own", "first", "expected"),
+    [
+        (10, 100, 60, 80, Beginning(50, 0, False, 100)),
+        (10, 100, 60, 50, Beginning(50, 0, False, 100)),
+        (10, 100, 60, 100, Beginning(50, 40, True, 100)),
+        (10, 60, 60, 60, Beginning(50, 0, True, 60)),
+        (10, 100, 60, 60, Beginning(0, 0, False, 100)),
+        (10, 100, 10, 120, Beginning(0, 90, True, 100)),
+        (10, None, 60, 80, Beginning(50, 20, True, None)),
+        (None, None, 60, 40, Beginning(20, 0, False, None, False)),
+        (None, None, 60, 80, Beginning(0, 20, True, None, False)),
+    ],
+    ids=["start", "below", "either", "nothing_new", "given_back", "new_group", "no_end", "no_start", "no_log"],
+)
+def test_where_a_group_began(start: int | None, end: int | None, own: int, first: int, expected: Beginning) -> None:
+    assert beginning(_ends(start, {} if end is None else {1: end}), PLACE, own, first, 1) == expected
+
+
+def test_words_give_both_counts_and_what_is_a_bound() -> None:
+    whole = either_words("it", "its", [Beginning(50, 0, True, 60)])
+    assert "and nothing was lost, or at the start (earliest), and 50 records were read again" in whole
+    in_part = either_words("it", "its", [Beginning(0, 20, True, None, False)])
+    assert "at most 20 records were never read" in in_part
+    assert "earlier records were read again" in in_part
+
+
+def test_the_log_counts_from_when_the_first_member_joined() -> None:
+    lives = [MemberLife(GROUP, str(at), at, at, 0) for at in (2, 5)]
+    restart = _restart(PLACE, _span(60), _span(80), lives, _ends(10, {2: 70, 5: 90}), {"log_timestamp_ms": 1})
+    assert restart.began == Beginning(50, 10, True, 70)
+
+
+def test_without_the_start_of_a_log_what_was_read_again_is_a_bound() -> None:
+    moved = MovedGroup(GROUP, 1, (0,))
+    _consequences(moved, {(GROUP, *PLACE): [_span(60), _span(40, 1), _span(90, 1)]}, _ends(None, {}), None)
+    assert (moved.read_again, moved.is_least) == (20, True)
+
+
+@pytest.mark.parametrize("is_cleaned", [False, True])
+def test_a_group_whose_earlier_records_are_gone_may_have_had_members(tmp_path: Path, is_cleaned: bool) -> None:
+    cluster = MadeCluster("cut", END_MS, offsets_partitions=1)
+    cluster.cleaned_until_ms = END_MS - HOUR if is_cleaned else None
+    topic = cluster.topic("orders", 1, 0)
+    topic.begins, topic.log_starts = (9,), (6,)
+    for at_ms, offset in ((END_MS - 3 * HOUR, 7), (END_MS - 2 * HOUR, 8), (END_MS - MINUTE, 900)):
+        cluster.commit(GROUP, at_ms, {PLACE: offset})
+    cluster.write(tmp_path)
+    (found,) = [each for each in read_report(tmp_path, processes=1).findings if each.kind == "offsets_from_elsewhere"]
+    causes = [each.name for each in found.causes]
+    assert causes == (["another_cluster", "log_truncated"] if is_cleaned else ["another_cluster"])
+    assert ("no consumer has read so far" in found.problem) is not is_cleaned
+    assert bool(found.lacked) is is_cleaned
+
+    (rule,) = [each for each in RULES if each.kind == "offsets_beyond_end"]
+    context = context_of(tmp_path, rule, {})
+    case: dict[str, Any] = rule.cases(context).to_pylist()[0]
+    verdict = next(each for each in rule.causes if each.name == "offsets_from_elsewhere").weigh(context, case)
+    assert verdict is not None
+    assert (bool(verdict.evidence_for), bool(verdict.lacked)) == (not is_cleaned, is_cleaned)
