@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import time
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Callable, Collection, Generator, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -38,8 +38,8 @@ class Meanwhile:
         monkeypatch.setattr(opening, "list_folder", self._list)
         monkeypatch.setattr(time, "sleep", lambda seconds: None)
 
-    def _list(self, folder: Place) -> opening.Listing:
-        found = self._original(folder)
+    def _list(self, folder: Place, named: Collection[str] = ()) -> opening.Listing:
+        found = self._original(folder, named)
         self.listed += 1
         self.happens.pop(self.listed, lambda: None)()
         self.always(self.listed)
@@ -153,7 +153,7 @@ def test_a_list_that_misses_a_file_under_way_from_name_to_name(tmp_path: Path, m
     log = write_log(tmp_path, {0: commit(0), 1: commit(1)}, FOLDER)
     original, listed = opening.list_folder, []
 
-    def list_folder(folder: Place) -> opening.Listing:
+    def list_folder(folder: Place, named: Collection[str] = ()) -> opening.Listing:
         listed.append(folder)
         found = original(folder)
         return {name: inode for name, inode in found.items() if len(listed) > 1 or not name.startswith(f"{0:020}")}
@@ -204,7 +204,7 @@ def test_a_file_system_that_gives_other_inodes_every_time(tmp_path: Path, monkey
     log = write_log(tmp_path, {0: commit(0)}, FOLDER)
     original, listed = opening.list_folder, []
 
-    def list_folder(folder: Place) -> opening.Listing:
+    def list_folder(folder: Place, named: Collection[str] = ()) -> opening.Listing:
         listed.append(folder)
         return dict.fromkeys(original(folder), len(listed))
 

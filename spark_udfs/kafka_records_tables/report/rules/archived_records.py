@@ -74,11 +74,15 @@ def _incident(
 
     ranges = sorted(ranges, key=lambda each: (each["log_timestamp_ms"] or 0, each["log_offset"]))
     first, last = ranges[0], ranges[-1]
-    topic = first["topic"] or topic_id
+    names = {each["topic_id"]: each["topic"] for each in context.table("share_group_topics").to_pylist()}
+    topic = first["topic"] or names.get(topic_id) or topic_id
     count = sum(each["last_offset"] - each["first_offset"] + 1 for each in ranges)
     partitions = sorted({each["partition"] for each in ranges})
-    deliveries = Counter(each["delivery_count"] for each in ranges)
-    usual = deliveries.most_common(1)[0][0]
+    deliveries: Counter[int] = Counter()
+    for each in ranges:
+        deliveries[each["delivery_count"]] += each["last_offset"] - each["first_offset"] + 1
+    usual = deliveries.most_common(1)[0][0] if is_rejected else max(deliveries)
+    others = count - deliveries[usual]
     times = [each["log_timestamp_ms"] for each in ranges if each["log_timestamp_ms"] is not None]
     since, until = (times[0], times[-1]) if times else (None, None)
     lasts = times[-1] - times[0] if times else 0
@@ -110,6 +114,7 @@ def _incident(
     ]
     how = (
         f"archived after {usual} deliveries, without being processed"
+        + (f" ({others} of them after fewer, as consumers said)" if others else "")
         if not is_rejected
         else "archived at the first deliveries, as consumers said"
     )
@@ -211,7 +216,7 @@ many as the share.delivery.count.limit of the group, where the metadata log tell
 state: when the start offset has passed them, the present state has forgotten them.
 Records that a consumer rejects at its first deliveries are told where there are `rejected` of them or more: it has
 decided so.""",
-    tables=("share_partitions", "members"),
+    tables=("share_partitions", "share_group_topics", "members"),
     levels={
         Level.CRITICAL: "it goes on",
         Level.HIGH: "the last one was a while ago",
