@@ -18,7 +18,7 @@ ROOT: Final = Path(__file__).resolve().parents[1]
 SPARK: Final = "the shared Spark session"
 SERVER: Final = "the Connect server"
 _ASKED_FOR: Final = (
-    (re.compile(r'\b(?:(?:spark|quick): \w*|session: Spark)Session\b|usefixtures\("spark"\)'), SPARK),
+    (re.compile(r'\b(?:(?:spark|quick|in_jvm): \w*|session: Spark)Session\b|usefixtures\("spark"\)'), SPARK),
     (re.compile(r"\bserver: Server\b"), SERVER),
 )
 """How a file asks for a thing, and what the thing is called."""
