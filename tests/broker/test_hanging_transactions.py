@@ -48,7 +48,7 @@ def _rows(broker: Broker) -> dict[tuple[str, int], dict[str, Any]]:
     }
 
 
-def test_it_is_found_live(broker: Broker, left: Hanging) -> None:
+def _is_found(broker: Broker, left: Hanging) -> None:
     rows = _rows(broker)
     assert {key: row["hanging_rule"] for key, row in rows.items()} == {
         ("left-alone", 0): "no_entry",
@@ -66,7 +66,7 @@ def test_it_is_found_live(broker: Broker, left: Hanging) -> None:
     )
 
 
-def test_what_a_live_producer_owns_is_refused(broker: Broker, left: Hanging) -> None:
+def _what_a_live_producer_owns_is_refused(broker: Broker) -> None:
     for partition in range(2):
         offset = _rows(broker)["at-work", partition]["first_offset"]
         found = abort_transaction(LiveBrokers(broker.bootstrap), TOPIC, partition, start_offset=offset, execute=True)
@@ -80,7 +80,9 @@ def test_what_a_live_producer_owns_is_refused(broker: Broker, left: Hanging) -> 
     assert set(_rows(broker)) == {("left-alone", 0), ("at-work", 0), ("at-work", 1)}
 
 
-def test_abort_ends_it_and_nothing_else(broker: Broker, left: Hanging) -> None:
+def test_it_is_found_live_and_abort_ends_it_and_nothing_else(broker: Broker, left: Hanging) -> None:
+    _is_found(broker, left)
+    _what_a_live_producer_owns_is_refused(broker)
     at = ("abort-transaction", "--bootstrap", broker.bootstrap, "--topic", f"{TOPIC}:0")
     named = ("--start-offset", str(left.first_offset))
     dry = run(*at, *named)

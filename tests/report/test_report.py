@@ -84,7 +84,7 @@ def test_the_command_prints_findings_by_level(segments: Path) -> None:
     start = ran.lines.index("") + 1
     assert ran.lines[start : start + 3] == [
         'HIGH  a share group gave up records that nobody has processed – group "ticket-classifiers", topic',
-        '  "lrENX_TtQDCw0ZgY75jD1Q" (partitions 0-2)',
+        '  "customer-tickets" (partitions 0-2)',
         "  since 2026-11-21 02:12:46 UTC; is over; 38 records lost, 3 partitions, 5 deliveries",
     ]
     assert [line.split()[0] for line in ran.lines if line.startswith(LEVELS)] == [
