@@ -35,7 +35,7 @@ from kafka_records_runtime.uuids import Uuid
 from kafka_records_tables import read_table
 from kafka_records_tables.commands.main import main
 from kafka_records_tables.engines.logs_to_read import topics_known_to
-from kafka_records_tables.tables.cluster.known_from_metadata import facts_in_metadata
+from kafka_records_tables.tables.cluster.cluster_facts import ClusterFacts
 from tests.log.logs import batch, record
 
 FOLDER = "__cluster_metadata-0"
@@ -445,15 +445,15 @@ def test_facts_for_rules(tmp_path: Path) -> None:
         ConfigRecord(4, "", "log.cleanup.policy", "delete"),
         ConfigRecord(4, "1", "log.cleanup.policy", "compact"),
     )
-    facts = facts_in_metadata(Segments(folder))
-    assert facts is not None
+    facts = ClusterFacts.of(read_table("configs", folder).table.to_pylist())
+    known = topics_known_to(Segments(folder))
     assert PLANTED[0] not in str(facts)
     assert [facts.retention_ms(topic) for topic in ("orders", "table")] == [1000, 2000]
     assert [facts.is_compacted(topic) for topic in ("orders", "table")] == [None, True]
     assert [facts.group_limit(group, "share.delivery.count.limit") for group in ("workers", "g")] == [9, 7]
     assert facts.group_limit("g", "share.session.timeout.ms") is None
-    assert facts.topics.retentions == {"orders": 1000}
-    assert dict(facts.topics.deletions.times) == {"orders": (), "table": ()}
+    assert known.retentions == {"orders": 1000}
+    assert dict(known.deletions.times) == {"orders": (), "table": ()}
 
 
 def test_explain_says_that_a_value_is_redacted(

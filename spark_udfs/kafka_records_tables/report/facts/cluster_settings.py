@@ -29,11 +29,6 @@ def delivery_limits(context: RuleContext, groups: Sequence[str], otherwise: int)
 
 
 def _read(context: RuleContext) -> ClusterFacts:
-    from kafka_records_engine.sources.log_facts import KnownTopics
     from kafka_records_tables.tables.cluster.cluster_facts import ClusterFacts
 
-    configs: dict[tuple[str, str], dict[str, str]] = {}
-    for each in context.look("configs").to_pylist():
-        if each["value"] is not None and not each["is_sensitive"]:
-            configs.setdefault((each["resource_type"], each["resource_name"]), {})[each["name"]] = each["value"]
-    return ClusterFacts(KnownTopics(), configs)
+    return ClusterFacts.of(context.look("configs").to_pylist())

@@ -19,7 +19,7 @@ _SEPARATORS: Final = "[-_.:]"
 def _find(context: RuleContext) -> list[Incident]:
     import pyarrow.compute as pc
 
-    from kafka_records_tables.report.case_columns import equal, kept, numbers, with_columns
+    from kafka_records_tables.report.case_columns import equal, kept, numbers, true_where, with_columns
 
     rows = context.table("transactions")
     least = context.limit(f"{KIND}.ids")
@@ -32,7 +32,9 @@ def _find(context: RuleContext) -> list[Incident]:
     rows = with_columns(rows, family=family)
     # An id that is used again after a restart has a higher epoch of its producer.
     once = kept(
-        rows, numbers(rows, "producer_epoch") <= context.limit(f"{KIND}.epochs"), ~_is(equal(rows, "state", "Ongoing"))
+        rows,
+        numbers(rows, "producer_epoch") <= context.limit(f"{KIND}.epochs"),
+        ~true_where(equal(rows, "state", "Ongoing")),
     )
     counts = once.group_by("family").aggregate([("transactional_id", "count")])
     of_all = {
@@ -47,12 +49,6 @@ def _find(context: RuleContext) -> list[Incident]:
             if incident is not None:
                 found.append(incident)
     return found
-
-
-def _is(condition: Any) -> Any:
-    from kafka_records_tables.report.case_columns import true_where
-
-    return true_where(condition)
 
 
 def _incident(context: RuleContext, family: str, rows: Any) -> Incident | None:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
+from kafka_records_tables.tables.cluster.metadata_reader import MetadataReplay
 from kafka_records_tables.tables.cluster.metadata_records import MetadataRecords, events
 
 if TYPE_CHECKING:
-    import pyarrow as pa
 
     from kafka_records_engine.sources import Context
     from kafka_records_tables.coordinator.records.decoded_records import DecodedRecords
@@ -22,25 +22,15 @@ BROKERS: Final = (
 FEATURES: Final = ("FeatureLevelRecord",)
 
 
-class ClusterReplay:
+class ClusterReplay(MetadataReplay):
     """Replays some records one by one (`ClusterControlManager.replay`, `FeatureControlManager.replay`)."""
 
     def __init__(self, context: Context, names: tuple[str, ...]) -> None:
-        self._records = MetadataRecords(context, names)
+        super().__init__(MetadataRecords(context, names))
         self.brokers: dict[int, dict[str, Any]] = {}
         """The record of each registered broker, changed as later records say, with `registered_ms`."""
         self.features: dict[str, tuple[int, int | None]] = {}
         """Level of each feature, and since when."""
-
-    def take(self, batch: pa.RecordBatch) -> None:
-        """Add raw rows of the log after those before."""
-        for decoded, is_checkpoint in self._records.take(batch):
-            self._add(decoded, is_checkpoint)
-
-    def finish(self) -> None:
-        """The log is at its end; it may have had no rows behind a checkpoint."""
-        for decoded, is_checkpoint in self._records.finish():
-            self._add(decoded, is_checkpoint)
 
     def _add(self, decoded: DecodedRecords, is_checkpoint: bool) -> None:
         times = None if is_checkpoint else decoded.rows.column("timestamp_ms")

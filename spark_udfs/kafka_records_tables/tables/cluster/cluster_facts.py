@@ -1,13 +1,10 @@
-"""What a metadata log tells of a cluster, for rules that would else have to assume it."""
+"""What a metadata log tells of the settings of a cluster, for rules that would otherwise have to assume them."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
-
-if TYPE_CHECKING:
-    from kafka_records_engine.sources.log_facts import KnownTopics
+from typing import Any, Final, Self
 
 _TOPIC, _BROKER, _GROUP = "topic", "broker", "group"
 _ALL_BROKERS: Final = ""
@@ -16,12 +13,20 @@ _RETENTION_MS, _CLEANUP = "retention.ms", "cleanup.policy"
 
 @dataclass(frozen=True, slots=True)
 class ClusterFacts:
-    """Topics and settings of a cluster. A setting is None where no record tells it: it is in the file of a broker then,
+    """The settings of a cluster. A setting is None where no record tells it: it is in the file of a broker then,
     or at Kafka's default."""
 
-    topics: KnownTopics
     configs: Mapping[tuple[str, str], Mapping[str, str]]
     """By the type and the name of the resource: values by names, without secrets."""
+
+    @classmethod
+    def of(cls, rows: Iterable[Mapping[str, Any]]) -> Self:
+        """What rows of the table `configs` say."""
+        configs: dict[tuple[str, str], dict[str, str]] = {}
+        for each in rows:
+            if each["value"] is not None and not each["is_sensitive"]:
+                configs.setdefault((each["resource_type"], each["resource_name"]), {})[each["name"]] = each["value"]
+        return cls(configs)
 
     def topic_setting(self, topic: str, name: str) -> str | None:
         """A config of a topic (`retention.ms`): its own, or that which was set for all brokers (`log.retention.ms`)."""

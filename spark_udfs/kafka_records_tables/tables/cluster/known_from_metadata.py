@@ -10,8 +10,6 @@ from kafka_records_engine.sources import Context
 from kafka_records_engine.sources.abilities import has
 from kafka_records_engine.sources.known_topics import TellsTopics
 from kafka_records_engine.sources.log_facts import KnownTopics
-from kafka_records_runtime.config_names import is_sensitive
-from kafka_records_tables.tables.cluster.cluster_facts import ClusterFacts
 from kafka_records_tables.tables.cluster.metadata_records import READS
 from kafka_records_tables.tables.cluster.topic_replay import TopicReplay
 from kafka_records_tables.topics import METADATA
@@ -40,10 +38,6 @@ def topics_in_metadata(source: Source, report: Callable[[Finding], object] | Non
     replay = _replayed(source, report)
     if replay is None:
         return KnownTopics()
-    return _known(replay)
-
-
-def _known(replay: TopicReplay) -> KnownTopics:
     counts = replay.partition_counts()
     return KnownTopics(
         {topic.topic_id: topic.name for topic in replay.topics.values()},
@@ -64,22 +58,6 @@ def _retentions(replay: TopicReplay) -> dict[str, int]:
         if is_by_time and retention.isdigit():
             found[topic.name] = int(retention)
     return found
-
-
-def facts_in_metadata(source: Source) -> ClusterFacts | None:
-    """Topics, settings and deletions; None where the source has no metadata log, or one that is damaged or cannot be
-    read."""
-    try:
-        replay = _replayed(source)
-    except LogSourceError:
-        return None
-    if replay is None:
-        return None
-    shown = {
-        (kind, name): {each: value for each, value in of_resource.items() if not is_sensitive(kind, each)}
-        for (kind, name), of_resource in replay.configs.items()
-    }
-    return ClusterFacts(_known(replay), shown)
 
 
 def _replayed(source: Source, report: Callable[[Finding], object] | None = None) -> TopicReplay | None:

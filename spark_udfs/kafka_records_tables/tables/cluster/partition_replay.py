@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 import pyarrow as pa
 
+from kafka_records_tables.tables.cluster.metadata_reader import MetadataReplay
 from kafka_records_tables.tables.cluster.metadata_records import MetadataRecords, events, values_of
 
 if TYPE_CHECKING:
@@ -31,7 +32,7 @@ _NUMBERS: Final = ("leader", "leader_epoch")
 _NOBODY: Final = pa.array([[]], pa.list_(pa.int32()))
 
 
-class PartitionReplay:
+class PartitionReplay(MetadataReplay):
     """Replays partitions, as `PartitionRegistration.merge` does.
 
     Records of partitions are kept as columns, and applied together: the last record that makes a partition, and of each
@@ -39,7 +40,7 @@ class PartitionReplay:
     """
 
     def __init__(self, context: Context) -> None:
-        self._records = MetadataRecords(context, (*_OF_TOPICS, _MADE, _CHANGED), (_MADE, _CHANGED))
+        super().__init__(MetadataRecords(context, (*_OF_TOPICS, _MADE, _CHANGED), (_MADE, _CHANGED)))
         numbers = self._records.numbers
         self._of_topics = {name: numbers[name] for name in _OF_TOPICS}
         self._numbers = numbers[_MADE], numbers[_CHANGED]
@@ -53,16 +54,12 @@ class PartitionReplay:
         self._changes = 0
 
     def take(self, batch: pa.RecordBatch) -> None:
-        """Add raw rows of the log after those before."""
-        for decoded, is_checkpoint in self._records.take(batch):
-            self._add(decoded, is_checkpoint)
+        super().take(batch)
         if self._changes > _MOST_CHANGES:
             self._apply()
 
-    def finish(self) -> Mapping[str, pa.Array]:
-        """The columns of the table, a row for each partition, at the end of the log."""
-        for decoded, is_checkpoint in self._records.finish():
-            self._add(decoded, is_checkpoint)
+    def columns(self) -> Mapping[str, pa.Array]:
+        """The columns of the table, a row for each partition, once the log is at its end."""
         self._apply()
         (found,) = self._made
         rows = found.combine_chunks()

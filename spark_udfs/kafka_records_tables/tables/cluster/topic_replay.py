@@ -13,6 +13,7 @@ import pyarrow.compute as pc
 
 from kafka_records_engine.sources.log_facts import TopicDeletions
 from kafka_records_runtime.config_names import RESOURCE_TYPES
+from kafka_records_tables.tables.cluster.metadata_reader import MetadataReplay
 from kafka_records_tables.tables.cluster.metadata_records import MetadataRecords, events, values_of
 
 if TYPE_CHECKING:
@@ -44,7 +45,7 @@ class Topic:
     """Those that it had when it was deleted."""
 
 
-class TopicReplay:
+class TopicReplay(MetadataReplay):
     """Replays topics and configs; partitions are counted in columns.
 
     A removed topic takes its configs along (`ReplicationControlManager.replay(RemoveTopicRecord)`).
@@ -52,7 +53,7 @@ class TopicReplay:
 
     def __init__(self, context: Context, *, with_partitions: bool = True) -> None:
         apart = (PARTITION, CHANGE) if with_partitions else ()
-        self._records = MetadataRecords(context, (*_IN_ORDER, *apart), apart)
+        super().__init__(MetadataRecords(context, (*_IN_ORDER, *apart), apart))
         numbers = self._records.numbers
         self._in_order = {name: numbers[name] for name in _IN_ORDER}
         self._partition, self._change = numbers.get(PARTITION), numbers.get(CHANGE)
@@ -63,16 +64,6 @@ class TopicReplay:
         self._ids: list[pa.Array] = []
         self._partitions: list[INT32] = []
         self._replicas: list[INT64] = []
-
-    def take(self, batch: pa.RecordBatch) -> None:
-        """Add raw rows of the log after those before."""
-        for decoded, is_checkpoint in self._records.take(batch):
-            self._add(decoded, is_checkpoint)
-
-    def finish(self) -> None:
-        """The log is at its end; it may have had no rows behind a checkpoint."""
-        for decoded, is_checkpoint in self._records.finish():
-            self._add(decoded, is_checkpoint)
 
     def _add(self, decoded: DecodedRecords, is_checkpoint: bool) -> None:
         if values_of(decoded, self._in_order[_REMOVED]) is None:

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
 
 from kafka_records_tables.tables.brokers import TABLE
 from kafka_records_tables.tables.cluster.broker_replay import ClusterReplay
+from kafka_records_tables.tables.cluster.metadata_reader import MetadataReader
 from kafka_records_tables.tables.column_types import instants, record_batch
-from kafka_records_tables.tables.reader import TableReader
 
 if TYPE_CHECKING:
     from kafka_records_engine.sources import Context
@@ -19,18 +18,11 @@ if TYPE_CHECKING:
 _PROTOCOLS: Final = {0: "PLAINTEXT", 1: "SSL", 2: "SASL_PLAINTEXT", 3: "SASL_SSL"}
 
 
-class Reader(TableReader):
-    every_type = True
-
+class Reader(MetadataReader[ClusterReplay]):
     def __init__(self, context: Context) -> None:
-        self._replay = ClusterReplay(context, TABLE.records)
+        super().__init__(ClusterReplay(context, TABLE.records))
 
-    def take(self, batch: pa.RecordBatch) -> Iterable[pa.RecordBatch]:
-        self._replay.take(batch)
-        return ()
-
-    def finish(self) -> Iterator[pa.RecordBatch]:
-        self._replay.finish()
+    def _rows(self) -> pa.RecordBatch:
         brokers = [*self._replay.brokers.values()]
         columns = {
             **{name: [each[name] for each in brokers] for name in _AS_THEY_ARE},
@@ -40,7 +32,7 @@ class Reader(TableReader):
         }
         arrays = {name: pa.array(values, TABLE.schema.field(name).type) for name, values in columns.items()}
         arrays["registered_timestamp"] = instants(arrays["registered_timestamp_ms"])
-        yield record_batch(TABLE.schema, arrays, len(brokers))
+        return record_batch(TABLE.schema, arrays, len(brokers))
 
 
 _AS_THEY_ARE: Final = ("broker_id", "broker_epoch", "rack", "in_controlled_shutdown", "log_dirs")

@@ -2,35 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
 from kafka_records_runtime.config_names import is_sensitive, shown_value
+from kafka_records_tables.tables.cluster.metadata_reader import MetadataReader
 from kafka_records_tables.tables.cluster.topic_replay import TopicReplay
 from kafka_records_tables.tables.column_types import record_batch
 from kafka_records_tables.tables.configs import TABLE
 from kafka_records_tables.tables.declaration import SHOW_SECRETS
-from kafka_records_tables.tables.reader import TableReader
 
 if TYPE_CHECKING:
     from kafka_records_engine.sources import Context
 
 
-class Reader(TableReader):
-    every_type = True
-
+class Reader(MetadataReader[TopicReplay]):
     def __init__(self, context: Context) -> None:
-        self._replay = TopicReplay(context, with_partitions=False)
+        super().__init__(TopicReplay(context, with_partitions=False))
         self._show_secrets = bool(context.question.options.get(SHOW_SECRETS.name))
 
-    def take(self, batch: pa.RecordBatch) -> Iterable[pa.RecordBatch]:
-        self._replay.take(batch)
-        return ()
-
-    def finish(self) -> Iterator[pa.RecordBatch]:
-        self._replay.finish()
+    def _rows(self) -> pa.RecordBatch:
         rows = [
             (kind, resource, name, value)
             for (kind, resource), configs in self._replay.configs.items()
@@ -45,4 +37,4 @@ class Reader(TableReader):
             "value": pa.array(shown, pa.string()),
             "is_sensitive": pa.array([is_sensitive(kind, name) for kind, _, name, _ in rows], pa.bool_()),
         }
-        yield record_batch(TABLE.schema, columns, len(rows))
+        return record_batch(TABLE.schema, columns, len(rows))

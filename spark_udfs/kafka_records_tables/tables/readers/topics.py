@@ -2,37 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
 
 from kafka_records_runtime.config_names import shown_value
+from kafka_records_tables.tables.cluster.metadata_reader import MetadataReader
 from kafka_records_tables.tables.cluster.topic_replay import TopicReplay
 from kafka_records_tables.tables.column_types import instants, record_batch
 from kafka_records_tables.tables.declaration import SHOW_SECRETS
-from kafka_records_tables.tables.reader import TableReader
 from kafka_records_tables.tables.topics import TABLE
 
 if TYPE_CHECKING:
     from kafka_records_engine.sources import Context
 
 
-class Reader(TableReader):
-    every_type = True
-
+class Reader(MetadataReader[TopicReplay]):
     def __init__(self, context: Context) -> None:
-        self._replay = TopicReplay(context)
+        super().__init__(TopicReplay(context))
         self._show_secrets = bool(context.question.options.get(SHOW_SECRETS.name))
 
-    def take(self, batch: pa.RecordBatch) -> Iterable[pa.RecordBatch]:
-        self._replay.take(batch)
-        return ()
-
-    def finish(self) -> Iterator[pa.RecordBatch]:
+    def _rows(self) -> pa.RecordBatch:
         replay = self._replay
-        replay.finish()
         counts = replay.partition_counts()
         topics = [*replay.topics.values()]
         sizes = [counts.get(topic.topic_id, (0, None)) for topic in topics]
@@ -51,7 +44,7 @@ class Reader(TableReader):
             "deleted_timestamp_ms": deleted,
             "configs": self._configs(configs),
         }
-        yield record_batch(TABLE.schema, columns, len(topics))
+        return record_batch(TABLE.schema, columns, len(topics))
 
     def _configs(self, configs: list[Mapping[str, str]]) -> pa.Array:
         kind = TABLE.schema.field("configs").type

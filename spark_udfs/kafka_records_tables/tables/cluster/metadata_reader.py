@@ -1,0 +1,58 @@
+"""What the tables about the metadata log share: a replay is fed with its rows, and tells what is there at its end."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING, Generic, TypeVar
+
+from kafka_records_tables.tables.reader import TableReader
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from kafka_records_tables.coordinator.records.decoded_records import DecodedRecords
+    from kafka_records_tables.tables.cluster.metadata_records import MetadataRecords
+
+
+class MetadataReplay:
+    """Adds the records in force one lot after the other."""
+
+    def __init__(self, records: MetadataRecords) -> None:
+        self._records = records
+
+    def take(self, batch: pa.RecordBatch) -> None:
+        """Add raw rows of the log after those before."""
+        for decoded, is_checkpoint in self._records.take(batch):
+            self._add(decoded, is_checkpoint)
+
+    def finish(self) -> None:
+        """The log is at its end; it may have had no rows after a checkpoint."""
+        for decoded, is_checkpoint in self._records.finish():
+            self._add(decoded, is_checkpoint)
+
+    def _add(self, decoded: DecodedRecords, is_checkpoint: bool) -> None:
+        raise NotImplementedError
+
+
+R = TypeVar("R", bound=MetadataReplay)
+
+
+class MetadataReader(TableReader, Generic[R]):
+    """The reader of a table that shows what a replay has at the end."""
+
+    every_type = True
+
+    def __init__(self, replay: R) -> None:
+        self._replay = replay
+
+    def take(self, batch: pa.RecordBatch) -> Iterable[pa.RecordBatch]:
+        self._replay.take(batch)
+        return ()
+
+    def finish(self) -> Iterator[pa.RecordBatch]:
+        self._replay.finish()
+        yield self._rows()
+
+    def _rows(self) -> pa.RecordBatch:
+        """All rows of the table."""
+        raise NotImplementedError
