@@ -1,4 +1,4 @@
-"""Shots for README: a terminal, the report and the site, all of the captured topic, into docs/img.
+"""Shots for README and docs/command.md: a terminal, the report and the site, all of the captured topic, into docs/img.
 
     python -m tools.shots               all of them; report and site need a Chromium (tools/chromium.py)
     python -m tools.shots terminal      only these
@@ -38,7 +38,7 @@ COMMANDS: Final = (
 )
 COLUMNS: Final = 112
 
-PAGES: Final = {"report": "example/report.html", "site": "start/operator.html"}
+PAGES: Final = {"report": "example/report.html", "site": "start/who-is-behind.html"}
 """The pages of the site of which there are pictures, by the names of these."""
 SIZE: Final = (1280, 800)
 MOST_BYTES: Final = 300_000

@@ -32,16 +32,19 @@ PAGES = (
     "docs/report.md",
     "docs/snapshots.md",
     "docs/spark.md",
-    "docs/start/data-engineer.md",
-    "docs/start/maintainer.md",
-    "docs/start/operator.md",
-    "docs/start/service-author.md",
+    "docs/start/decode-in-python.md",
+    "docs/start/decode-in-spark.md",
+    "docs/start/may-i-delete.md",
+    "docs/start/stuck-transaction.md",
+    "docs/start/who-is-behind.md",
+    "docs/start/why-offsets-vanished.md",
+    "docs/start/will-it-load.md",
     "docs/streams.md",
 )
-OTHERS = ("docs/report.md", "docs/start/data-engineer.md", "docs/start/maintainer.md")
+OTHERS = ("docs/report.md", "docs/start/decode-in-spark.md", "docs/start/may-i-delete.md")
 """Pages whose commands show what those of other pages show: `make matrix` runs them."""
 RUN = tuple(pytest.param(page, marks=pytest.mark.matrix if page in OTHERS else ()) for page in PAGES)
-WITH_SPARK = ("README.md", "docs/spark.md", "docs/start/data-engineer.md", "docs/streams.md")
+WITH_SPARK = ("README.md", "docs/spark.md", "docs/start/decode-in-spark.md", "docs/streams.md")
 
 
 def environment() -> dict[str, str]:

@@ -12,8 +12,9 @@ from tools import shots
 ROOT = Path(__file__).resolve().parents[2]
 
 
-def test_readme_shows_shots_with_words_for_those_who_do_not_see_them() -> None:
-    shown = re.findall(r"!\[([^\]]*)\]\(([^)]+)\)", (ROOT / "README.md").read_text(encoding="utf-8"))
+def test_pages_show_shots_with_words_for_those_who_do_not_see_them() -> None:
+    texts = "".join((ROOT / page).read_text(encoding="utf-8") for page in ("README.md", "docs/command.md"))
+    shown = re.findall(r"!\[([^\]]*)\]\(([^)]+)\)", texts)
     assert {Path(place).name for _, place in shown} == {"terminal.svg", "report.png"}
     assert all(len(words.split()) > 5 for words, _ in shown)
 

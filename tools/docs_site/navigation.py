@@ -40,11 +40,14 @@ _BY_HAND: Final = (
     Section(
         "Start",
         (
-            "docs/start/operator.md",
-            "docs/start/data-engineer.md",
-            "docs/start/service-author.md",
-            "docs/start/maintainer.md",
             "README.md",
+            "docs/start/who-is-behind.md",
+            "docs/start/why-offsets-vanished.md",
+            "docs/start/may-i-delete.md",
+            "docs/start/stuck-transaction.md",
+            "docs/start/will-it-load.md",
+            "docs/start/decode-in-spark.md",
+            "docs/start/decode-in-python.md",
         ),
     ),
     Section(
@@ -84,6 +87,8 @@ _BY_HAND: Final = (
             "docs/judge-reach.md",
             "docs/incidents.md",
             "docs/figures.md",
+            "docs/comparison.md",
+            "SECURITY.md",
         ),
     ),
     Section(
