@@ -26,7 +26,6 @@ PAGES = (
     "README.md",
     "docs/command.md",
     "docs/sql.md",
-    "docs/deleting.md",
     "docs/generator.md",
     "docs/python.md",
     "docs/report.md",
@@ -41,7 +40,7 @@ PAGES = (
     "docs/start/will-it-load.md",
     "docs/streams.md",
 )
-OTHERS = ("docs/report.md", "docs/start/decode-in-spark.md", "docs/start/may-i-delete.md")
+OTHERS = ("docs/report.md", "docs/start/decode-in-spark.md")
 """Pages whose commands show what those of other pages show: `make matrix` runs them."""
 RUN = tuple(pytest.param(page, marks=pytest.mark.matrix if page in OTHERS else ()) for page in PAGES)
 WITH_SPARK = ("README.md", "docs/spark.md", "docs/start/decode-in-spark.md", "docs/streams.md")
