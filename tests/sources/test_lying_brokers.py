@@ -230,6 +230,27 @@ def test_a_last_batch_that_a_broker_stops_at_is_damage(size: int, what: str) -> 
         ]
 
 
+@pytest.mark.parametrize("noted", [0, 1, 2])
+def test_records_may_be_beyond_a_high_watermark_noted_before_they_were_read(noted: int) -> None:
+    # A new leader's high watermark moves on between the two steps of Partition.readRecords.
+    with fake_brokers(FakeBroker()) as (broker,):
+        broker.end, broker.records = 3, records
+        broker.answers[FETCH] = lambda asked: broker.fetched(records(0, 0), high_watermark=noted)
+        (log,) = LiveBrokers(broker.address, QUICK).partitions(TOPIC)
+        assert read(log) == ([0, 1, 2], [], [])
+
+
+def test_a_batch_beyond_the_high_watermark_with_a_gap_before_it_has_a_damaged_offset() -> None:
+    with fake_brokers(FakeBroker()) as (broker,):
+        broker.end = 3
+        sent = records(0, 0)[: -len(records(0, 2))] + batch(90, [commit("g", 2)])
+        broker.answers[FETCH] = lambda asked: broker.fetched(sent, high_watermark=1)
+        (log,) = LiveBrokers(broker.address, QUICK).partitions(TOPIC)
+        given, damage, _ = read(log)
+        assert given == [0, 1]
+        assert "offset 90 cannot stand in a log that ends at 2" in damage[0]
+
+
 def test_a_batch_that_never_fits_ends_at_a_limit(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(fetching, "_LARGEST_FETCH", 1 << 22)
     with fake_brokers(FakeBroker()) as (broker,):

@@ -73,11 +73,17 @@ class RecordSets:
         self._holes.add_hole()
 
     def take(self, data: bytes, place: str, position: int, log_end: int) -> Taken:
-        """The content of a record set that was fetched at the offset `position` of a log that ends at `log_end`."""
+        """The content of a record set that was fetched at the offset `position` of a log.
+
+        `log_end` is the high watermark that came with it. Batches that follow one another without a gap may be beyond
+        it: a broker notes its high watermark before it reads the records (`Partition.readRecords`).
+        """
         self._number += 1
         self._news = self._repeats = 0
         taken = self._sound(data, place, position, log_end)
-        return self._careful(data, place, position, log_end) if taken is None else taken
+        if taken is None:
+            taken = self._careful(data, place, position, max(log_end, _end_of_run(data, position)))
+        return taken
 
     # -- nothing wrong -------------------------------------------------------------------------------------------------
 
@@ -164,6 +170,19 @@ class Taken:
         self.behind = behind
         self.rows = rows
         self.is_cut = is_cut
+
+
+def _end_of_run(data: bytes, position: int) -> int:
+    """The end of the batches that follow one another without a gap from `position` on, each with the right CRC."""
+    whole = data + bytes(PAD)
+    entries, end = entries_of(whole, 0, len(data))
+    right = right_crcs(whole, entries, end)
+    heads = Heads(Chunk(whole, 0, entries, np.diff(entries, append=end), right, {}))
+    for offset, last, is_right in zip(heads.offset.tolist(), heads.last_offset.tolist(), right.tolist(), strict=True):
+        if not is_right or offset > position:
+            break
+        position = max(position, last + 1)
+    return position
 
 
 def _without_cut(data: bytes) -> bytes:
