@@ -15,19 +15,18 @@ _HEAD: Final = """\
 <!-- Written by tools/judge/reach from docs/judge-reach.json, which holds what was measured: make judge-reach. -->
 
 The tables are compared with Kafka's coordinator classes on random histories (`make judge`). This page says which lines
-and branches of these classes the histories reach, so that everybody can see what the comparison does not try. JaCoCo
-counted; nothing is typed by hand but the reasons.
+and branches of these classes the histories reach, and so what the comparison does not try. JaCoCo counted; only the
+reasons are written by hand.
 
-*Writing*: coordinators take calls and timers, write records and replay them. *Loading*: coordinators replay a log that
-is there, with its markers: whole, up to a cut, as a cleaner leaves it, and with records lost. *Answering*: loaded
-coordinators are asked, also for the next clean-ups. *All*: any of these. A cell is lines run through of all lines, and
-branches taken of all branches. What only answers requests or fails to is not what tables are made of, so that
-*all* need not be full.
+*Writing*: coordinators take calls and timers, write records and replay them. *Loading*: coordinators replay an existing
+log: whole, up to a cut, as a cleaner leaves it, and with records lost. *Answering*: loaded coordinators are asked, also
+about the next clean-ups. *All*: any of these. A cell has the lines that were run of all lines, and the branches that
+were taken of all branches. Tables do not need code that only answers or rejects requests, so *all* is not full.
 """
 
 _UNREACHED: Final = """\
-Of every method that a loading coordinator enters, and of clean-ups: the lines that were not run through, or of which a
-branch was not taken, by the numbers of the release's sources, and why.
+Every method that a loading coordinator or a clean-up enters: its lines that were not run, or of which a branch was not
+taken, by the line numbers of the release's sources, and the number of the [reason](#reasons).
 """
 
 _NO_REASON: Final = "**no reason is written down**"
@@ -36,6 +35,7 @@ _NO_REASON: Final = "**no reason is written down**"
 def page(results: Mapping[str, Any]) -> str:
     """The text, for what was measured of each release."""
     parts = [_HEAD]
+    reasons: dict[str, int] = {}
     for release, result in results.items():
         count = result["last"] - result["first"] + 1
         parts.append(
@@ -43,7 +43,9 @@ def page(results: Mapping[str, Any]) -> str:
         )
         parts.append("\n".join(_classes(result["classes"])) + "\n")
         parts.append(f"### What of replay and clean-up is not reached in {release}\n\n{_UNREACHED}")
-        parts.append("\n".join(_unreached(result["classes"])) + "\n")
+        parts.append("\n".join(_unreached(result["classes"], reasons)) + "\n")
+    numbered = "\n".join(f"{number}. {why}" for why, number in reasons.items())
+    parts.append(f"## Reasons\n\n{numbered}\n")
     return "\n".join(parts)
 
 
@@ -67,14 +69,16 @@ def _classes(classes: Mapping[str, Any]) -> Iterator[str]:
         yield f"| `{name}` | {' | '.join(cells)} |"
 
 
-def _unreached(classes: Mapping[str, Any]) -> Iterator[str]:
+def _unreached(classes: Mapping[str, Any], reasons: dict[str, int]) -> Iterator[str]:
+    """The rows of a table. Each reason gets a number when it first appears."""
     yield "| Method | lines | branches | why |"
     yield "|---|---|--:|---|"
     for name, told in classes.items():
         for method in told["unreached"]:
-            why = reason(name, method["method"]) or _NO_REASON
+            why = reason(name, method["method"])
+            note = _NO_REASON if why is None else reasons.setdefault(why, len(reasons) + 1)
             lines = _ranges(method["lines"])
-            yield f"| `{name}.{method['method']}` | {lines} | {method['branches']} | {why} |"
+            yield f"| `{name}.{method['method']}` | {lines} | {method['branches']} | {note} |"
 
 
 def _ranges(lines: Sequence[int]) -> str:

@@ -10,48 +10,46 @@ from collections.abc import Mapping
 from typing import Final
 
 _LOADER: Final = (
-    "A record of an unknown type: `CoordinatorLoaderImpl` passes over it when its key is read, so none comes here; "
-    "the table `checks` counts them as `unknown_record_type`."
+    "A record of an unknown type: `CoordinatorLoaderImpl` skips it when it reads the key, so none gets here. "
+    "The table `checks` counts them as `unknown_record_type`."
 )
 _SAME_SETTING: Final = (
-    "Groups larger than the largest size, and a kind of group that is none: whoever loads has the settings of whoever "
-    "wrote, as in a cluster whose settings nobody changes, and the rebalance that follows writes nothing here."
+    "A group above the maximum size, and an unknown kind of group: the loading coordinator has the settings of the "
+    "writing one, and the rebalance that would follow writes nothing here."
 )
-_NULL: Final = "A guard against null, which no caller gives."
-_EMPTY_CALL: Final = "A guard against a call about no topic, which no service makes."
-_EMPTY_GROUP: Final = "Tombstones of members: only empty groups are deleted, so that there is none."
+_NULL: Final = "A guard against null, which no caller passes."
+_EMPTY_CALL: Final = "A guard against a call without topics, which no service makes."
+_EMPTY_GROUP: Final = "Tombstones of members: only empty groups are deleted, so there are none."
 _WITH_TWO: Final = (
     "A member that is replaced in the write that converts the group: target assignments, members and expressions of "
     "the others at the same time."
 )
-_DEBUG: Final = "What is no longer there is removed: it is logged, and nothing follows from it."
+_DEBUG: Final = "Something that does not exist is removed: this is only logged."
 _WRONG_ORDER: Final = (
-    "The coordinator stops at tombstones in the wrong order. Only a log that has lost records has them; which orders "
-    "it comes to is chance. `tests/tables/planted_conflicts.py` has a log of each, which Kafka's classes refuse."
+    "The coordinator stops at tombstones in the wrong order. Only a log that has lost records has them, in random "
+    "orders. `tests/tables/planted_conflicts.py` has a log of each, which Kafka's classes refuse."
 )
 _OTHER_KIND: Final = (
-    "The coordinator stops at a record of a kind of group in a group of another kind. "
+    "The coordinator stops at a record of one kind of group in a group of another kind. "
     "`tests/tables/planted_conflicts.py` has logs of it, which Kafka's classes refuse."
 )
 _CLASSIC_CONFLICT: Final = (
     "A classic group whose members contradict each other; coordinators write no such record. "
     "`tests/tables/planted_conflicts.py` has two members of one instance, which Kafka's classes refuse."
 )
-_IN_STEP: Final = (
-    "Pending offsets and the transactions that have them are kept in step, so that neither is there alone."
-)
-_NEVER_SHORT: Final = "Callers ask after they have looked, so that the other branch of the condition is taken nowhere."
+_IN_STEP: Final = "Pending offsets and their transactions are changed together, so neither exists alone."
+_NEVER_SHORT: Final = "Callers check the condition before, so the other branch is never taken."
 
 _REASONS: Final[Mapping[str, str]] = {
     "GroupCoordinatorShard.replay": _LOADER,
     "GroupCoordinatorShard.listStreamsGroupsNeedingTopologyCleanup": (
-        "A group that is deleted while the list is made, and an error of one: there is one thread here."
+        "A group that is deleted while the list is made, or fails: there is only one thread here."
     ),
     "GroupMetadataManager.getOrMaybeCreatePersistedConsumerGroup": _OTHER_KIND,
     "GroupMetadataManager.getOrMaybeCreatePersistedStreamsGroup": _OTHER_KIND,
     "GroupMetadataManager.getOrMaybeCreatePersistedShareGroup": _OTHER_KIND,
     "GroupMetadataManager.replay(GroupMetadataKey)": (
-        "A protocol type that is null: it is not nullable in any version, so that no bytes give it."
+        "A protocol type that is null: no version allows null, so no bytes give it."
     ),
     "GroupMetadataManager.replay(ConsumerGroupMemberMetadataKey)": _WRONG_ORDER,
     "GroupMetadataManager.replay(ConsumerGroupMetadataKey)": _WRONG_ORDER,
@@ -69,7 +67,7 @@ _REASONS: Final[Mapping[str, str]] = {
     "GroupMetadataManager.lambda$onLoaded$0": _SAME_SETTING,
     "GroupMetadataManager.maybeCleanupShareGroupState": _EMPTY_CALL,
     "GroupMetadataManager.lambda$maybeCleanupShareGroupState$0": (
-        "A deleted topic of which a share group knows nothing but a deletion that never ended: rare."
+        "A deleted topic of which a share group only knows a deletion that never ended: rare."
     ),
     "GroupMetadataManager.maybeDeleteGroup": _NEVER_SHORT,
     "OffsetMetadataManager.lambda$replay$1": _IN_STEP,
@@ -78,18 +76,17 @@ _REASONS: Final[Mapping[str, str]] = {
         "An offset with the id of an earlier topic of the same name, whose own deletion the coordinator missed."
     ),
     "ClassicGroup.isSimpleGroup": (
-        "A group without a protocol type and with members, or with members that are joining: the first of them gives "
-        "it the type."
+        "A group with members, or joining members, but without a protocol type: the first member sets the type."
     ),
     "ClassicGroup.add": _CLASSIC_CONFLICT,
     "ClassicGroup.lambda$add$0": _CLASSIC_CONFLICT,
-    "ClassicGroup.supportsProtocols": "Members that agree on no protocol: a broker refuses the one that joins.",
-    "ClassicGroup.computeSubscribedTopics": "Members without a chosen protocol: nobody asks before there is one.",
+    "ClassicGroup.supportsProtocols": "Members without a common protocol: a broker refuses the one that joins.",
+    "ClassicGroup.computeSubscribedTopics": "Members without a chosen protocol: this is called only after the choice.",
     "ConsumerGroup.updateMember": _NULL,
     "ConsumerGroup.removeStaticMember": _NULL,
     "ConsumerGroup.updateResolvedRegularExpression": _NULL,
     "ConsumerGroup.maybeUpdateSubscribedRegularExpression": (
-        "A member has no expression in one of two forms, null and empty text; the other form comes up nowhere."
+        "A missing expression is null or an empty text; one of the two never occurs."
     ),
     "ConsumerGroup.createGroupTombstoneRecordsWithReplacedMember": _WITH_TWO,
     "ConsumerGroup.lambda$createGroupTombstoneRecordsWithReplacedMember$0": _WITH_TWO,
@@ -97,35 +94,35 @@ _REASONS: Final[Mapping[str, str]] = {
     "ConsumerGroup.lambda$createGroupTombstoneRecordsWithReplacedMember$2": _WITH_TWO,
     "ConsumerGroup.lambda$createGroupTombstoneRecordsWithReplacedMember$3": _WITH_TWO,
     "ConsumerGroup.lambda$addPartitionEpochs$1": (
-        "The coordinator stops where a member gets a partition that another has at the same epoch or a later one."
+        "The coordinator stops if a member gets a partition that another has at the same epoch or a later one."
     ),
     "ConsumerGroup.lambda$removePartitionEpochs$1": _DEBUG,
     "ConsumerGroup.lambda$removePartitionEpochs$2": _DEBUG,
     "ShareGroup.updateMember": _NULL,
     "ShareGroup.offsetExpirationCondition": (
-        "A share group with offsets, at which the clean-up of all groups fails: only a cleaner that leaves one of "
-        "record type 0 after its tombstone of type 1 brings it about."
+        "A share group with offsets, at which the clean-up of all groups fails: only a cleaner that leaves a record of "
+        "type 0 after its tombstone of type 1 can cause it."
     ),
     "ShareGroup.lambda$createGroupTombstoneRecords$0": _EMPTY_GROUP,
     "ShareGroup.lambda$createGroupTombstoneRecords$1": _EMPTY_GROUP,
     "ShareGroup.lambda$createGroupTombstoneRecords$2": _EMPTY_GROUP,
     "StreamsGroup.updateMember": _NULL,
     "StreamsGroup.updateStaticMember": (
-        "Before 4.4 a broker refuses streams members with a group.instance.id; since then, a guard against null."
+        "Before 4.4 a broker refuses streams members with a group.instance.id; since 4.4 it is a guard against null."
     ),
     "StreamsGroup.removeStaticMember": (
-        "Before 4.4 a broker refuses streams members with a group.instance.id; since then, a guard against null."
+        "Before 4.4 a broker refuses streams members with a group.instance.id; since 4.4 it is a guard against null."
     ),
     "StreamsGroup.shouldExpire": (
-        "With a plugin that stores descriptions of topologies, and one stored, a group does not expire before the "
-        "description is deleted (KIP-1331). Kafka brings no plugin, so these brokers have none."
+        "If a plugin stores a description of the topology, the group does not expire before the description is deleted "
+        "(KIP-1331). Kafka has no such plugin."
     ),
     "StreamsGroup.isSubscribedToTopic": (
-        "A group that is Dead, which no streams group becomes; and one with members and no topology, which a cleaner "
-        "may leave: rarely with offsets that could expire."
+        "A Dead group, which no streams group becomes; and a group with members and no topology, which a cleaner may "
+        "leave, rarely with offsets that could expire."
     ),
     "StreamsGroup.addTaskProcessId": _NULL,
-    "StreamsGroup.clearShutdownRequestMemberId": "A request that stops an application is kept in memory, in no record.",
+    "StreamsGroup.clearShutdownRequestMemberId": "A request that stops an application is kept in memory only.",
     "StreamsGroup.setLastAssignmentConfigs": _NULL,
     "StreamsGroup.lambda$addTaskProcessIdFromActiveTasksWithEpochs$1": _DEBUG,
     "StreamsGroup.lambda$removeTaskProcessIds$1": _DEBUG,
@@ -139,15 +136,15 @@ _REASONS: Final[Mapping[str, str]] = {
     "ShareCoordinatorShard.replayEndTransactionMarker": "Nobody writes share state within a transaction.",
     "ShareCoordinatorShard.maybeCleanupShareState": _EMPTY_CALL,
     "ShareCoordinatorShard.merge": (
-        "An update without a leader epoch: a coordinator writes the one that it knows where a request has none."
+        "An update without a leader epoch: if a request has none, the coordinator writes the one it knows."
     ),
     "PersisterStateBatchCombiner.initializeCombinedList": _NULL,
     "PersisterStateBatchCombiner.getMergeCandidatePair": _NULL,
     "PersisterStateBatchCombiner.<init>": _NULL,
     "PersisterStateBatchCombiner.sweepMerge": (
-        "Of the four ways through one condition, in a loop over starts and ends in their order, one cannot come up."
+        "One of four ways through a condition cannot occur, because starts and ends are sorted."
     ),
-    "ShareCoordinatorOffsetsManager.findRedundantOffset": "It is called after an offset was added, so there is one.",
+    "ShareCoordinatorOffsetsManager.findRedundantOffset": "It is called after an offset was added, so one exists.",
 }
 
 
