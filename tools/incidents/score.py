@@ -223,7 +223,7 @@ def table(scores: Sequence[Score]) -> str:
         cells = []
         for aspect in ASPECTS:
             judged = [each.aspects[aspect] for each in of_case if aspect in each.aspects]
-            cells.append(f"{sum(judged)} of {len(judged)}" if judged else "")
+            cells.append(f"{sum(judged)}/{len(judged)}" if judged else "")
         name = f"{case} (healthy)" if of_case[0].healthy else case
         lines.append(f"| {name} | {EVERY_KIND[case].about} | {len(of_case)} | " + " | ".join(cells) + " |")
     return "\n".join(lines)
