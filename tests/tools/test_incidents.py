@@ -107,7 +107,7 @@ def test_the_table_counts_by_kind() -> None:
     ]
     lines = table(scores).splitlines()[2:]
     assert lines[0].startswith("| poison_record | all members")
-    assert "| 2 | 2 of 2 | 1 of 2 |" in lines[0]
+    assert "| 2 | 2/2 | 1/2 |" in lines[0]
     assert lines[1].startswith("| jobs (healthy) |")
     assert lines[1].endswith("| 1/1 |")
 
