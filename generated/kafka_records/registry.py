@@ -167,6 +167,10 @@ MESSAGES: Final[dict[str, tuple[str, str]]] = {
         "kafka_records.rpc.delete_share_group_state_response",
         "DeleteShareGroupStateResponse",
     ),
+    "DescribeClusterRequest": ("kafka_records.rpc.describe_cluster_request", "DescribeClusterRequest"),
+    "DescribeClusterResponse": ("kafka_records.rpc.describe_cluster_response", "DescribeClusterResponse"),
+    "DescribeConfigsRequest": ("kafka_records.rpc.describe_configs_request", "DescribeConfigsRequest"),
+    "DescribeConfigsResponse": ("kafka_records.rpc.describe_configs_response", "DescribeConfigsResponse"),
     "DescribeGroupsRequest": ("kafka_records.rpc.describe_groups_request", "DescribeGroupsRequest"),
     "DescribeGroupsResponse": ("kafka_records.rpc.describe_groups_response", "DescribeGroupsResponse"),
     "DescribeProducersRequest": ("kafka_records.rpc.describe_producers_request", "DescribeProducersRequest"),
@@ -181,6 +185,14 @@ MESSAGES: Final[dict[str, tuple[str, str]]] = {
     "DescribeShareGroupOffsetsResponse": (
         "kafka_records.rpc.describe_share_group_offsets_response",
         "DescribeShareGroupOffsetsResponse",
+    ),
+    "DescribeTopicPartitionsRequest": (
+        "kafka_records.rpc.describe_topic_partitions_request",
+        "DescribeTopicPartitionsRequest",
+    ),
+    "DescribeTopicPartitionsResponse": (
+        "kafka_records.rpc.describe_topic_partitions_response",
+        "DescribeTopicPartitionsResponse",
     ),
     "DescribeTransactionsRequest": (
         "kafka_records.rpc.describe_transactions_request",
@@ -220,6 +232,14 @@ MESSAGES: Final[dict[str, tuple[str, str]]] = {
     "LegacyOffsetCommitValue": (
         "kafka_records.consumer_offsets.legacy_offset_commit",
         "LegacyOffsetCommitValue",
+    ),
+    "ListConfigResourcesRequest": (
+        "kafka_records.rpc.list_config_resources_request",
+        "ListConfigResourcesRequest",
+    ),
+    "ListConfigResourcesResponse": (
+        "kafka_records.rpc.list_config_resources_response",
+        "ListConfigResourcesResponse",
     ),
     "ListGroupsRequest": ("kafka_records.rpc.list_groups_request", "ListGroupsRequest"),
     "ListGroupsResponse": ("kafka_records.rpc.list_groups_response", "ListGroupsResponse"),
@@ -566,8 +586,10 @@ APIS: Final = Apis(
         25: Api(25, "AddOffsetsToTxn", "AddOffsetsToTxnRequest", "AddOffsetsToTxnResponse", range(0, 5), 3),
         27: Api(27, "WriteTxnMarkers", "WriteTxnMarkersRequest", "WriteTxnMarkersResponse", range(1, 3), 1),
         28: Api(28, "TxnOffsetCommit", "TxnOffsetCommitRequest", "TxnOffsetCommitResponse", range(0, 7), 3),
+        32: Api(32, "DescribeConfigs", "DescribeConfigsRequest", "DescribeConfigsResponse", range(1, 5), 4),
         42: Api(42, "DeleteGroups", "DeleteGroupsRequest", "DeleteGroupsResponse", range(0, 4), 2),
         47: Api(47, "OffsetDelete", "OffsetDeleteRequest", "OffsetDeleteResponse", range(0, 1), None),
+        60: Api(60, "DescribeCluster", "DescribeClusterRequest", "DescribeClusterResponse", range(0, 3), 0),
         61: Api(
             61, "DescribeProducers", "DescribeProducersRequest", "DescribeProducersResponse", range(0, 1), 0
         ),
@@ -596,6 +618,22 @@ APIS: Final = Apis(
             "ConsumerGroupDescribeRequest",
             "ConsumerGroupDescribeResponse",
             range(0, 2),
+            0,
+        ),
+        74: Api(
+            74,
+            "ListConfigResources",
+            "ListConfigResourcesRequest",
+            "ListConfigResourcesResponse",
+            range(0, 2),
+            0,
+        ),
+        75: Api(
+            75,
+            "DescribeTopicPartitions",
+            "DescribeTopicPartitionsRequest",
+            "DescribeTopicPartitionsResponse",
+            range(0, 1),
             0,
         ),
         76: Api(

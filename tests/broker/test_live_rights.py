@@ -184,6 +184,20 @@ def test_each_command_names_the_right_that_it_lacks(guarded: Broker, folder: Pat
             assert needs in said, (name, said)
 
 
+def test_configs_take_a_right_of_their_own(guarded: Broker, folder: Path) -> None:
+    at = ("--bootstrap", (folder / "password-listener").read_text(), "--command-config", str(folder / "half"))
+    ran = run("table", "configs", *at)
+    said = " ".join(ran.err.split())
+    lacks = "user half may not describe the configs of"
+    assert ran.status == 1
+    assert f"{lacks} topic __consumer_offsets and of" in said
+    assert "it needs the ACL operation DESCRIBE_CONFIGS on the topic" in said
+    assert f"{lacks} brokers: it needs the ACL operation DESCRIBE_CONFIGS on the cluster" in said
+    assert f"{lacks} groups and client metrics: it needs the ACL operation DESCRIBE_CONFIGS on the cluster" in said
+    ran = run("table", "partitions", *at, "--format", "json")
+    assert (ran.status, {json.loads(line)["topic"] for line in ran.out.splitlines()} >= {"orders"}) == (0, True)
+
+
 def test_findings_and_rows_tell_of_a_hidden_topic(guarded: Broker, folder: Path) -> None:
     at = ("--bootstrap", (folder / "password-listener").read_text(), "--command-config", str(folder / "half"))
     ran = run("table", "lag", *at, "--format", "json", "--findings", str(folder / "found.jsonl"))

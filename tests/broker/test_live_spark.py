@@ -91,6 +91,12 @@ def test_raw_rows_and_tables_are_those_of_the_segments(session: SparkSession, se
     assert by_spark.table.equals(read_table("current_offsets", LiveBrokers(served.bootstrap)).table)
     assert by_spark.counts.records > 400
 
+    topics = TABLES["topics"]  # there is no log of it to read
+    found = session.read.format(FORMAT).options(bootstrap=served.bootstrap, table=topics.name).load()
+    expected = read_table(topics, LiveBrokers(served.bootstrap))
+    assert len(expected) > 3
+    assert in_order(found, *topics.sort).cast(topics.schema).equals(expected.table)
+
 
 def test_offsets_that_are_not_there_are_named(session: SparkSession, broker: Broker, admin: KafkaAdminClient) -> None:
     create_topics(admin, spark_offsets=2)

@@ -100,7 +100,7 @@ def test_every_case() -> None:
         "end_offset": 50,
         "last_stable_offset": 45,
         **dict.fromkeys(("unread", "held_back", "unread_timestamp", "unread_timestamp_ms", "known_by")),
-        **dict.fromkeys(("lag_ms", "margin_ms")),
+        **dict.fromkeys(("lag_ms", "margin_ms", "commit_rate", "produce_rate", "caught_up_in_ms")),
         "member_id": "m-1",
         "client_id": "client",
         "client_host": "/127.0.0.1",
@@ -321,3 +321,28 @@ def test_dead_copies_of_groups_do_not_count() -> None:
     assert of_own_partition(rows, 50, context)["log_partition"].to_pylist() == [home]
     (finding,) = context.findings
     assert finding.severity == "note"
+
+
+def test_the_history_of_commits_tells_times_and_rates() -> None:
+    minute = 60_000
+    commits = [
+        *(Commit("ahead", "orders", 0, 10 * n, at_ms=START_MS + n * minute) for n in range(31)),
+        *(Commit("late", "orders", 0, n, at_ms=START_MS + n * minute) for n in range(31)),
+        Commit("alone", "returns", 0, 5, at_ms=START_MS),
+    ]
+    source = Brokers(commits, {("orders", 0): told(0, 300), ("returns", 0): told(0, 9)})
+
+    def rows(**options: Any) -> dict[str, dict[str, Any]]:
+        return {row["group_id"]: row for row in read_table("lag", source, **options).table.to_pylist()}
+
+    without = rows()
+    assert {row["known_by"] for row in without.values()} == {None}
+    assert {row["commit_rate"] for row in without.values()} == {None}
+    late, ahead, alone = (rows(window="10m")[name] for name in ("late", "ahead", "alone"))
+    # The other group was behind offset 30 when it committed 40.
+    assert (late["unread_timestamp_ms"], late["known_by"]) == (START_MS + 4 * minute, "commits")
+    assert late["lag_ms"] > 0
+    assert (ahead["lag"], ahead["unread_timestamp_ms"]) == (0, None)
+    assert (alone["lag"], alone["unread_timestamp_ms"]) == (4, None)
+    names = ("lag", "stable_lag", "problem", "offset")
+    assert [late[name] for name in names] == [without["late"][name] for name in names]

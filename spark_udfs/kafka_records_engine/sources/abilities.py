@@ -6,12 +6,12 @@ Each ability is a protocol, and `has` says who has it.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Iterator, Sequence
+from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Protocol, TypeGuard, TypeVar
 
 if TYPE_CHECKING:
     from kafka_records_engine.log.reading.unread import Unread, UnreadAsked
-    from kafka_records_engine.sources.protocol import Context, LogEnds, LogStarts
+    from kafka_records_engine.sources.protocol import Context, LogEnds, LogPartition, LogStarts
 
 _Ability = TypeVar("_Ability")
 
@@ -53,6 +53,21 @@ class TellsFirstUnread(Protocol):
 
     def first_unread(self, asked: Sequence[UnreadAsked], context: Context) -> Iterator[tuple[UnreadAsked, Unread]]:
         """The time of the first record from some offsets on; findings go to the context."""
+
+
+class TellsCluster(Protocol):
+    """A source without a metadata log that knows most of what would be in it."""
+
+    def cluster_answers(self, records: Collection[str]) -> LogPartition:
+        """A log partition with these records, by their names, as a checkpoint would have them."""
+
+
+class TellsRetentions(Protocol):
+    """A source that can be asked how long topics are kept."""
+
+    def retentions(self, topics: Collection[str]) -> Mapping[str, int]:
+        """The `retention.ms` that holds for each of some topics; none for those that are compacted or kept by size, and
+        where it is unknown. Raises LogSourceError."""
 
 
 # -- log partitions ----------------------------------------------------------------------------------------------------

@@ -2,13 +2,28 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Protocol
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Final, Protocol
 
 from kafka_records_engine.sources.abilities import has
 from kafka_records_engine.sources.log_facts import KnownTopics
 
 if TYPE_CHECKING:
     from kafka_records_engine.sources.protocol import Source
+
+
+RETENTION_MS: Final = "retention.ms"
+RETENTION_BYTES: Final = "retention.bytes"
+CLEANUP_POLICY: Final = "cleanup.policy"
+_UNLIMITED: Final = "-1"
+
+
+def retention_of(configs: Mapping[str, str | None]) -> int | None:
+    """The `retention.ms` among the configs of a topic that deletes by time alone: neither compacted nor limited in
+    size. None for another topic, and for one that keeps its records for ever."""
+    retention, size = configs.get(RETENTION_MS) or "", configs.get(RETENTION_BYTES) or _UNLIMITED
+    is_by_time = "compact" not in (configs.get(CLEANUP_POLICY) or "") and size == _UNLIMITED
+    return int(retention) if is_by_time and retention.isdigit() else None
 
 
 class TellsTopics(Protocol):

@@ -18,6 +18,7 @@ from kafka_records_engine.findings import DAMAGED_LOG, UNREACHABLE_LOG, Finding
 from kafka_records_engine.log.files.discovery import LogSourceError
 from kafka_records_engine.log.reading.unread import UNKNOWN, Unread, UnreadAsked
 from kafka_records_engine.sources._brokers.cluster import Address, Cluster, NotAllowed, Topic, TopicMissing, named
+from kafka_records_engine.sources._brokers.description import retentions
 from kafka_records_engine.sources._brokers.failures import BrokerFailure, ConnectionLost
 from kafka_records_engine.sources._brokers.first_batches import Seek, seek_first_batches
 from kafka_records_engine.sources._brokers.log_bounds import AskingEnds, Bounds, now_ms
@@ -31,6 +32,7 @@ from kafka_records_engine.sources._brokers.transactions import (
 )
 from kafka_records_engine.sources.broker_logs import BrokerPartition
 from kafka_records_engine.sources.client_config import ClientConfig
+from kafka_records_engine.sources.cluster_answers import ClusterAnswers
 from kafka_records_engine.sources.log_details import OPEN, Details
 from kafka_records_engine.sources.log_facts import KnownTopics
 from kafka_records_engine.sources.missing_rights import COORDINATOR_TOPICS, AbsentTopic, MissingRight
@@ -236,6 +238,19 @@ class LiveBrokers:
             unknown = np.full(len(of_log), UNKNOWN, np.int64)
             stamps = np.array([seek.timestamp_ms for seek in of_log], np.int64)
             yield each, Unread(unknown, unknown, stamps, np.array([seek.precision for seek in of_log], np.int64))
+
+    def cluster_answers(self, records: Collection[str]) -> ClusterAnswers:
+        """See `abilities.TellsCluster`: by Metadata, DescribeTopicPartitions, DescribeConfigs, DescribeCluster and
+        ApiVersions. A right that is missing is a finding; nobody is asked yet."""
+        return ClusterAnswers(self._bootstrap, self._config, records, self._session)
+
+    def retentions(self, topics: Collection[str]) -> dict[str, int]:
+        """See `abilities.TellsRetentions`: by DescribeConfigs, which takes the right DESCRIBE_CONFIGS; a topic without
+        it has none. Raises LogSourceError."""
+        try:
+            return retentions(Cluster(self._bootstrap, self._config, self._session), topics)
+        except BrokerFailure as failed:
+            raise self._error(failed) from None
 
     def transaction_requests(self) -> TransactionRequests:
         """Asks these brokers about transactions, and can have one aborted."""

@@ -43,6 +43,11 @@ def _nothing_unread(asked: Sequence[Any]) -> Iterator[Any]:
     return iter(())
 
 
+def _no_retentions(topics: Collection[str]) -> Mapping[str, int]:
+    """For sources that are not asked how long topics are kept."""
+    return {}
+
+
 def _no_rights(topics: Collection[str]) -> Sequence[Any]:
     """For sources that hide nothing."""
     return ()
@@ -71,6 +76,10 @@ class LogFacts:
     when the inputs are read."""
     unread: Callable[[Sequence[Any]], Iterator[Any]] = _nothing_unread
     """Of a view: what is left to read in some logs (`unread.UnreadAsked`), as far as the source can tell."""
+
+    retentions: Callable[[Collection[str]], Mapping[str, int]] = _no_retentions
+    """Of a view: the `retention.ms` of some topics, for which a source is asked again; `topics` has those that are
+    known without."""
 
     def add_hole(self, after: int) -> None:
         """Say that something unreadable comes after the record at offset `after`, before the rows after it come."""

@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from kafka_records_engine.findings import UNREACHABLE_LOG, Finding
 from kafka_records_engine.log.files.discovery import LogSourceError
-from kafka_records_engine.sources.abilities import has
+from kafka_records_engine.sources.abilities import TellsRetentions, has
 from kafka_records_engine.sources.collected_findings import Findings
 from kafka_records_engine.sources.given import source_of
 from kafka_records_engine.sources.log_details import TellsLogDetails
@@ -24,7 +25,6 @@ from kafka_records_tables.table_options import option_values
 from kafka_records_tables.tables import input_called, inputs_of, tables_read
 
 if TYPE_CHECKING:
-    from kafka_records_engine.findings import Finding
     from kafka_records_engine.sources import LogPartition, Source
     from kafka_records_tables.engines.request import OnProgress, TableRequest
     from kafka_records_tables.tables import Table
@@ -39,7 +39,10 @@ def input_requests(request: TableRequest) -> dict[str, TableRequest]:
     nothing but their records."""
     view, question = request.table, request.question
     found = {}
+    not_asked = view.not_asked(question.options)
     for each in inputs_of(view):
+        if each.name in not_asked:
+            continue
         if question.as_of_ms is not None and each.helper == "ends" and each.name in view.optional_inputs:
             continue
         own = {option.name for option in each.options}
@@ -164,6 +167,18 @@ def _rights_or_damage(source: Source, found: Findings, topics: Collection[str]) 
         return ()
 
 
+def _retentions_or_damage(source: TellsRetentions, found: Findings, topics: Collection[str]) -> Mapping[str, int]:
+    """How long topics are kept, as far as brokers still answer."""
+    try:
+        return source.retentions(topics)
+    except LogSourceError as error:
+        place = str(error.path)
+        found.report(
+            Finding("damage", UNREACHABLE_LOG, error.detail, "how long topics are kept is unknown", file=place)
+        )
+        return {}
+
+
 def joined(
     request: TableRequest,
     parts: Mapping[str, Iterable[pa.RecordBatch]],
@@ -178,6 +193,8 @@ def joined(
     if source is not None:
         context.log.missing_rights = partial(_rights_or_damage, source, context.findings)
         may_read = bool(request.question.options.get("times"))
+        if has(source, TellsRetentions):
+            context.log.retentions = partial(_retentions_or_damage, source, context.findings)
         context.log.unread = partial(unread_records, source, context, may_read=may_read)
     for rows in view.joined(tables, context):
         if request.question.groups is None or view.group is None:  # a view without groups has asked its inputs for them

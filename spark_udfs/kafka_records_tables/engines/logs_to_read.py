@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from kafka_records_engine import arguments
 from kafka_records_engine.log.files.discovery import LogSourceError
+from kafka_records_engine.sources.abilities import TellsCluster, has
 from kafka_records_engine.sources.ends_of_logs import log_starts
 from kafka_records_engine.sources.given import source_of
 from kafka_records_engine.sources.known_topics import known_topics
@@ -17,6 +18,7 @@ from kafka_records_engine.sources.missing_rights import MissingRight, lacking_co
 from kafka_records_engine.sources.unreachable import UnreachableBrokers
 from kafka_records_tables.tables import tables_read
 from kafka_records_tables.tables.cluster.known_from_metadata import with_metadata
+from kafka_records_tables.topics import METADATA
 
 if TYPE_CHECKING:
     from kafka_records_engine.findings import Finding
@@ -40,9 +42,22 @@ def logs_to_read(
     if topic is not None:
         arguments.text("topic", topic)
     if table.topic:
-        return source_of(given, topic or table.topic).partitions(table.topic)
+        return logs_of_table(table, source_of(given, topic or table.topic))
     source = source_of(given, topic)
     return [AllLogs(source, None if topic is None else (topic,), starts, is_input)]
+
+
+def logs_of_table(table: Table, source: Source) -> Sequence[LogPartition]:
+    """The log partitions of the topic of a table. Brokers have no metadata log to read, and tell what would be in it.
+    Raises LogSourceError."""
+    if table.topic == METADATA and has(source, TellsCluster):
+        return [source.cluster_answers(table.records)]
+    return source.partitions(table.topic)
+
+
+def logs_key(table: Table, source: Source) -> str:
+    """What tables have in common that are made of the same log partitions."""
+    return table.name if table.topic == METADATA and has(source, TellsCluster) else table.topic
 
 
 def starts_before(tables: Iterable[Table], source: Source) -> LogStarts | None:

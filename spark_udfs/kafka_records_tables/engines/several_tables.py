@@ -23,6 +23,7 @@ from kafka_records_tables.engines.asked_moment import moment_notes
 from kafka_records_tables.engines.joined_tables import LogsThere, input_requests, logs_there, read_view
 from kafka_records_tables.engines.log_tasks import LogTask, RunReport, RunReports
 from kafka_records_tables.engines.logs_to_read import (
+    logs_key,
     logs_to_read,
     starts_before,
     topics_known_to,
@@ -160,14 +161,15 @@ class SeveralTables:
         return [LogTask(log, tuple(requests)) for log, requests in tasks.values()]
 
     def _logs_of(self, table: Table) -> Sequence[LogPartition]:
-        if table.topic not in self._logs:
+        key = logs_key(table, self._source)
+        if key not in self._logs:
             try:
-                self._logs[table.topic] = logs_to_read(
+                self._logs[key] = logs_to_read(
                     table, self._source, self._topic, self._starts, is_input=self._only_views_ask
                 )
             except LogSourceError as error:
-                self._logs[table.topic] = error
-        found = self._logs[table.topic]
+                self._logs[key] = error
+        found = self._logs[key]
         if isinstance(found, LogSourceError):
             raise found
         return found

@@ -21,7 +21,7 @@ from kafka_records_engine.sources.abilities import tell_transactions
 from kafka_records_engine.sources.missing_rights import AbsentTopic
 from kafka_records_engine.spark.modes import FAILFAST
 from kafka_records_tables.engines.log_ranges import parts_of
-from kafka_records_tables.engines.logs_to_read import AllLogs
+from kafka_records_tables.engines.logs_to_read import AllLogs, logs_of_table
 from kafka_records_tables.engines.raw_outcomes import raw_rows
 from kafka_records_tables.engines.spark_offsets import NAME, between
 from kafka_records_tables.engines.spark_options import Asked, PathsToRead, asked
@@ -127,7 +127,7 @@ def _parts(asked: Asked) -> Sequence[InputPartition]:
 def _logs(asked: Asked, source: Source, topic: str) -> Sequence[LogPartition]:
     """The logs of a topic; none where no coordinator has made it yet, which a table answers with no rows."""
     try:
-        return source.partitions(topic)
+        return source.partitions(topic) if asked.rows is None else logs_of_table(asked.rows.request.table, source)
     except AbsentTopic:
         if asked.rows is None:
             raise

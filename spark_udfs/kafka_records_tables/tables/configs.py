@@ -39,5 +39,8 @@ topic takes its configs along.
 
 A config is a secret where Kafka's own definitions say so, and where they do not know it: its value is `(redacted)`
 unless secrets are asked for.
+
+Of running brokers (`--bootstrap`) the rows are their answers of now: configs of topics that may be described, of
+brokers that are up, and from Kafka 4.1 on those of groups. They never tell a secret: it is `(redacted)` always.
 """,
 )

@@ -69,6 +69,8 @@ class Option:
     """The shortest duration there is."""
     instead_of: tuple[str, ...] = ()
     """Of a view, the inputs whose topics need not be there if the option is given."""
+    adds: tuple[str, ...] = ()
+    """Of a view, the inputs that are read only if the option is given."""
 
     @property
     def argument(self) -> str:
@@ -149,6 +151,11 @@ class Table:
     def is_history(self) -> bool:
         """Whether rows tell what happened and not what is: a cleaner takes some of them away in time."""
         return self.helper in ("facts", "history")
+
+    def not_asked(self, options: Mapping[str, Any]) -> frozenset[str]:
+        """Of a view, the inputs that are not read with these values of options."""
+        left = (option for option in self.options if options.get(option.name) is None)
+        return frozenset(name for option in left for name in option.adds)
 
     @property
     def needs_transactions(self) -> bool:

@@ -27,5 +27,7 @@ The log is replayed from its beginning, or else from the earliest checkpoint tha
 in the order of the log; records of a metadata transaction count once it has ended (KIP-868). The end of the log on a
 disk may hold records that a quorum has not agreed on yet, which is a matter of milliseconds. The level of
 metadata.version is a number: 30 is 4.3-IV0 (`MetadataVersion`).
+
+Of running brokers (`--bootstrap`) the rows are their answers of now, and when a level changed is null.
 """,
 )

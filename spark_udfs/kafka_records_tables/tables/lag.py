@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from kafka_records_tables.tables.declaration import EVERY_TOPIC, Column, Option, Table, timestamps
+from kafka_records_tables.tables.words.progress_words import BY_COMMITS
 from kafka_records_tables.topics import OFFSETS
 
 if TYPE_CHECKING:
@@ -27,8 +28,16 @@ SPARK_CHECKPOINT: Final = Option(
     instead_of=("current_offsets", "assigned_partitions"),
 )
 
-_TIMES: Final = Option(
+TIMES: Final = Option(
     "times", "flag", "of brokers, read the batch at each offset for the time of its first unread record; files have it"
+)
+
+_WINDOW: Final = Option(
+    "window",
+    "duration",
+    "read the history of commits too: rates over this time (10m is usual), and times that nothing else tells",
+    least_ms=1000,
+    adds=("progress",),
 )
 
 _OF_THE_COMMIT: Final = (
@@ -51,10 +60,10 @@ TABLE: Final = Table(
     topic=EVERY_TOPIC,
     about="how far each committed offset is behind the end of its log, and what is wrong with it",
     helper="view",
-    inputs=("current_offsets", "assigned_partitions", "log_ends"),
+    inputs=("current_offsets", "assigned_partitions", "log_ends", "progress"),
     join_keys=("topic",),
     group_inputs=("current_offsets", "assigned_partitions"),
-    options=(SPARK_CHECKPOINT, _TIMES),
+    options=(SPARK_CHECKPOINT, TIMES, _WINDOW),
     records=(),
     reads=(),
     columns=(
@@ -92,9 +101,9 @@ TABLE: Final = Table(
         Column(
             "known_by",
             "string",
-            "how exact that time is: record is the time of the record, batch that of the batch with the record; null "
-            "where there is no time",
-            ("record", "batch"),
+            "how exact that time is: record is the time of the record, batch that of the batch with the record, "
+            "commits a time by which another group had consumed it; null where there is no time",
+            ("record", "batch", BY_COMMITS),
         ),
         Column("lag_ms", "int64", "milliseconds from that time to the moment of the answer; null where it is"),
         Column(
@@ -103,6 +112,15 @@ TABLE: Final = Table(
             "milliseconds until the topic may delete the first unread record (`retention.ms`), negative once it may; "
             "null where the metadata log beside the others has no such setting of the topic, and where the topic is "
             "compacted, limited in size or kept for ever",
+        ),
+        Column(
+            "commit_rate", "float64", "offsets a second that the group moved on, over window; null without, or unknown"
+        ),
+        Column("produce_rate", "float64", "offsets a second that the log got in that time; null as above"),
+        Column(
+            "caught_up_in_ms",
+            "int64",
+            "how long it takes to the end at these rates; null if it is there, never gets there, or a rate is null",
         ),
         Column("member_id", "string", "member of the group that has the partition; null where none has"),
         Column("client_id", "string", "client.id of that member; null where there is none, or no record tells"),
@@ -136,6 +154,9 @@ TABLE: Final = Table(
         "member_id",
         "has_left",
         "margin_ms",
+        "commit_rate",
+        "produce_rate",
+        "caught_up_in_ms",
         "known_by",
         "held_back",
         "unread_timestamp",
@@ -211,6 +232,11 @@ meanwhile is null. `counts.moments` of a result has the moments of running broke
 findings. Where Spark gives a DataFrame over a directory that a broker is writing to, its tasks run in any order, and an
 offset of the last moment may seem `beyond_end`.
 
+With `window` the history of commits is read as well, as for `progress`, which has the rules. Then there are
+`commit_rate`, `produce_rate` and `caught_up_in_ms`, and where neither files nor batches tell a time, `unread_timestamp`
+is the one by which another group had consumed the first record that is left (`known_by`: `commits`): the record was
+there by then, or earlier. Nobody tells it of a record that no group has consumed.
+
 What the logs cannot know: whether members still consume the topic; offsets that consumers have not committed yet, or
 keep elsewhere. Saved rows and snapshots hold `__consumer_offsets` alone as a rule: all other topics are `no_log` then.
 """,
@@ -234,7 +260,7 @@ def joined(parts: Mapping[str, Any], context: Context) -> Iterator[Any]:
     if not commits.num_rows and not assigned.num_rows:
         return
     ends = parts["log_ends"].select([*_PARTITION, "topic_id", *_OF_THE_LOG])
-    ends = ends.rename_columns({"topic_id": "id_of_log"}).append_column("end_offset", _end_offsets(ends))
+    ends = ends.rename_columns({"topic_id": "id_of_log"}).append_column("end_offset", end_offsets(ends))
     ends = ends.append_column("has_log", pa.repeat(True, ends.num_rows))
     hidden = _hidden_topics([commits, assigned], ends, context)
     for rows in (
@@ -243,17 +269,23 @@ def joined(parts: Mapping[str, Any], context: Context) -> Iterator[Any]:
     ):
         if rows.num_rows:
             judged = with_owners(_judged(rows, hidden), assigned, left)
-            yield from _in_time(judged, context).to_batches()
+            yield from _in_time(judged, parts.get("progress"), context).to_batches()
 
 
-def _in_time(rows: Any, context: Context) -> Any:
+def _in_time(rows: Any, progress: Any | None, context: Context) -> Any:
     """The rows of the table, out of those that have the lag in offsets."""
     import pyarrow as pa
 
+    from kafka_records_tables.tables.lagging.history_columns import times_by_commits, with_progress
     from kafka_records_tables.tables.lagging.unread_columns import time_columns, unread_columns
 
+    rows = with_progress(rows, progress)
     made = unread_columns(rows, context)
-    made |= time_columns(rows, made["unread_timestamp_ms"], context.log.topics.retentions, int(time.time() * 1000))
+    made |= times_by_commits(rows, made)
+    stamps = made["unread_timestamp_ms"]
+    timed = rows["topic"].combine_chunks().filter(stamps.is_valid()).unique().to_pylist()
+    retentions = {**context.log.topics.retentions, **(context.log.retentions(timed) if timed else {})}
+    made |= time_columns(rows, stamps, retentions, int(time.time() * 1000))
     columns = {name: made[name] if name in made else rows[name] for name in TABLE.names}
     return pa.table(columns).cast(TABLE.schema)
 
@@ -278,7 +310,8 @@ def _hidden_topics(parts: Sequence[Any], ends: Any, context: Context) -> Any:
     return pa.array([right.resource_name for right in rights], pa.string())
 
 
-def _end_offsets(ends: Any) -> Any:
+def end_offsets(ends: Any) -> Any:
+    """Of rows of `log_ends`, where the lag of consumers counts up to."""
     import pyarrow.compute as pc
 
     # Only brokers tell the last stable offset, and their high watermark is that of now.

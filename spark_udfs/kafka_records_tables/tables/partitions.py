@@ -34,5 +34,7 @@ disk may hold records that a quorum has not agreed on yet, which is a matter of 
 new and leaves the rest as it was; each new leader raises the leader epoch by one (`PartitionRegistration.merge`).
 When the last broker of a cluster stops, its partitions have no leader: that is what the log of a stopped cluster
 says.
+
+Of running brokers (`--bootstrap`) the rows are their answers of now: partitions of topics that may be described.
 """,
 )

@@ -40,5 +40,8 @@ Times are those of records; a checkpoint has none.
 
 A config is a secret where Kafka's own definitions say so, and where they do not know it: its value is `(redacted)`
 unless secrets are asked for.
+
+Of running brokers (`--bootstrap`) the rows are their answers of now: topics that may be described, without those that
+were deleted. Brokers do not tell when a topic was created, so that is null.
 """,
 )

@@ -32,6 +32,10 @@ if TYPE_CHECKING:
     )
     from kafka_records.schemas.rpc.delete_share_group_state_request import DELETE_SHARE_GROUP_STATE_REQUEST
     from kafka_records.schemas.rpc.delete_share_group_state_response import DELETE_SHARE_GROUP_STATE_RESPONSE
+    from kafka_records.schemas.rpc.describe_cluster_request import DESCRIBE_CLUSTER_REQUEST
+    from kafka_records.schemas.rpc.describe_cluster_response import DESCRIBE_CLUSTER_RESPONSE
+    from kafka_records.schemas.rpc.describe_configs_request import DESCRIBE_CONFIGS_REQUEST
+    from kafka_records.schemas.rpc.describe_configs_response import DESCRIBE_CONFIGS_RESPONSE
     from kafka_records.schemas.rpc.describe_groups_request import DESCRIBE_GROUPS_REQUEST
     from kafka_records.schemas.rpc.describe_groups_response import DESCRIBE_GROUPS_RESPONSE
     from kafka_records.schemas.rpc.describe_producers_request import DESCRIBE_PRODUCERS_REQUEST
@@ -41,6 +45,10 @@ if TYPE_CHECKING:
     )
     from kafka_records.schemas.rpc.describe_share_group_offsets_response import (
         DESCRIBE_SHARE_GROUP_OFFSETS_RESPONSE,
+    )
+    from kafka_records.schemas.rpc.describe_topic_partitions_request import DESCRIBE_TOPIC_PARTITIONS_REQUEST
+    from kafka_records.schemas.rpc.describe_topic_partitions_response import (
+        DESCRIBE_TOPIC_PARTITIONS_RESPONSE,
     )
     from kafka_records.schemas.rpc.describe_transactions_request import DESCRIBE_TRANSACTIONS_REQUEST
     from kafka_records.schemas.rpc.describe_transactions_response import DESCRIBE_TRANSACTIONS_RESPONSE
@@ -60,6 +68,8 @@ if TYPE_CHECKING:
     from kafka_records.schemas.rpc.join_group_response import JOIN_GROUP_RESPONSE
     from kafka_records.schemas.rpc.leave_group_request import LEAVE_GROUP_REQUEST
     from kafka_records.schemas.rpc.leave_group_response import LEAVE_GROUP_RESPONSE
+    from kafka_records.schemas.rpc.list_config_resources_request import LIST_CONFIG_RESOURCES_REQUEST
+    from kafka_records.schemas.rpc.list_config_resources_response import LIST_CONFIG_RESOURCES_RESPONSE
     from kafka_records.schemas.rpc.list_groups_request import LIST_GROUPS_REQUEST
     from kafka_records.schemas.rpc.list_groups_response import LIST_GROUPS_RESPONSE
     from kafka_records.schemas.rpc.list_offsets_request import LIST_OFFSETS_REQUEST
@@ -130,12 +140,18 @@ __all__ = [
     "DELETE_SHARE_GROUP_OFFSETS_RESPONSE",
     "DELETE_SHARE_GROUP_STATE_REQUEST",
     "DELETE_SHARE_GROUP_STATE_RESPONSE",
+    "DESCRIBE_CLUSTER_REQUEST",
+    "DESCRIBE_CLUSTER_RESPONSE",
+    "DESCRIBE_CONFIGS_REQUEST",
+    "DESCRIBE_CONFIGS_RESPONSE",
     "DESCRIBE_GROUPS_REQUEST",
     "DESCRIBE_GROUPS_RESPONSE",
     "DESCRIBE_PRODUCERS_REQUEST",
     "DESCRIBE_PRODUCERS_RESPONSE",
     "DESCRIBE_SHARE_GROUP_OFFSETS_REQUEST",
     "DESCRIBE_SHARE_GROUP_OFFSETS_RESPONSE",
+    "DESCRIBE_TOPIC_PARTITIONS_REQUEST",
+    "DESCRIBE_TOPIC_PARTITIONS_RESPONSE",
     "DESCRIBE_TRANSACTIONS_REQUEST",
     "DESCRIBE_TRANSACTIONS_RESPONSE",
     "FETCH_REQUEST",
@@ -150,6 +166,8 @@ __all__ = [
     "JOIN_GROUP_RESPONSE",
     "LEAVE_GROUP_REQUEST",
     "LEAVE_GROUP_RESPONSE",
+    "LIST_CONFIG_RESOURCES_REQUEST",
+    "LIST_CONFIG_RESOURCES_RESPONSE",
     "LIST_GROUPS_REQUEST",
     "LIST_GROUPS_RESPONSE",
     "LIST_OFFSETS_REQUEST",
@@ -213,12 +231,18 @@ _MODULES: Final = {
     "DELETE_SHARE_GROUP_OFFSETS_RESPONSE": "delete_share_group_offsets_response",
     "DELETE_SHARE_GROUP_STATE_REQUEST": "delete_share_group_state_request",
     "DELETE_SHARE_GROUP_STATE_RESPONSE": "delete_share_group_state_response",
+    "DESCRIBE_CLUSTER_REQUEST": "describe_cluster_request",
+    "DESCRIBE_CLUSTER_RESPONSE": "describe_cluster_response",
+    "DESCRIBE_CONFIGS_REQUEST": "describe_configs_request",
+    "DESCRIBE_CONFIGS_RESPONSE": "describe_configs_response",
     "DESCRIBE_GROUPS_REQUEST": "describe_groups_request",
     "DESCRIBE_GROUPS_RESPONSE": "describe_groups_response",
     "DESCRIBE_PRODUCERS_REQUEST": "describe_producers_request",
     "DESCRIBE_PRODUCERS_RESPONSE": "describe_producers_response",
     "DESCRIBE_SHARE_GROUP_OFFSETS_REQUEST": "describe_share_group_offsets_request",
     "DESCRIBE_SHARE_GROUP_OFFSETS_RESPONSE": "describe_share_group_offsets_response",
+    "DESCRIBE_TOPIC_PARTITIONS_REQUEST": "describe_topic_partitions_request",
+    "DESCRIBE_TOPIC_PARTITIONS_RESPONSE": "describe_topic_partitions_response",
     "DESCRIBE_TRANSACTIONS_REQUEST": "describe_transactions_request",
     "DESCRIBE_TRANSACTIONS_RESPONSE": "describe_transactions_response",
     "FETCH_REQUEST": "fetch_request",
@@ -233,6 +257,8 @@ _MODULES: Final = {
     "JOIN_GROUP_RESPONSE": "join_group_response",
     "LEAVE_GROUP_REQUEST": "leave_group_request",
     "LEAVE_GROUP_RESPONSE": "leave_group_response",
+    "LIST_CONFIG_RESOURCES_REQUEST": "list_config_resources_request",
+    "LIST_CONFIG_RESOURCES_RESPONSE": "list_config_resources_response",
     "LIST_GROUPS_REQUEST": "list_groups_request",
     "LIST_GROUPS_RESPONSE": "list_groups_response",
     "LIST_OFFSETS_REQUEST": "list_offsets_request",

@@ -152,6 +152,16 @@ class Cluster:
                 raise
         return self._asked_by(Connection(*address, self.config, self.session, until), address, ask)
 
+    def asked_of_any(self, ask: Callable[[Connection], dict[str, Any]]) -> dict[str, Any]:
+        """What the first broker answers that does."""
+        lost: list[ConnectionLost] = []
+        for address in self._addresses():
+            try:
+                return self.asked(address, ask)
+            except ConnectionLost as error:
+                lost.append(error)
+        raise _none_answers(lost)
+
     def asked_once(self, address: Address, ask: Callable[[Connection], dict[str, Any]]) -> dict[str, Any]:
         """The same, and never asked again: a change may have been made although no answer came."""
         until = self._until(address, may_be_short=False)
@@ -207,11 +217,11 @@ class Cluster:
 
     def topics(self) -> dict[str, tuple[Uuid, int]]:
         """All topics that may be described here, by their names: the id of each, and how many partitions it has."""
-        return {
-            each["name"]: (each["topic_id"], len(_leaders_of(each)))
-            for each in (found.fields for found in self._metadata(None))
-            if not each["error_code"] and each["name"]
-        }
+        return {each["name"]: (each["topic_id"], len(_leaders_of(each))) for each in self.listed_topics()}
+
+    def listed_topics(self) -> list[Mapping[str, Any]]:
+        """All topics that may be described here, as Metadata describes them."""
+        return [each.fields for each in self._metadata(None) if not each.fields["error_code"] and each.fields["name"]]
 
     def described(self, names: Collection[str] | None) -> list[Topic]:
         """Those of some topics that are there and may be described, by one request; all for None. A topic may have a
@@ -314,19 +324,13 @@ class Cluster:
 
     def _metadata(self, names: Collection[str] | None) -> list[_DescribedTopic]:
         """What a broker knows of some topics, in their order, or of all. Other brokers are asked if it has a fault."""
-        lost: dict[str, ConnectionLost] = {}
+        lost: list[ConnectionLost] = []
         faulty: tuple[dict[str, Any], list[_DescribedTopic]] | None = None
-        # Whoever answered last knows the brokers of now; the addresses that were given may be gone.
-        known = [*self._brokers.values()]
-        random.shuffle(known)
-        addresses = [*dict.fromkeys([*self.bootstrap, *known])]
-        patience = self.config.patience_ms / 1000
-        addresses.sort(key=lambda each: self.session.is_silent(self._address_text(each), patience))
-        for address in addresses:
+        for address in self._addresses():
             try:
                 answer = self.asked(address, partial(_metadata_of, names=names))
             except ConnectionLost as error:
-                lost[error.address] = error
+                lost.append(error)
                 continue
             topics = _topics_in(answer, names, self._address_text(address))
             if all(each.fault is None for each in topics):
@@ -334,11 +338,26 @@ class Cluster:
             faulty = faulty or (answer, topics)
         else:
             if faulty is None:
-                first, *others = lost.values()
-                raise ConnectionLost(", ".join(lost), f"none of them answers; {first}") if others else first
+                raise _none_answers(lost)
             answer, topics = faulty
         self._brokers = {each["node_id"]: (each["host"], each["port"]) for each in answer["brokers"]}
         return topics
+
+    def _addresses(self) -> list[Address]:
+        """Whom to ask what any broker knows, one after the other: who has just left a question open comes last."""
+        # Whoever answered last knows the brokers of now; the addresses that were given may be gone.
+        known = [*self._brokers.values()]
+        random.shuffle(known)
+        addresses = [*dict.fromkeys([*self.bootstrap, *known])]
+        patience = self.config.patience_ms / 1000
+        addresses.sort(key=lambda each: self.session.is_silent(self._address_text(each), patience))
+        return addresses
+
+
+def _none_answers(lost: Sequence[ConnectionLost]) -> ConnectionLost:
+    by_address = {each.address: each for each in lost}
+    first, *others = by_address.values()
+    return ConnectionLost(", ".join(by_address), f"none of them answers; {first}") if others else first
 
 
 def _places(partitions: Mapping[str, Sequence[int]]) -> list[tuple[str, int]]:

@@ -7,6 +7,7 @@ request is sent, and whoever reads files needs it not.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import cache
 from importlib import import_module
 from typing import Any, Final, NamedTuple
@@ -14,7 +15,7 @@ from typing import Any, Final, NamedTuple
 from kafka_records_runtime import walker
 from kafka_records_runtime.apis import Api
 from kafka_records_runtime.casing import upper_snake_case
-from kafka_records_runtime.schema import FieldSchema, MessageSchema, StructSchema
+from kafka_records_runtime.schema import FieldSchema, MessageSchema, RecordSchema, StructSchema
 
 PACKAGE: Final = "kafka_records"
 """The package with the schemas of Kafka's protocol."""
@@ -31,11 +32,15 @@ class Exchange(NamedTuple):
 API_VERSIONS: Final = "ApiVersions"
 CONSUMER_GROUP_DESCRIBE: Final = "ConsumerGroupDescribe"
 DELETE_GROUPS: Final = "DeleteGroups"
+DESCRIBE_CLUSTER: Final = "DescribeCluster"
+DESCRIBE_CONFIGS: Final = "DescribeConfigs"
 DESCRIBE_GROUPS: Final = "DescribeGroups"
 DESCRIBE_PRODUCERS: Final = "DescribeProducers"
+DESCRIBE_TOPIC_PARTITIONS: Final = "DescribeTopicPartitions"
 DESCRIBE_TRANSACTIONS: Final = "DescribeTransactions"
 FETCH: Final = "Fetch"
 FIND_COORDINATOR: Final = "FindCoordinator"
+LIST_CONFIG_RESOURCES: Final = "ListConfigResources"
 LIST_GROUPS: Final = "ListGroups"
 LIST_OFFSETS: Final = "ListOffsets"
 LIST_TRANSACTIONS: Final = "ListTransactions"
@@ -60,13 +65,17 @@ _KEYS: Final = {
     SASL_HANDSHAKE: 17,
     API_VERSIONS: 18,
     WRITE_TXN_MARKERS: 27,
+    DESCRIBE_CONFIGS: 32,
     SASL_AUTHENTICATE: 36,
     DELETE_GROUPS: 42,
     OFFSET_DELETE: 47,
+    DESCRIBE_CLUSTER: 60,
     DESCRIBE_PRODUCERS: 61,
     DESCRIBE_TRANSACTIONS: 65,
     LIST_TRANSACTIONS: 66,
     CONSUMER_GROUP_DESCRIBE: 69,
+    LIST_CONFIG_RESOURCES: 74,
+    DESCRIBE_TOPIC_PARTITIONS: 75,
     STREAMS_GROUP_DESCRIBE: 89,
 }
 
@@ -120,6 +129,13 @@ def _schema(name: str) -> MessageSchema:
     schema = getattr(import_module(f"{PACKAGE}.schemas.rpc"), upper_snake_case(name))
     assert isinstance(schema, MessageSchema)
     return schema
+
+
+@cache
+def metadata_records() -> Mapping[str, RecordSchema]:
+    """The records of a metadata log by their names, as the generated package has them."""
+    records = import_module(f"{PACKAGE}.schemas.cluster_metadata").RECORDS
+    return {each.name: each for each in records.values()}
 
 
 def encoded(asked: Exchange, version: int, correlation: int, client_id: str, fields: dict[str, Any]) -> bytes:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 from kafka_records_engine.log.files.discovery import LogSourceError
 from kafka_records_engine.sources import Context
 from kafka_records_engine.sources.abilities import has
-from kafka_records_engine.sources.known_topics import TellsTopics
+from kafka_records_engine.sources.known_topics import TellsTopics, retention_of
 from kafka_records_engine.sources.log_facts import KnownTopics
 from kafka_records_tables.tables.cluster.metadata_records import READS
 from kafka_records_tables.tables.cluster.topic_replay import TopicReplay
@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from kafka_records_engine.sources import Source
 
 _TOPIC: Final = "topic"
-_UNLIMITED: Final = "-1"
 _NOT_TAKEN: Final = (
     "names, numbers of partitions, settings and deletions of topics are not taken from this log; "
     "table topics has all that is wrong with it"
@@ -48,15 +47,13 @@ def topics_in_metadata(source: Source, report: Callable[[Finding], object] | Non
 
 
 def _retentions(replay: TopicReplay) -> dict[str, int]:
-    """The `retention.ms` of topics that have one of their own and delete by time alone: neither compacted nor limited
-    in size, nor kept for ever. What a broker sets for all topics is in its own file, which is not read."""
+    """The `retention.ms` of topics that have one of their own and delete by time alone. What a broker sets for all
+    topics is in its own file, which is not read."""
     found = {}
     for topic in replay.live_topics():
-        configs = replay.configs.get((_TOPIC, topic.name), {})
-        retention, size = configs.get("retention.ms", ""), configs.get("retention.bytes", _UNLIMITED)
-        is_by_time = "compact" not in configs.get("cleanup.policy", "") and size == _UNLIMITED
-        if is_by_time and retention.isdigit():
-            found[topic.name] = int(retention)
+        retention = retention_of(replay.configs.get((_TOPIC, topic.name), {}))
+        if retention is not None:
+            found[topic.name] = retention
     return found
 
 

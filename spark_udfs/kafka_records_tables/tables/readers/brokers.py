@@ -23,11 +23,11 @@ class Reader(MetadataReader[ClusterReplay]):
         super().__init__(ClusterReplay(context, TABLE.records))
 
     def _rows(self) -> pa.RecordBatch:
-        brokers = [*self._replay.brokers.values()]
+        brokers = [_known(each) for each in self._replay.brokers.values()]
         columns = {
             **{name: [each[name] for each in brokers] for name in _AS_THEY_ARE},
             "is_fenced": [each["fenced"] for each in brokers],
-            "listeners": [sorted(map(_listener, each["end_points"]), key=_name) for each in brokers],
+            "listeners": [[*map(_listener, sorted(each["end_points"], key=_name))] for each in brokers],
             "registered_timestamp_ms": [each["registered_ms"] for each in brokers],
         }
         arrays = {name: pa.array(values, TABLE.schema.field(name).type) for name, values in columns.items()}
@@ -38,6 +38,13 @@ class Reader(MetadataReader[ClusterReplay]):
 _AS_THEY_ARE: Final = ("broker_id", "broker_epoch", "rack", "in_controlled_shutdown", "log_dirs")
 
 
+def _known(broker: dict[str, Any]) -> dict[str, Any]:
+    """The record of a broker. Without its offset it is made of answers of brokers (`sources.cluster_answers`)."""
+    if broker["broker_epoch"] >= 0:
+        return broker
+    return {**broker, "broker_epoch": None, "in_controlled_shutdown": None, "log_dirs": None}
+
+
 def _name(listener: dict[str, Any]) -> str:
     """Controllers list listeners in any order."""
     return str(listener["name"])
@@ -45,4 +52,8 @@ def _name(listener: dict[str, Any]) -> str:
 
 def _listener(end_point: dict[str, Any]) -> dict[str, Any]:
     protocol = end_point["security_protocol"]
-    return {**end_point, "security_protocol": _PROTOCOLS.get(protocol, str(protocol))}
+    return {
+        **end_point,
+        "name": end_point["name"] or None,
+        "security_protocol": _PROTOCOLS.get(protocol, str(protocol)),
+    }

@@ -1,0 +1,235 @@
+"""What brokers say about their cluster: brokers, topics with their partitions, configs, levels of features."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
+from typing import Any, Final, NamedTuple
+
+from kafka_records_engine.sources._brokers.cluster import Address, Cluster
+from kafka_records_engine.sources._brokers.connection import Connection
+from kafka_records_engine.sources._brokers.failures import ConnectionLost, Refused
+from kafka_records_engine.sources._brokers.requests_sent import (
+    API_VERSIONS,
+    DESCRIBE_CLUSTER,
+    DESCRIBE_CONFIGS,
+    DESCRIBE_TOPIC_PARTITIONS,
+    LIST_CONFIG_RESOURCES,
+)
+from kafka_records_engine.sources.known_topics import CLEANUP_POLICY, RETENTION_BYTES, RETENTION_MS, retention_of
+from kafka_records_runtime.error_codes import ErrorCode
+
+TOPIC: Final = 2
+BROKER: Final = 4
+CLIENT_METRICS: Final = 16
+GROUP: Final = 32
+"""Kinds of resources that have configs (`ConfigResource.Type`), as metadata records and requests number them."""
+
+ALL_BROKERS: Final = ""
+"""The name of the broker whose configs are the default of all."""
+
+_SET_FOR: Final = {TOPIC: 1, BROKER: 2, CLIENT_METRICS: 7, GROUP: 8}
+_SET_FOR_ALL_BROKERS: Final = 3
+"""Where a value comes from that was set for just this resource while the cluster ran (`ConfigSource`)."""
+
+_NOT_ALLOWED: Final = {
+    ErrorCode.TOPIC_AUTHORIZATION_FAILED,
+    ErrorCode.CLUSTER_AUTHORIZATION_FAILED,
+    ErrorCode.GROUP_AUTHORIZATION_FAILED,
+}
+_GONE: Final = {ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.GROUP_ID_NOT_FOUND}
+_AT_ONCE: Final = 500
+"""Resources that one request asks about: some forty configs of each come back."""
+_LISTS_GROUPS: Final = 1
+"""The first version of ListConfigResources that lists groups (4.1)."""
+_TELLS_FENCED: Final = 2
+_TELLS_KIND: Final = 1
+"""The first versions of DescribeCluster that know fenced brokers, and controllers."""
+
+ELIGIBLE_LEADERS: Final = "eligible.leader.replicas.version"
+"""The feature without which no partition has eligible leader replicas."""
+
+Resource = tuple[int, str]
+
+
+class Config(NamedTuple):
+    """A config that was set for a resource."""
+
+    resource: Resource
+    name: str
+    value: str | None
+    """None for a secret, which brokers never tell."""
+
+
+class Refusal(NamedTuple):
+    """Resources of a kind whose configs are unknown."""
+
+    kind: int
+    resources: Sequence[str]
+    why: str
+    is_right: bool
+    """Whether a right is missing."""
+
+
+def features(cluster: Cluster) -> dict[str, int]:
+    """The level of each feature. Raises ConnectionLost, Refused."""
+    answer = cluster.asked_of_any(partial(Connection.ask, name=API_VERSIONS, fields=_SOFTWARE))
+    return {each["name"]: each["max_version_level"] for each in answer.get("finalized_features") or ()}
+
+
+_SOFTWARE: Final = {"client_software_name": "kafka-records", "client_software_version": "1"}
+
+
+def brokers(cluster: Cluster) -> list[Mapping[str, Any]]:
+    """The brokers of the cluster: `broker_id`, `host`, `port`, `rack`, `is_fenced`. Those that are fenced are among
+    them from Kafka 4.0 on. Raises ConnectionLost, Refused."""
+
+    def ask(connection: Connection) -> dict[str, Any]:
+        version = connection.version(DESCRIBE_CLUSTER)
+        fields = {"endpoint_type": 1} if version >= _TELLS_KIND else {}
+        fields |= {"include_fenced_brokers": True} if version >= _TELLS_FENCED else {}
+        return connection.ask(DESCRIBE_CLUSTER, fields, version)
+
+    found: list[Mapping[str, Any]] = [*cluster.asked_of_any(ask)["brokers"]]
+    return found
+
+
+def eligible_leaders(cluster: Cluster) -> dict[tuple[str, int], Sequence[int]]:
+    """The replicas that may be elected although they are not in sync, where there are some, by topic and partition.
+    Raises ConnectionLost, Refused."""
+    found: dict[tuple[str, int], Sequence[int]] = {}
+    cursor: Mapping[str, Any] | None = None
+    while True:
+        ask = partial(Connection.ask, name=DESCRIBE_TOPIC_PARTITIONS, fields={"topics": [], "cursor": cursor})
+        answer = cluster.asked_of_any(ask)
+        for topic in answer["topics"]:
+            for each in topic["partitions"]:
+                if each["eligible_leader_replicas"]:
+                    found[topic["name"], each["partition_index"]] = each["eligible_leader_replicas"]
+        after, cursor = cursor, answer["next_cursor"]
+        if cursor is None or cursor == after:
+            return found
+
+
+def listed_resources(cluster: Cluster) -> tuple[list[Resource], Refusal | None]:
+    """The groups and the subscriptions to client metrics that have configs; brokers before 4.1 do not list groups, and
+    those before 3.7 neither. Raises ConnectionLost, Refused."""
+
+    def ask(connection: Connection) -> dict[str, Any]:
+        try:
+            version = connection.version(LIST_CONFIG_RESOURCES)
+        except Refused:
+            return {"error_code": 0, "config_resources": ()}
+        fields = {"resource_types": [GROUP, CLIENT_METRICS]} if version >= _LISTS_GROUPS else {}
+        return connection.ask(LIST_CONFIG_RESOURCES, fields, version)
+
+    answer = cluster.asked_of_any(ask)
+    code = answer["error_code"]
+    if code:
+        refusal = Refusal(GROUP, (), ErrorCode(code).name, code in _NOT_ALLOWED)
+        return [], refusal
+    return [
+        (each.get("resource_type", CLIENT_METRICS), each["resource_name"]) for each in answer["config_resources"]
+    ], None
+
+
+def configs(
+    cluster: Cluster, resources: Sequence[Resource], names: Sequence[str] | None = None, *, inherited: bool = False
+) -> Iterator[Config | Refusal]:
+    """The configs of some resources that were set for them while the cluster ran, or with `inherited` all that hold for
+    them; `names` are the configs to ask for, None for all. A resource that is gone by now has none.
+
+    A broker itself is asked about its own configs, any broker about all others. Raises ConnectionLost where none
+    answers, Refused.
+    """
+    own = [each for each in resources if each[0] == BROKER and each[1] != ALL_BROKERS]
+    others = [each for each in resources if each not in {*own}]
+    refused: dict[tuple[int, str, bool], list[str]] = {}
+    for ask, some in _questions(cluster, others, own):
+        try:
+            results = ask(partial(_asked_configs, resources=some, names=names))["results"]
+        except ConnectionLost as lost:
+            if some[0] not in own:
+                raise
+            refused.setdefault((BROKER, str(lost), False), []).append(some[0][1])
+            continue
+        for result in results:
+            kind, code = result["resource_type"], result["error_code"]
+            if code in _GONE:
+                continue
+            if code:
+                refused.setdefault((kind, ErrorCode(code).name, code in _NOT_ALLOWED), []).append(
+                    result["resource_name"]
+                )
+                continue
+            resource = kind, result["resource_name"]
+            is_default = resource == (BROKER, ALL_BROKERS)
+            wanted = _SET_FOR_ALL_BROKERS if is_default else _SET_FOR.get(kind)
+            for each in result["configs"] or ():
+                if inherited or each["config_source"] == wanted:
+                    yield Config(resource, each["name"], None if each["is_sensitive"] else each["value"])
+    for (kind, why, is_right), of in refused.items():
+        yield Refusal(kind, sorted(of), why, is_right)
+
+
+def retentions(cluster: Cluster, topics: Iterable[str]) -> dict[str, int]:
+    """The `retention.ms` that holds for some topics, be it that of all brokers or Kafka's default; of those that delete
+    by time alone. A topic whose configs may not be described has none. Raises ConnectionLost, Refused."""
+    resources = [(TOPIC, name) for name in topics]
+    told: dict[str, dict[str, str | None]] = {}
+    for each in configs(cluster, resources, (RETENTION_MS, RETENTION_BYTES, CLEANUP_POLICY), inherited=True):
+        if isinstance(each, Config):
+            told.setdefault(each.resource[1], {})[each.name] = each.value
+    found = {name: retention_of(of_topic) for name, of_topic in told.items()}
+    return {name: retention for name, retention in found.items() if retention is not None}
+
+
+Ask = Callable[[Callable[[Connection], dict[str, Any]]], dict[str, Any]]
+
+
+def _questions(
+    cluster: Cluster, others: Sequence[Resource], own: Sequence[Resource]
+) -> Iterator[tuple[Ask, Sequence[Resource]]]:
+    """Who is asked about which resources."""
+    for start in range(0, len(others), _AT_ONCE):
+        yield cluster.asked_of_any, others[start : start + _AT_ONCE]
+    for resource in own:
+        address = cluster.address_of(int(resource[1]))
+        if address is not None:  # a broker that is down cannot be asked
+            yield partial(_asked_at, cluster, address), [resource]
+
+
+def _asked_at(cluster: Cluster, address: Address, ask: Callable[[Connection], dict[str, Any]]) -> dict[str, Any]:
+    return cluster.asked(address, ask)
+
+
+def _asked_configs(
+    connection: Connection, resources: Iterable[Resource], names: Sequence[str] | None
+) -> dict[str, Any]:
+    fields = {
+        "resources": [
+            {"resource_type": kind, "resource_name": name, "configuration_keys": names} for kind, name in resources
+        ]
+    }
+    return connection.ask(DESCRIBE_CONFIGS, fields)
+
+
+_RESOURCE: Final = {TOPIC: "topic", CLIENT_METRICS: "client metrics", GROUP: "group"}
+
+
+def words_of(refusal: Refusal, who: str) -> str:
+    """Whose configs are unknown, and why, as a sentence."""
+    kind, names = refusal.kind, refusal.resources
+    whose = (
+        "groups and client metrics" if not names else "brokers" if kind == BROKER else f"{_RESOURCE[kind]} {names[0]}"
+    )
+    if kind != BROKER and len(names) > 1:
+        whose += f" and of {len(names) - 1} more"
+    if not refusal.is_right:
+        return f"the configs of {whose} are unknown: {refusal.why}"
+    on = _RIGHT_ON.get(kind, _CLUSTER) if names else _CLUSTER
+    return f"{who} may not describe the configs of {whose}: it needs the ACL operation DESCRIBE_CONFIGS on {on}"
+
+
+_CLUSTER: Final = "the cluster"
+_RIGHT_ON: Final = {TOPIC: "the topic", GROUP: "the group"}

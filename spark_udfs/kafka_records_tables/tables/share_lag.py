@@ -1,0 +1,108 @@
+"""How far each share group is behind the end of the logs that it consumes, as Kafka counts it."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any, Final
+
+from kafka_records_tables.tables.declaration import EVERY_TOPIC, Column, Table, timestamps
+from kafka_records_tables.tables.lag import TIMES, end_offsets
+
+if TYPE_CHECKING:
+    from kafka_records_engine.sources import Context
+
+_PARTITION: Final = ["topic_id", "partition"]
+
+TABLE: Final = Table(
+    name="share_lag",
+    topic=EVERY_TOPIC,
+    about="how far each share group is behind the end of each log, as Kafka counts it",
+    helper="view",
+    inputs=("share_partitions", "log_ends"),
+    join_keys=("topic_id",),
+    group_inputs=("share_partitions",),
+    options=(TIMES,),
+    records=(),
+    reads=(),
+    columns=(
+        Column("group_id", "string", "the share group"),
+        Column("topic", "string", "topic whose records it consumes; null where the source has no log of it"),
+        Column("partition", "int32", "partition of that topic"),
+        Column("start_offset", "int64", "first offset that is not done with; null while it is not decided"),
+        Column("log_start_offset", "int64", "offset at which the log starts; null where the source does not tell"),
+        Column("end_offset", "int64", "offset that lag counts up to; null where the source does not tell"),
+        Column("done", "int64", "offsets from the start offset on that are done with: acknowledged or archived"),
+        Column("lag", "int64", "offsets from the start offset to the end, without those that are done with"),
+        *timestamps(
+            "unread",
+            "time of the first record from the start offset on; null where there is none, or it is unknown",
+        ),
+        Column(
+            "known_by",
+            "string",
+            "how exact that time is: record is the time of the record, batch that of the batch with the record; null "
+            "where there is no time",
+            ("record", "batch"),
+        ),
+        Column("lag_ms", "int64", "milliseconds from that time to the moment of the answer; null where it is"),
+        Column("topic_id", "string", "id of the topic, 22 characters"),
+        *timestamps("write", "when the last snapshot of the state was written; null where there is none in the log"),
+        Column("log_partition", "int32", "partition of `__share_group_state` with the state"),
+    ),
+    sort=("group_id", "topic", "partition", "topic_id"),
+    group="group_id",
+    module=__name__,
+    essential=("group_id", "topic", "partition", "start_offset", "lag"),
+    details=("topic_id", "log_partition", "write_timestamp", "log_start_offset", "known_by", "unread_timestamp"),
+    rules="""\
+One row per share partition (`share_partitions`). Lag is what Kafka's own tool `kafka-share-groups --describe` shows
+from Kafka 4.2 on (KIP-1226): the high watermark less the start offset, less the records after the start offset that
+are done with, whose number the state of the share partition has. State of an older Kafka does not have that number:
+then the batches of the state tell it. In a directory lag counts up to the log end.
+
+Null: the start offset is decided when the group reads the partition for the first time, and so is its lag. A topic
+that was deleted, or whose log the source does not have, has no name and no end. `share_disappearances` has the state
+of deleted topics.
+
+Records that a member has now, but has not acknowledged, are lag. So are transaction markers and gaps up to the end.
+`unread_timestamp` is the time of the first record from the start offset on; that one is not done with, unless it is a
+marker or was aborted, which are left out. Of brokers it is asked for with `times`.
+""",
+)
+
+
+def joined(parts: Mapping[str, Any], context: Context) -> Iterator[Any]:
+    """The rows; `TABLE.rules` says which."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    from kafka_records_tables.tables.lagging.unread_columns import time_columns, unread_columns
+
+    state = parts["share_partitions"]
+    if not state.num_rows:
+        return
+    by_batches = pc.add(state["acknowledged_count"], state["archived_count"])
+    state = state.append_column("done", pc.coalesce(state["delivery_complete_count"].cast(pa.int64()), by_batches))
+    ends = parts["log_ends"]
+    ends = ends.append_column("end_offset", end_offsets(ends))
+    ends = ends.select([*_PARTITION, "topic", "log_start_offset", "end_offset"])
+    ends = ends.filter(pc.is_valid(ends["topic_id"]))
+    columns = [
+        *_PARTITION,
+        "group_id",
+        "start_offset",
+        "done",
+        "write_timestamp",
+        "write_timestamp_ms",
+        "log_partition",
+    ]
+    rows = state.select(columns).join(ends, _PARTITION, use_threads=False)
+    lag = pc.subtract(pc.subtract(rows["end_offset"], rows["start_offset"]), rows["done"])
+    rows = rows.append_column("lag", pc.max_element_wise(lag, 0, skip_nulls=False))
+    unread = unread_columns(rows.append_column("offset", rows["start_offset"]), context)
+    made = {name: unread[name] for name in ("unread_timestamp", "unread_timestamp_ms", "known_by")}
+    made["lag_ms"] = time_columns(rows, made["unread_timestamp_ms"], {}, int(time.time() * 1000))["lag_ms"]
+    yield from pa.table({name: made[name] if name in made else rows[name] for name in TABLE.names}).cast(
+        TABLE.schema
+    ).to_batches()
