@@ -184,15 +184,16 @@ SHAPES = {
     "ConsumerGroupTargetAssignmentMemberValue": "",
     "ConsumerGroupTargetAssignmentMetadataValue": "assignment_epoch",
     "Event": "offset record key value is_broken is_past timestamp_ms",
-    "TombstoneExplainer": "_schemas _context _retention_ms _session_ms _types _live _groups _transitions _boundaries "
-    "_came _count _whole_up_to _is_whole _new_from _clock_ms _passed_ms _longest_ms _cases",
+    "TombstoneExplainer": "_schemas _context _retention_ms _session_ms _types _live _log _groups _told_up_to "
+    "_boundaries _came _count _whole_up_to _is_whole _new_from _clock_ms _passed_ms _longest_ms _cases",
     "Group": "group_id kind made_at has_record epoch target_epoch topology_epoch validated_topology "
     "protocol_type protocol classic_members members reached broken records told_ms told_at",
-    "GroupLog": "_picked _schemas _context _consequence _groups _waiting _batches _commit_types _group_types "
-    "_states _commits _records _commit_count _record_count",
+    "GroupBefore": "state told_ms told_at protocol_type has_record since_ms members",
+    "GroupLog": "_picked _schemas _shared _groups _group_types _states",
     "GroupMetadataValue": "generation protocol_type protocol members_count current_state_timestamp "
     "members_subscription",
     "GroupState": "kind state epoch member_count topics is_settled",
+    "GroupsBefore": "_groups _waiting",
     "Groups": "_tombstones_make_groups _groups _ended",
     "KeyNumbers": "keys _numbers _free _new_ones",
     "LiveOffsets": "_numbers is_there values deletions deleted_by _of_group _of_topic _pending _gone _waits",
@@ -222,4 +223,4 @@ def test_another_form_of_what_is_kept_has_another_number() -> None:
             followed.take(piece)
             explaining = from_bytes(kept(followed), {"schemas": None, "context": None})
             shapes(explaining, {}, found)
-    assert (TABLES["disappearances"].reader.form_of_kept, found) == (7, SHAPES)
+    assert (TABLES["disappearances"].reader.form_of_kept, found) == (8, SHAPES)

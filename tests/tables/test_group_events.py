@@ -14,6 +14,7 @@ from kafka_records_tables.coordinator.groups.group_log import GroupLog
 from kafka_records_tables.coordinator.groups.group_model import ROLES
 from kafka_records_tables.coordinator.groups.group_states import GroupState, GroupStates, Transition
 from kafka_records_tables.coordinator.groups.record_names import GROUP_RECORDS, PARTS
+from kafka_records_tables.coordinator.offsets.commit_lots import CommitLot
 from tests.tables.coordinator_state import held
 from tests.tables.histories import NAMES, history
 from tests.tables.topic import Topic
@@ -22,15 +23,14 @@ SOME = NAMES[::12]
 
 
 def _events(rows: pa.Table, at_once: int | None = None) -> list[Transition]:
-    """What happened; replayed as soon as `at_once` rows have come, or all together."""
+    """What happened; replayed `at_once` rows at a time, or all together."""
     context = Context(topic="__consumer_offsets")
-    log = GroupLog(RECORDS, context)
+    log = GroupLog(RECORDS)
     found = []
-    for batch in rows.to_batches(max_chunksize=at_once):
-        found += log.take(batch)
-        if at_once is not None:
-            found += log.rest()
-    found += log.rest()
+    for batch in rows.combine_chunks().to_batches(max_chunksize=at_once):
+        lot = log.add(batch, CommitLot(batch, RECORDS))
+        lot.report(context, "")
+        found += lot.transitions
     assert not context.findings
     return found
 

@@ -14,7 +14,7 @@ from kafka_records_engine.findings import OUTSIDE_LOG
 from kafka_records_engine.sources import Context
 from kafka_records_runtime.uuids import Uuid
 from kafka_records_tables import TABLES, read_table
-from kafka_records_tables.tables.group_rows import regression_rows
+from kafka_records_tables.coordinator.offsets import commit_lots, commit_steps
 from kafka_records_tables.tables.group_rows.regression_rows import Regressions
 from tests.tables.histories import NAMES, history
 from tests.tables.topic import Topic, struct
@@ -57,6 +57,11 @@ def in_lots(rows: pa.Table, chance: Random) -> list[Row]:
 # -- histories ---------------------------------------------------------------------------------------------------------
 
 
+def look_at_few_rows(monkeypatch: pytest.MonkeyPatch) -> None:
+    for module in (commit_lots, commit_steps):
+        monkeypatch.setattr(module, "LOT_ROWS", 1)
+
+
 @pytest.mark.slow
 def test_histories_by_a_second_opinion(monkeypatch: pytest.MonkeyPatch) -> None:
     kinds: Counter[str] = Counter()
@@ -69,7 +74,7 @@ def test_histories_by_a_second_opinion(monkeypatch: pytest.MonkeyPatch) -> None:
             is_memberless = row["group_state"] in (None, "Empty")
             assert row["kind"] != ("rewind_by_member" if is_memberless else "reset_while_empty")
         if number % 4 == 0:
-            monkeypatch.setattr(regression_rows, "LOT_ROWS", 0)
+            look_at_few_rows(monkeypatch)
             assert in_lots(rows, Random(name)) == found, name
             monkeypatch.undo()
     assert kinds == {"rewind_by_member": 39, "after_deletion": 13, "reset_while_empty": 4, "sawtooth": 1}
@@ -129,7 +134,7 @@ def test_random_commits_by_a_second_opinion(seed: int, monkeypatch: pytest.Monke
     order = [*range(rows.num_rows), *range(rows.num_rows)]
     chance.shuffle(order)
     assert rows_of(rows.take(order)) == found
-    monkeypatch.setattr(regression_rows, "LOT_ROWS", 0)
+    look_at_few_rows(monkeypatch)
     assert in_lots(rows, chance) == found
 
 
@@ -351,7 +356,7 @@ def test_members_that_cannot_be_read_make_the_kind_uncertain() -> None:
 
 def test_groups_are_forgotten_but_for_their_last_state(monkeypatch: pytest.MonkeyPatch) -> None:
     """Not what a commit needs whose marker is still to come: its group had a member when it was written."""
-    monkeypatch.setattr(regression_rows, "LOT_ROWS", 0)
+    look_at_few_rows(monkeypatch)
     written = Commits()
     written.members("m")
     written.put(50)

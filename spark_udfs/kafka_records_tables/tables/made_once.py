@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable
-from typing import TYPE_CHECKING, Generic, Protocol, TypeVar, cast
+from collections.abc import Callable, Hashable, Iterable
+from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar, cast
 
 from kafka_records_engine.sources import Context
 from kafka_records_engine.sources.collected_findings import RepeatedFindings
@@ -13,26 +13,28 @@ if TYPE_CHECKING:
 
 _Made = TypeVar("_Made")
 _Made_co = TypeVar("_Made_co", covariant=True)
+_Maker = TypeVar("_Maker", bound="Maker[Any]")
 
 
 class Maker(Protocol[_Made_co]):
-    """Takes raw rows, and makes something of them at the end."""
+    """Takes raw rows, and makes things of them: lots, as they come, or one thing at the end."""
 
-    def take(self, batch: pa.RecordBatch) -> None:
-        """Add raw rows after those before."""
+    def take(self, batch: pa.RecordBatch) -> Iterable[_Made_co]:
+        """Add raw rows after those before; what was made by now."""
 
-    def made(self) -> _Made_co:
-        """What became of them, at the end of the log."""
+    def rest(self) -> Iterable[_Made_co]:
+        """What is left, at the end of the log."""
 
 
-class MadeOnce(Generic[_Made]):
+class MadeOnce(Generic[_Maker, _Made]):
     """What a maker makes of raw rows, and what it reports. Tables that share a reading, name the same `what` and are
-    asked about the same groups and the same moment get the same object, which nobody may change.
+    asked about the same groups and the same moment get the same objects, which nobody may change.
 
-    The maker gets the rows of the first table that asks, and the findings are repeated for each of them.
+    The maker gets the rows of the first table that asks, which is the first to take each batch and to come to the end;
+    the findings are repeated for each of them.
     """
 
-    def __init__(self, what: Hashable, make: Callable[[Context], Maker[_Made]], context: Context) -> None:
+    def __init__(self, what: Hashable, make: Callable[[Context], _Maker], context: Context) -> None:
         self._context = context
         shared = {} if context.shared is None else context.shared
         name = (what, context.question.of_rows())
@@ -40,28 +42,54 @@ class MadeOnce(Generic[_Made]):
         if self._is_first:
             own = context.apart()
             shared[name] = _Making(make(own), own)
-        self._making = cast("_Making[_Made]", shared[name])
+        self._making = cast("_Making[_Maker, _Made]", shared[name])
+        self._number = self._making.add()
         self._found = RepeatedFindings(self._making.context.findings, context.findings)
 
-    def take(self, batch: pa.RecordBatch) -> None:
-        """Add raw rows after those before."""
-        if self._is_first:
-            self._making.maker.take(batch)
-        self._found.catch_up()
+    @property
+    def maker(self) -> _Maker:
+        """The one that all of the tables have: before the first rows come, they may say what they want of it."""
+        return self._making.maker
 
-    def made(self) -> _Made:
-        """What was made, at the end of the log."""
+    def take(self, batch: pa.RecordBatch) -> list[_Made]:
+        """Add raw rows after those before; what was made that this table does not have yet."""
+        if self._is_first:
+            self._making.made += self._making.maker.take(batch)
+        self._found.catch_up()
+        return self._making.next_of(self._number)
+
+    def rest(self) -> list[_Made]:
+        """What is left, at the end of the log."""
         making = self._making
-        if making.made is None:
-            making.made = making.maker.made()
+        if not making.is_over:
+            making.made += making.maker.rest()
+            making.is_over = True
         self._found.catch_up()
         self._context.counts.add(making.context.counts)
-        return making.made
+        return making.next_of(self._number)
 
 
-class _Making(Generic[_Made]):
-    def __init__(self, maker: Maker[_Made], context: Context) -> None:
+class _Making(Generic[_Maker, _Made]):
+    def __init__(self, maker: _Maker, context: Context) -> None:
         self.maker = maker
         self.context = context
         """What is found goes here, for each of the tables to repeat."""
-        self.made: _Made | None = None
+        self.made: list[_Made] = []
+        """What some table does not have yet. One may come to the end before another one takes the last rows."""
+        self.is_over = False
+        self._had: list[int] = []
+        """How much of `made` each table has."""
+
+    def add(self) -> int:
+        """Add a table; its number."""
+        self._had.append(0)
+        return len(self._had) - 1
+
+    def next_of(self, number: int) -> list[_Made]:
+        """What this table does not have."""
+        found = self.made[self._had[number] :]
+        self._had[number] = len(self.made)
+        if all_have := min(self._had):
+            del self.made[:all_have]
+            self._had = [had - all_have for had in self._had]
+        return found

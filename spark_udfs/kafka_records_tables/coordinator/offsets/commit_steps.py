@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -16,6 +16,7 @@ from kafka_records_tables.coordinator.offsets.decoded_commits import DecodedComm
 from kafka_records_tables.coordinator.offsets.last_commits import NOT_USED
 from kafka_records_tables.coordinator.records.decoded_records import filter_record_types, numbers_of
 from kafka_records_tables.coordinator.records.latest import joined
+from kafka_records_tables.coordinator.records.lot_size import LOT_ROWS
 from kafka_records_tables.coordinator.transactions import (
     ABORTED,
     COMMITTED,
@@ -70,6 +71,17 @@ class Steps:
         return len(self.key)
 
 
+class StepLot(NamedTuple):
+    """What some rows of the log did, which come after those of the lot before."""
+
+    steps: Steps | None
+    """None where nothing took effect."""
+    end: int
+    """The offset after the last of these rows."""
+    waits_from: int
+    """The offset of the first commit that waits for its marker; `end` where none does."""
+
+
 _NOT_COMPARED: Final = "left out: offsets before and behind it are compared with each other"
 
 
@@ -83,35 +95,43 @@ class CommitSteps:
         # Without control rows the commits of one producer may be of several transactions, and each is a step.
         self._settling = TransactionResolver(context, tombstones_at_once=True, last_of_key=False)
         self._waiting: list[pa.RecordBatch] = []
-        self.count = 0
-        """Rows that `steps` would give."""
+        self._rows = self._end = self._kept = 0
 
-    def take(self, batch: pa.RecordBatch) -> None:
-        """Add raw rows behind those before, with READS; rows of other types are passed over."""
+    def take(self, batch: pa.RecordBatch) -> Iterator[StepLot]:
+        """Add raw rows after those before, with READS; rows of other types are passed over. Gives what took effect,
+        when there are many rows: all that comes later takes effect after it.
+
+        Reports commits that cannot be read, or of which nobody can tell whether they took effect."""
         chosen = batch.select([name for name in (*_KEPT, "transaction", "control") if name in batch.schema.names])
         rows = filter_record_types(chosen, self._types, self._context, NOT_USED)
         if rows.num_rows:
             markers = rows.filter(pc.is_valid(rows.column("control")))
             for settled in self._settling.take(rows):
                 self._keep(settled, markers)
+        if batch.num_rows:
+            self._rows += batch.num_rows
+            self._end = int(batch.column("offset")[-1].as_py()) + 1
+            # Who follows steps goes over all keys for each lot.
+            if self._rows > max(LOT_ROWS, 2 * self._kept):
+                yield self._lot()
 
-    def end(self) -> None:
-        """Add what no marker decides: there are no more rows."""
+    def rest(self) -> Iterator[StepLot]:
+        """What is left at the end of the log, with what no marker decides."""
         for settled in self._settling.rest():
             self._keep(settled, None)
+        yield self._lot()
 
-    @property
-    def waits_from(self) -> int | None:
-        """Offset of the first commit that waits for its marker; None where none does."""
-        return self._settling.waits_from
+    def _lot(self) -> StepLot:
+        steps = self._steps()
+        self._rows, self._kept = 0, 0 if steps is None else max(self._kept, steps.keys.num_rows)
+        waits_from = self._settling.waits_from
+        return StepLot(steps, self._end, self._end if waits_from is None else waits_from)
 
-    def steps(self) -> Steps | None:
-        """What took effect since the last call; None where nothing did. All that comes later takes effect behind it.
-        Reports commits that cannot be read, or of which nobody can tell whether they took effect."""
+    def _steps(self) -> Steps | None:
         if not self._waiting:
             return None
         rows = joined(self._waiting)
-        self._waiting, self.count = [], 0
+        self._waiting = []
         decoded, context = DecodedCommits(rows, self._schemas), self._context
         is_unknown = rows.column("counted_at").is_null().to_numpy(zero_copy_only=False)
         usable = decoded.has_key & ~decoded.has_error
@@ -135,7 +155,6 @@ class CommitSteps:
         is_transactional = pa.repeat(pa.scalar(outcome == COMMITTED), rows.num_rows)
         rows = rows.select(kept).append_column("counted_at", counted_at)
         self._waiting.append(rows.append_column("is_transactional", is_transactional))
-        self.count += rows.num_rows
 
 
 def _steps(decoded: DecodedCommits, which: FLAGS) -> Steps:

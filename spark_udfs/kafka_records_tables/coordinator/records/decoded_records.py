@@ -73,6 +73,14 @@ def filter_record_types(
     return batch.filter(pa.array(kept))
 
 
+def report_without_type(batch: pa.RecordBatch, context: Context, consequence: str) -> None:
+    """Report the records whose keys hold no type, with the `consequence`."""
+    _, has_type = prefix_column(batch.column("key"))
+    if not has_type.all():
+        nameless = ~has_type & batch.column("control").is_null().to_numpy(zero_copy_only=False)
+        _tell_without_type(batch, nameless, context, consequence)
+
+
 def _tell_without_type(batch: pa.RecordBatch, which: FLAGS, context: Context, consequence: str) -> None:
     keys = batch.column("key")
     for row in np.flatnonzero(which).tolist():

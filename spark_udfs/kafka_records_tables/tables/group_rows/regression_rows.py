@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections import deque
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -10,18 +11,18 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from kafka_records_engine.numpy_types import FLAGS, INT64
-from kafka_records_tables.coordinator.groups.group_log import GroupLog
 from kafka_records_tables.coordinator.groups.group_states import GroupStates, StatesAt
-from kafka_records_tables.coordinator.offsets.commit_steps import CommitSteps
 from kafka_records_tables.coordinator.offsets.falls import HeldSteps, follow
-from kafka_records_tables.coordinator.records.decoded_records import schemas
-from kafka_records_tables.coordinator.records.lot_size import LOT_ROWS
 from kafka_records_tables.tables.column_types import instants, record_batch
+from kafka_records_tables.tables.group_rows.shared_groups import SharedGroups
+from kafka_records_tables.tables.group_rows.shared_steps import shared_steps
 from kafka_records_tables.tables.reader import TableReader
 from kafka_records_tables.tables.words.causes import HIGH, LOW
 
 if TYPE_CHECKING:
     from kafka_records_engine.sources import Context
+    from kafka_records_tables.coordinator.offsets.commit_steps import StepLot
+    from kafka_records_tables.tables.group_rows.shared_groups import LogLot
 
 TOPIC_RECREATED: Final = "topic_recreated"
 AFTER_DELETION: Final = "after_deletion"
@@ -30,6 +31,8 @@ RESET_WHILE_EMPTY: Final = "reset_while_empty"
 REWIND_BY_MEMBER: Final = "rewind_by_member"
 
 _NOWHERE: Final = np.iinfo(np.int64).max
+
+_NO_STATE: Final = "the state of its group is not known"
 
 _EVIDENCE: Final = {
     "tombstone": "tombstone_log_offset",
@@ -59,12 +62,13 @@ class Regressions(TableReader):
     def __init__(self, context: Context, schema: pa.Schema) -> None:
         self._context = context
         self._schema = schema
-        records = schemas(context, "consumer_offsets")
-        self._steps = CommitSteps(records, context)
-        self._groups = GroupLog(records, context, consequence="the state of its group is not known")
+        self._steps, self._groups = shared_steps(context), SharedGroups(context)
         self._states = GroupStates()
+        self._known_up_to = 0
+        """The offset up to which the states of groups are known."""
+        self._waiting: deque[StepLot] = deque()
+        """Steps up to an offset that is after that."""
         self._held: HeldSteps | None = None
-        self._end = 0
 
     @property
     def remembered(self) -> int:
@@ -73,35 +77,37 @@ class Regressions(TableReader):
 
     def take(self, batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
         """Add raw rows behind those before; the rows of the table as far as they were made."""
-        for event in self._groups.take(batch):
-            self._states.add(event)
-        self._steps.take(batch)
-        if batch.num_rows:
-            self._end = batch.column("offset")[-1].as_py() + 1
-        if max(self._steps.count, self._states.count) > max(
-            LOT_ROWS, 0 if self._held is None else 2 * self._held.count
-        ):
-            yield from self._compared()
+        self._waiting += self._steps.take(batch)
+        self._note(self._groups.take(batch))
+        return self._compared()
 
     def finish(self) -> Iterator[pa.RecordBatch]:
         """The rows that were not yet made, at the end of the log."""
-        self._steps.end()
-        yield from self._compared()
+        self._waiting += self._steps.rest()
+        self._note(self._groups.rest())
+        self._known_up_to = _NOWHERE
+        return self._compared()
 
     def named_later(self) -> set[int]:
         """Where the records stand that rows about later ones may name; once there are no more rows."""
         return set() if self._held is None else self._held.places()
 
+    def _note(self, lots: Iterable[LogLot]) -> None:
+        for lot in lots:
+            lot.groups.report(self._context, _NO_STATE)
+            for event in lot.transitions:
+                self._states.add(event)
+            self._known_up_to = lot.end
+
     def _compared(self) -> Iterator[pa.RecordBatch]:
-        for event in self._groups.rest():
-            self._states.add(event)
-        falls, self._held = follow(self._held, self._steps.steps())
-        if falls.num_rows:
-            # Whether a commit is taken, the coordinator decides when it writes it, in a transaction too.
-            places = falls.column("log_offset").to_numpy()
-            yield self._rows(falls, places, self._states.before(falls.column("group_id"), places))
-        waits_from = self._steps.waits_from
-        self._states.forget(self._end if waits_from is None else waits_from)
+        while self._waiting and self._waiting[0].end <= self._known_up_to:
+            lot = self._waiting.popleft()
+            falls, self._held = follow(self._held, lot.steps)
+            if falls.num_rows:
+                # Whether a commit is taken, the coordinator decides when it writes it, in a transaction too.
+                places = falls.column("log_offset").to_numpy()
+                yield self._rows(falls, places, self._states.before(falls.column("group_id"), places))
+            self._states.forget(lot.waits_from)
 
     def _rows(self, falls: pa.RecordBatch, places: INT64, groups: StatesAt) -> pa.RecordBatch:
         told: dict[str, Any] = {name: falls.column(name) for name in falls.schema.names}

@@ -20,16 +20,17 @@ from kafka_records_tables.coordinator.records.decoded_records import filter_reco
 from kafka_records_tables.tables.activity import TABLE
 from kafka_records_tables.tables.column_types import instants, record_batch
 from kafka_records_tables.tables.group_rows.activity_sums import ActivitySums
-from kafka_records_tables.tables.group_rows.group_history import GroupHistory
+from kafka_records_tables.tables.group_rows.shared_groups import SharedGroups
 from kafka_records_tables.tables.reader import TableReader
+from kafka_records_tables.tables.tombstones.member_causes import MORE
 from kafka_records_tables.tables.tombstones.tombstone_explainer import TombstoneExplainer
 from kafka_records_tables.tables.words.causes import HIGH, LOW
 from kafka_records_tables.tables.words.timeline_words import REBALANCE_COMPLETED
 
 if TYPE_CHECKING:
     from kafka_records_engine.sources import Context
-    from kafka_records_tables.coordinator.groups.group_states import Transition
     from kafka_records_tables.tables.group_rows.group_history import Moment
+    from kafka_records_tables.tables.group_rows.shared_groups import LogLot
     from kafka_records_tables.tables.words.causes import Explained
 
 
@@ -52,46 +53,45 @@ class Reader(TableReader):
         self._types = numbers_of(known, TABLE.records)
         self._clock, self._whole, self._lots = Clock(), _Whole(context), Lots()
         self._sums = ActivitySums(known, context, asked["window"])
-        self._lives = GroupHistory({}, of_epochs_alone=True)
+        self._groups = SharedGroups(context, more=[MORE], needs_all_groups=True, with_moments=True)
         # What cannot be decoded is found once, where it is counted.
         self._quiet = context.apart()
-        self._transitions: list[Transition] = []
         self._explaining = TombstoneExplainer(
             known,
             self._quiet,
             retention_ms=asked["retention"],
             session_ms=_SESSION_MS,
-            transitions=self._transitions,
+            is_told_of_groups=True,
         )
 
     def take(self, batch: pa.RecordBatch) -> Iterable[pa.RecordBatch]:
+        self._follow(self._groups.take(batch))
         batch = self._clock.added(batch)
         self._whole.watch(batch)
         rows = filter_record_types(batch, self._types, self._context, NOT_USED)
         if rows.num_rows:
             self._add(self._lots.take(rows))
+            _tombstones(self._sums, self._explaining.take(rows))
         return ()
 
     def finish(self) -> Iterator[pa.RecordBatch]:
+        self._follow(self._groups.rest())
         self._add(self._lots.rest())
         _tombstones(self._sums, self._explaining.rest())
-        self._follow_rebalances()
-        _rebalances(self._sums, self._lives.rest())
         for finding in self._quiet.findings:
             if finding.reason == OTHER_RETENTION:
                 self._context.report(finding)
         return _batches(self._sums.sums(), self._whole.since_ms(), self._context)
 
-    def _follow_rebalances(self) -> None:
-        _rebalances(self._sums, self._lives.moments(self._transitions))
-        self._transitions.clear()
+    def _follow(self, lots: Iterable[LogLot]) -> None:
+        for lot in lots:
+            self._explaining.tell(lot.transitions, lot.end)
+            _rebalances(self._sums, lot.moments)
 
     def _add(self, batches: Iterable[pa.RecordBatch]) -> None:
         for batch in batches:
             self._sums.commits(batch)
             self._sums.records_of_groups(batch)
-            _tombstones(self._sums, self._explaining.take(batch))
-            self._follow_rebalances()
 
 
 def _rebalances(sums: ActivitySums, moments: Iterable[Moment]) -> None:

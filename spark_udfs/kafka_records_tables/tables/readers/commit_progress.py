@@ -10,15 +10,14 @@ import pyarrow as pa
 
 from kafka_records_engine.numpy_types import INT64
 from kafka_records_tables.coordinator.offsets.advances import NONE, Advances
-from kafka_records_tables.coordinator.offsets.commit_steps import CommitSteps
-from kafka_records_tables.coordinator.records.decoded_records import schemas
-from kafka_records_tables.coordinator.records.lot_size import LOT_ROWS
 from kafka_records_tables.tables.column_types import record_batch
 from kafka_records_tables.tables.commit_progress import TABLE
+from kafka_records_tables.tables.group_rows.shared_steps import shared_steps
 from kafka_records_tables.tables.reader import TableReader
 
 if TYPE_CHECKING:
     from kafka_records_engine.sources import Context
+    from kafka_records_tables.coordinator.offsets.commit_steps import StepLot
 
 _ADVANCE: Final = {
     "timestamp_ms": "ms",
@@ -32,18 +31,15 @@ _ROWS: Final = 65_536
 class Reader(TableReader):
     def __init__(self, context: Context) -> None:
         self._context = context
-        self._steps = CommitSteps(schemas(context, "consumer_offsets"), context)
+        self._steps = shared_steps(context)
         self._advances = Advances(context.question.options["window"])
 
     def take(self, batch: pa.RecordBatch) -> Iterable[pa.RecordBatch]:
-        self._steps.take(batch)
-        if self._steps.count > max(LOT_ROWS, 2 * self._advances.count):
-            self._add()
+        self._add(self._steps.take(batch))
         return ()
 
     def finish(self) -> Iterator[pa.RecordBatch]:
-        self._steps.end()
-        self._add()
+        self._add(self._steps.rest())
         counts, nothing = self._context.counts, dict.fromkeys(TABLE.names)
         of_log = {
             "first_log_timestamp_ms": counts.first_timestamp_ms,
@@ -55,10 +51,10 @@ class Reader(TableReader):
         for start in range(0, len(keys), _ROWS):
             yield self._rows(keys[start : start + _ROWS], of_log)
 
-    def _add(self) -> None:
-        steps = self._steps.steps()
-        if steps is not None:
-            self._advances.add(steps)
+    def _add(self, lots: Iterable[StepLot]) -> None:
+        for lot in lots:
+            if lot.steps is not None:
+                self._advances.add(lot.steps)
 
     def _rows(self, keys: INT64, of_log: dict[str, int | None]) -> pa.RecordBatch:
         found, of_keys = self._advances, self._advances.keys

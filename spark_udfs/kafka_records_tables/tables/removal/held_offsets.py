@@ -107,15 +107,17 @@ class HeldCollector:
         names = tuple(names)
         self._context = context
         self._with_commits = with_commits
-        self._once = MadeOnce((HeldCollector, names), lambda own: _Maker(own, names), context)
+        self._once: MadeOnce[_Maker, _Found] = MadeOnce((HeldCollector, names), lambda own: _Maker(own, names), context)
+        self._found: list[_Found] = []
+        """What was made: when another table has come to the end already."""
 
     def take(self, batch: pa.RecordBatch) -> None:
         """Add raw rows after those before."""
-        self._once.take(batch)
+        self._found += self._once.take(batch)
 
     def held(self) -> Held:
         """What it holds at the end of the log."""
-        found = self._once.made()
+        (found,) = [*self._found, *self._once.rest()]
         if found.commits is None or found.held.offsets is None or not self._with_commits:
             return found.held
         last = found.commits
@@ -143,10 +145,11 @@ class _Maker:
         self._pending, self._tombstones = Latest(("offset", "key")), Latest(("offset", "key"))
         self._settling = TransactionResolver(context, tombstones_at_once=True, last_of_key=True)
 
-    def take(self, batch: pa.RecordBatch) -> None:
+    def take(self, batch: pa.RecordBatch) -> tuple[()]:
         rows = filter_record_types(batch, self._all_types, self._context, NOT_USED)
         if rows.num_rows:
             self._add(self._settling.take(rows))
+        return ()
 
     def _add(self, settled: Iterator[Resolved]) -> None:
         for outcome, batch in settled:
@@ -158,7 +161,7 @@ class _Maker:
             if outcome in (OPEN, UNKNOWN):
                 self._pending.add(rows)
 
-    def made(self) -> _Found:
+    def rest(self) -> tuple[_Found]:
         self._add(self._settling.rest())
         last = self._commits.deciding(self._context)
         replayed = self._groups.replayed(self._context, picked=_PICKED, reports_commits=False)
@@ -167,7 +170,7 @@ class _Maker:
         if last is not None and last.is_there.any():
             offsets = _offsets(last, still_open)
         found = held_groups(replayed.groups.by_id)
-        return _Found(Held(found, offsets, still_open, _seen(replayed, found, self._types)), last)
+        return (_Found(Held(found, offsets, still_open, _seen(replayed, found, self._types)), last),)
 
 
 def _offsets(last: Deciding, pending: frozenset[CommitKey]) -> HeldOffsets:

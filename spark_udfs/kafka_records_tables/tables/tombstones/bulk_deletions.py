@@ -33,9 +33,7 @@ from kafka_records_tables.tables.words.causes import Evidence
 
 if TYPE_CHECKING:
     from kafka_records_engine.sources.log_facts import TopicDeletions
-    from kafka_records_tables.coordinator.groups.group_log import GroupLog
-    from kafka_records_tables.coordinator.groups.group_model import Group
-    from kafka_records_tables.coordinator.groups.group_states import GroupState
+    from kafka_records_tables.coordinator.groups.groups_before import GroupBefore, GroupsBefore
     from kafka_records_tables.coordinator.offsets.live_offsets import LiveOffsets
     from kafka_records_tables.coordinator.records.named_records import Event
     from kafka_records_tables.tables.tombstones.tombstone_writes import Write
@@ -136,7 +134,7 @@ class BulkDeletion:
 
     def look(
         self,
-        groups: GroupLog,
+        groups: GroupsBefore,
         live: LiveOffsets,
         retention_ms: int,
         *,
@@ -321,21 +319,13 @@ def _words(
     return found.cause, found.possible, found.confidence, bool(all_possible) or not is_whole
 
 
-class _Known(NamedTuple):
-    """A group as far as it is certain."""
-
-    group: Group
-    state: GroupState
-
-
-def _known(groups: GroupLog, group_id: str, *, is_log_whole: bool) -> _Known | None:
+def _known(groups: GroupsBefore, group_id: str, *, is_log_whole: bool) -> GroupBefore | None:
     """The group; None where there is none, and where records of it may be missing or cannot be decoded: a group that
     commits alone show may be one of which a cleaner has taken the records."""
-    group, state = groups.group(group_id), groups.state(group_id)
-    if group is None or state is None or state.state is None:
+    group = groups.get(group_id)
+    if group is None or group.state.state is None:
         return None
-    is_by_commit = group.kind == CLASSIC and not group.has_record
-    return None if is_by_commit and not is_log_whole else _Known(group, state)
+    return group if group.has_record or is_log_whole else None
 
 
 def _numbers(swept: SweptGroup, live: LiveOffsets) -> list[int]:
@@ -350,7 +340,7 @@ class _SweepEvidence:
     def __init__(
         self,
         swept: SweptGroup,
-        known: _Known | None,
+        known: GroupBefore | None,
         live: LiveOffsets,
         taken: list[int],
         now_ms: int | None,
@@ -383,13 +373,13 @@ class _SweepEvidence:
         if self._now is not None and swept.never is None:
             self._note_times(known, self._now)
 
-    def _note_members(self, known: _Known) -> None:
+    def _note_members(self, known: GroupBefore) -> None:
         swept, state = self._swept, known.state
-        is_of_others = state.kind == CLASSIC and state.member_count and known.group.protocol_type != "consumer"
+        is_of_others = state.kind == CLASSIC and state.member_count and known.protocol_type != "consumer"
         if state.kind == SHARE or is_of_others:
-            swept.never = swept.refused = Evidence("members", known.group.told_at)
+            swept.never = swept.refused = Evidence("members", known.told_at)
         elif state.topics is None or any(event.key[1] in state.topics for event in swept.offsets):
-            shown = Evidence("subscribed", known.group.told_at)
+            shown = Evidence("subscribed", known.told_at)
             if state.kind in (CONSUMER, STREAMS):
                 swept.never = swept.never or shown
                 swept.refused = shown
@@ -398,7 +388,7 @@ class _SweepEvidence:
                 # the next generation begins (`ClassicGroup.computeSubscribedTopics`).
                 swept.not_yet, swept.may_be_refused = shown, True
 
-    def _note_times(self, known: _Known | None, now: int) -> None:
+    def _note_times(self, known: GroupBefore | None, now: int) -> None:
         swept, least, retention, since = self._swept, RETENTION.least_ms or 0, self._retention, self._since
         late = young = not_due = longest = last = due_at = None
         for log_offset, commit_ms, expire_ms, *_ in self._taken:
@@ -427,7 +417,7 @@ class _SweepEvidence:
             swept.not_yet = Evidence("not_due", not_due)
         if known is None:
             return
-        told_ms = known.group.told_ms or 0
+        told_ms = known.told_ms or 0
         if last is not None:
             swept.is_late = now - max(last, told_ms) > _CHECKS_MS + _LATE_CLEAN_UP_MS
             swept.is_due = last <= now
@@ -474,12 +464,12 @@ class _SweepEvidence:
         self._swept.staying, self._swept.staying_due = staying(is_due), staying(is_due_if)
 
 
-def _base(known: _Known | None) -> tuple[int | None, bool]:
+def _base(known: GroupBefore | None) -> tuple[int | None, bool]:
     """From when the retention of the offsets of a group counts, None for when each was committed, and whether that is
     certain. A group of which nothing is known may have been empty for longer than its offsets are old."""
     if known is None or known.state.kind != CLASSIC or not known.state.is_empty:
         return None, known is not None
-    since_ms = known.group.state_since_ms
-    since = known.group.told_ms if since_ms is None else since_ms
+    since_ms = known.since_ms
+    since = known.told_ms if since_ms is None else since_ms
     # A record of an older version does not tell, and the coordinator that wrote it knew.
     return min(max(since or 0, -FARTHEST_MS), FARTHEST_MS), since_ms is not None

@@ -12,8 +12,8 @@ from kafka_records_tables.tables.words import causes
 from kafka_records_tables.tables.words.causes import Evidence
 
 if TYPE_CHECKING:
-    from kafka_records_tables.coordinator.groups.group_log import GroupLog
     from kafka_records_tables.coordinator.groups.group_model import Member
+    from kafka_records_tables.coordinator.groups.groups_before import GroupsBefore
     from kafka_records_tables.coordinator.records.named_records import Event, Picked
     from kafka_records_tables.tables.tombstones.tombstone_writes import Write
 
@@ -58,7 +58,7 @@ def said(
     return Verdict(causes.in_order(cause), causes.in_order({*cause, *possible}), confidence, evidence)
 
 
-def of_member(event: Event, write: Write, groups: GroupLog, session_ms: int) -> Verdict | None:
+def of_member(event: Event, write: Write, groups: GroupsBefore, session_ms: int) -> Verdict | None:
     """Why a record went that is about a member, or a regular expression, of a group that stays; None for other
     records. `session_ms` is the session timeout of members that do not tell their own."""
     role = ROLES[event.record]
@@ -68,7 +68,7 @@ def of_member(event: Event, write: Write, groups: GroupLog, session_ms: int) -> 
         return said((*_UNUSED[role][0], *causes.OF_GROUP_ENDS), causes.LOW)
     if role not in OF_MEMBERS:
         return None
-    group = groups.group(event.group_id)
+    group = groups.get(event.group_id)
     member = None if group is None else group.members.get(event.member_id)
     replaced_by = _replaced_by(event, write, member)
     if replaced_by is not None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
@@ -18,6 +18,7 @@ from kafka_records_engine.numpy_types import INT64
 from kafka_records_tables.coordinator.groups.group_log import READS as READS_OF_GROUPS
 from kafka_records_tables.coordinator.groups.group_log import GroupLog
 from kafka_records_tables.coordinator.groups.group_model import GROUP, MEMBER, ROLES
+from kafka_records_tables.coordinator.groups.groups_before import GroupsBefore
 from kafka_records_tables.coordinator.offsets.commit_lots import CommitLot
 from kafka_records_tables.coordinator.offsets.commits import COMMITS
 from kafka_records_tables.coordinator.offsets.live_offsets import FARTHEST_MS, IS_KNOWN, LiveOffsets
@@ -118,19 +119,20 @@ class TombstoneExplainer:
         *,
         retention_ms: int,
         session_ms: int,
-        transitions: list[Transition] | None = None,
+        is_told_of_groups: bool = False,
     ) -> None:
         """`retention_ms` is `offsets.retention.minutes`, `session_ms` the session timeout of members that do not tell
-        their own. Neither decides where the confidence is high. What happened to groups is added to `transitions`.
-        Reports the records that cannot be decoded."""
+        their own. Neither decides where the confidence is high. Reports the records that cannot be decoded.
+        `is_told_of_groups`: what happens to groups is not found out, `tell` says it."""
         self._schemas = schemas
         self._context = context
         self._retention_ms = retention_ms
         self._session_ms = session_ms
         self._types = numbers_of(schemas, COMMITS)
         self._live = LiveOffsets()
-        self._groups = GroupLog(schemas, context, more=[MORE], consequence=_UNREAD)
-        self._transitions = transitions
+        self._log = None if is_told_of_groups else GroupLog(schemas, more=[MORE])
+        self._groups = GroupsBefore()
+        self._told_up_to = 0
         self._boundaries = Boundaries()
         self._came: list[pa.RecordBatch] = []
         self._count = 0
@@ -155,6 +157,12 @@ class TombstoneExplainer:
         if self._count > _ROWS:
             yield from self.taken()
 
+    def tell(self, transitions: Iterable[Transition], up_to: int) -> None:
+        """Say what happened to groups after what was said before, by all records below the offset `up_to`; their values
+        have MORE. Rows from there on are not looked at yet."""
+        self._groups.add(transitions)
+        self._told_up_to = up_to
+
     def taken(self) -> Iterator[Explained]:
         """Look at the rows that were taken so far. Gives what is explained by now."""
         yield from self._go_on(is_end=False)
@@ -168,15 +176,17 @@ class TombstoneExplainer:
         self._compare_retention()
 
     def _go_on(self, *, is_end: bool) -> Iterator[Explained]:
-        complete = self._boundaries.complete(self._came, is_end=is_end)
-        self._came, self._count = [], 0
+        complete = self._boundaries.complete(self._known(), is_end=is_end)
         if complete is None:
             return
         rows, starts, is_whole = complete
         self._note_gaps(rows)
         self._note_broker(rows)
         commits = CommitLot(_commits(rows, self._types), self._schemas)
-        self._groups.add(rows, commits)
+        if self._log is not None:
+            lot = self._log.add(rows, commits)
+            lot.report(self._context, _UNREAD)
+            self._groups.add(lot.transitions)
         doings = _OffsetReplay(rows, commits, self._live, self._schemas, self._context)
         offsets, passed = rows.column("offset").to_numpy(), self._passed(rows)
         found = writes(rows, starts, is_whole, self._schemas, self._context, _NAMELESS)
@@ -187,20 +197,29 @@ class TombstoneExplainer:
         for write, begin, by_then in zip(found, begins, passed_ms, strict=True):
             if cases and by_then - cases[0].passed_ms > _SWEEP_MS:
                 yield from self._finished(by_then)
-            self._follow_groups(begin)
+            self._groups.up_to(begin)
             doings.up_to(begin)
             self._open(write, by_then, is_last=is_end and begin >= last)
         behind = int(offsets[-1]) + 1
-        self._follow_groups(behind)
+        self._groups.up_to(behind)
         doings.up_to(behind)
         yield from self._finished(self._passed_ms)
         self._live.forget()
 
-    def _follow_groups(self, offset: int) -> None:
-        """Replay the records of groups below an offset."""
-        found = self._groups.up_to(offset)
-        if self._transitions is not None:
-            self._transitions += found
+    def _known(self) -> list[pa.RecordBatch]:
+        """The rows that were taken so far, of whose groups everything is known."""
+        came, self._came, self._count = self._came, [], 0
+        if self._log is not None:
+            return came
+        known = []
+        for batch in came:
+            count = int(np.searchsorted(batch.column("offset").to_numpy(), self._told_up_to))
+            if count:
+                known.append(batch.slice(0, count))
+            if count < batch.num_rows:
+                self._came.append(batch.slice(count))
+                self._count += batch.num_rows - count
+        return known
 
     def _note_gaps(self, rows: pa.RecordBatch) -> None:
         """Note up to where nothing is missing."""

@@ -1,0 +1,83 @@
+"""The groups of a log partition right before a place in it, out of what the records up to there did to them."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final
+
+from kafka_records_tables.coordinator.groups.group_model import OF_MEMBERS, ROLES
+
+if TYPE_CHECKING:
+    from kafka_records_tables.coordinator.groups.group_model import Member
+    from kafka_records_tables.coordinator.groups.group_states import GroupState, Transition
+
+_CLASSIC_RECORD: Final = "GroupMetadata"
+_NO_TIMESTAMP: Final = -1
+
+
+@dataclass(slots=True)
+class GroupBefore:
+    """A group as it was before a place."""
+
+    state: GroupState
+    told_ms: int | None
+    told_at: int
+    """When and where the last record about the group was written."""
+    protocol_type: str | None = None
+    """Of a classic group; None where its record cannot be decoded, and for other kinds."""
+    has_record: bool = True
+    """False where commits alone show that there is a group."""
+    since_ms: int | None = None
+    """Since when a classic group is in its state; None for other kinds, and where the record does not tell, as values
+    older than version 2. The record has to be read with `current_state_timestamp`."""
+    members: dict[str, Member] = field(default_factory=dict)
+    """By their ids. Those of a classic group are in its record."""
+
+
+class GroupsBefore:
+    """Follows groups by their transitions, up to one place after another. Memory follows the groups, and what was not
+    followed yet."""
+
+    def __init__(self) -> None:
+        self._groups: dict[str, GroupBefore] = {}
+        self._waiting: deque[Transition] = deque()
+
+    def add(self, transitions: Iterable[Transition]) -> None:
+        """Add what `GroupLog` gives, in its order."""
+        self._waiting += transitions
+
+    def up_to(self, offset: int) -> None:
+        """Follow what records below an `offset` did."""
+        waiting = self._waiting
+        while waiting and waiting[0].event.offset < offset:
+            self._follow(waiting.popleft())
+
+    def get(self, group_id: str) -> GroupBefore | None:
+        """The group of that name, if there is one."""
+        return self._groups.get(group_id)
+
+    def _follow(self, transition: Transition) -> None:
+        event, after = transition.event, transition.after
+        group_id, record = event.group_id, event.record
+        if after is None:
+            self._groups.pop(group_id, None)
+            return
+        group = self._groups.get(group_id)
+        if group is None or transition.replaced is not None:
+            group = self._groups[group_id] = GroupBefore(after, event.timestamp_ms, event.offset)
+        else:
+            group.state, group.told_ms, group.told_at = after, event.timestamp_ms, event.offset
+        if record == _CLASSIC_RECORD:
+            if event.value is not None:
+                group.protocol_type = event.value.protocol_type or ""
+                since = event.value.current_state_timestamp
+                group.since_ms = None if since == _NO_TIMESTAMP else since
+        elif record not in ROLES:
+            group.has_record = False
+        elif ROLES[record] in OF_MEMBERS:
+            if transition.member_after is None:
+                group.members.pop(event.member_id, None)
+            else:
+                group.members[event.member_id] = transition.member_after

@@ -1,0 +1,17 @@
+"""What commits did to committed offsets, found out once for all tables of a reading that want to know it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from kafka_records_tables.coordinator.offsets.commit_steps import CommitSteps, StepLot
+from kafka_records_tables.coordinator.records.decoded_records import schemas
+from kafka_records_tables.tables.made_once import MadeOnce
+
+if TYPE_CHECKING:
+    from kafka_records_engine.sources import Context
+
+
+def shared_steps(context: Context) -> MadeOnce[CommitSteps, StepLot]:
+    """Takes raw rows with `commit_steps.READS`, and gives lots of steps, which nobody may change."""
+    return MadeOnce(CommitSteps, lambda own: CommitSteps(schemas(own, "consumer_offsets"), own), context)
