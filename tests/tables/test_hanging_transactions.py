@@ -7,6 +7,7 @@ import time
 from pathlib import Path
 from typing import Any
 
+import pyarrow.compute as pc
 import pytest
 
 from kafka_records_engine.log.files.local_files import LOCAL
@@ -14,6 +15,10 @@ from kafka_records_engine.log.files.places import Place
 from kafka_records_engine.log.reading.open_producers import DamagedSnapshot, open_producers, read_snapshot
 from kafka_records_engine.log.reading.segment_files import find_logs, open_log
 from kafka_records_tables import read_table, read_tables
+from kafka_records_tables.report.making import read_report
+from tests.cli.running import run
+from tests.log.logs import batch, record, write_log
+from tests.tables.consumed import Commit
 from tests.tables.topic import Topic
 
 CAPTURED = Path(__file__).parents[1] / "data" / "open_transactions"
@@ -109,6 +114,10 @@ def test_a_damaged_snapshot_is_passed_over_and_told(tmp_path: Path) -> None:
     [
         (b"\0\1", "the producer snapshot has 2 bytes, and 10 are the least"),
         (b"\0\2" + bytes(8), "the producer snapshot has version 2, and 1 is known here"),
+        (
+            b"\0\1" + bytes(7) + b"\2" + bytes(60),
+            "the producer snapshot ends at byte 70, and its 2 entries end at byte 102",
+        ),
         (b"\0\1" + bytes(8), "the CRC of the producer snapshot is wrong"),
     ],
 )
@@ -130,3 +139,34 @@ def test_records_whose_outcome_is_told_without_a_marker_are_not_open() -> None:
     topic.commit("g", 4, transaction="open", producer=3)
     (row,) = read_table("log_files", topic.table()).table.to_pylist()
     assert row["open_transaction_offset"] == 3
+
+
+def test_a_damaged_file_of_many_logs_is_told_once(tmp_path: Path) -> None:
+    for name in ("orders-0", "orders-1", "payments-0"):
+        shutil.copytree(CAPTURED / name, tmp_path / name)
+    (tmp_path / "log-start-offset-checkpoint").write_text("x")
+    (finding,) = read_table("log_ends", tmp_path).findings
+    assert finding.what == "not an offset checkpoint of version 0: line 1 is 'x'"
+
+
+def test_a_report_names_the_command_that_shows_what_is_damaged(tmp_path: Path) -> None:
+    shutil.copytree(CAPTURED, tmp_path, dirs_exist_ok=True)
+    path = tmp_path / "orders-0" / "00000000000000000011.snapshot"
+    path.write_bytes(path.read_bytes()[:-1])
+    ran = run("report", str(tmp_path), "--details")
+    assert "the producer snapshot ends at byte 147, and its 3 entries end at byte 148" in " ".join(ran.out.split())
+    assert f"kafka-records table open_transactions {tmp_path}\n" in ran.out
+
+
+def test_a_report_names_the_groups_that_wait_for_its_end(tmp_path: Path) -> None:
+    shutil.copytree(CAPTURED, tmp_path, dirs_exist_ok=True)
+    first, *_ = read_table(NAME, tmp_path).table.filter(pc.field("held_back") > 0).to_pylist()
+    topic, partition, offset = (first[name] for name in ("topic", "partition", "first_offset"))
+    at_ms = first["last_timestamp_ms"]
+    commits = [Commit("waits", topic, partition, offset, at_ms=at_ms), Commit("before", topic, partition, offset - 1)]
+    content = batch(b"".join(record(at, *commit.record) for at, commit in enumerate(commits)), len(commits))
+    write_log(tmp_path, {0: content}, "__consumer_offsets-0")
+    problems = [each.problem for each in read_report(tmp_path).findings if each.kind == "transaction_open"]
+    waits = f'"waits" has read up to it in "{topic}" (partition {partition}), and with isolation.level=read_committed'
+    assert [waits in problem for problem in problems].count(True) == 1
+    assert not any('"before"' in problem for problem in problems)

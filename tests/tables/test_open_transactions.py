@@ -13,6 +13,7 @@ import pytest
 
 from kafka_records.transaction_state import encode_record
 from kafka_records.transaction_state.transaction_log import PartitionsSchema, TransactionLogKey, TransactionLogValue
+from kafka_records_engine.findings import OUTSIDE_LOG
 from kafka_records_engine.log.files.discovery import LogSourceError
 from kafka_records_tables import TABLES, read_table
 from kafka_records_tables.tables.open_transactions import MARGIN_MS
@@ -120,8 +121,13 @@ def test_a_transaction_hangs_when_its_time_out_and_the_margin_have_passed(cluste
     assert _told(_rows(cluster.table(), as_of=late)) == EXPECTED
     rules = {row["transactional_id"]: row["hanging_rule"] for row in _rows(cluster.table(), as_of=late + 1)}
     assert (rules["fine"], rules["begun"]) == ("timeout", "timeout")
-    # Without a moment it is now, long after.
-    assert all(row["is_hanging"] for row in _rows(cluster.table()))
+    # Without a moment it is the newest time in the source; by now all of them are late.
+    result = read_table(NAME, cluster.table())
+    assert _told(result.table.to_pylist()) == EXPECTED
+    (note,) = result.findings
+    assert (note.severity, note.reason) == ("note", OUTSIDE_LOG)
+    assert note.what == "the newest time in these logs is 2023-11-14T22:13:20.000Z: time-outs are judged as of then"
+    assert note.consequence == "3 transactions would be late by now; --as-of names another moment"
 
 
 def test_only_some_transactional_ids(cluster: Cluster) -> None:

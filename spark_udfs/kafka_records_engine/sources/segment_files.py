@@ -97,11 +97,12 @@ class Segments:
             self.partitions(topic)  # says what there is instead
         self._ended = {(log.topic, log.partition): log for log in logs}
         marks: dict[Place, _HighWatermarks] = {}
+        reported: set[tuple[str | None, str]] = set()
         for log in logs:
             directory = log.place.resolved().parent
             if directory not in marks:
                 marks[directory] = _HighWatermarks(directory, context)
-            yield _ends_of(log, marks[directory], context)
+            yield _ends_of(log, marks[directory], context, reported)
 
     def log_details(self, topics: Collection[str], columns: Collection[str], context: Context) -> Details:
         """See `log_details.TellsLogDetails`: by the files of the logs."""
@@ -164,14 +165,20 @@ class _HighWatermarks:
         return offset, None if offset is None else self._when
 
 
-def _ends_of(log: reader.FoundLog, marks: _HighWatermarks, context: Context) -> LogEnds:
+def _ends_of(
+    log: reader.FoundLog, marks: _HighWatermarks, context: Context, reported: set[tuple[str | None, str]]
+) -> LogEnds:
+    """What a log tells. `reported` has findings about whole files, which several logs may share, by file and text."""
     context.counts.partitions += 1
     end, is_cut = None, None
     with reader.open_log(log) as opened:
         start = _start_of(opened)
         for finding in opened.findings:
-            if finding.severity == "damage":
+            about = finding.file, finding.what
+            if finding.severity == "damage" and about not in reported:
                 context.report(replace(finding, topic=log.topic, partition=log.partition))
+                if finding.is_about_file:
+                    reported.add(about)
         if opened.segments and not opened.ends_early:
             end, is_cut = _end_of(log, opened.segments[-1], context)
     offset, when = marks.of(log.topic, log.partition)

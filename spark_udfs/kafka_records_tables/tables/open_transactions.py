@@ -50,7 +50,6 @@ TABLE: Final = Table(
     inputs=("pending_offsets", "transactions", "open_producers"),
     optional_inputs=("pending_offsets", "transactions", "open_producers"),
     needed_without_details=True,
-    join_keys=("producer_id",),
     records=(),
     reads=(),
     columns=(
@@ -142,9 +141,11 @@ names this partition (`TransactionsCommand.FindHangingTransactionsCommand`; KIP-
 marker there. Nobody will end any other one: it hangs by the rule `no_entry`. By the rule `timeout` hangs what is open
 for longer than `timeout_ms` and a margin of five minutes, after which Kafka counts it as late
 (`ProducerStateManager.LATE_TRANSACTION_BUFFER_MS`); the coordinator aborts it after `timeout_ms`, so either no
-coordinator is at work or its markers do not arrive. Both count up to now, or to the moment of `as_of`: name that of a
-copy. Where the source has no `__transaction_state`, `timeout` counts 15 minutes (`transaction.max.timeout.ms`) and the
-margin, and whether a younger one hangs is unknown. `kafka-records abort-transaction` ends those of the rule `no_entry`.
+coordinator is at work or its markers do not arrive. It is judged as of the newest time in the source: for running
+brokers, and the directory that a broker writes to (`replication-offset-checkpoint`), that is now, and for a copy when
+it was made. A note says so if it makes a difference; `as_of` names another moment. Where the source has no
+`__transaction_state`, `timeout` counts 15 minutes (`transaction.max.timeout.ms`) and the margin, and whether a younger
+one hangs is unknown. `kafka-records abort-transaction` ends those of the rule `no_entry`.
 
 What the logs cannot know: read all partitions of `__transaction_state`, since an entry that was not read is missing. Of
 live directories not all logs are read at one moment, and a transaction that begins or ends in between seems to have no
@@ -163,7 +164,7 @@ def joined(parts: Mapping[str, Any], context: Context) -> Iterator[Any]:
 
     pending, entries, in_logs = parts["pending_offsets"], parts["transactions"], parts.get("open_producers")
     producers = pending["producer_id"].unique().to_pylist()
-    open_rows = [] if in_logs is None else in_logs.to_pylist()
+    open_rows = [] if in_logs is None else [row for row in in_logs.to_pylist() if row["topic"] is not None]
     producers += [row["producer_id"] for row in open_rows]
     is_live = pc.is_in(entries["state"], pa.array(LIVE_STATES))
     is_open = pc.is_in(entries["producer_id"], pa.array(producers, pa.int64()))
@@ -175,8 +176,12 @@ def joined(parts: Mapping[str, Any], context: Context) -> Iterator[Any]:
         _of(by_producer, row).add(row)
     for row in open_rows:
         _of(by_producer, row).opened.append(row)
-    now = int(time.time() * 1000) if context.question.as_of_ms is None else context.question.as_of_ms
-    rows = [row for producer in by_producer.values() for row in producer.rows(now)]
+    now = int(time.time() * 1000)
+    moment = _moment(pending, entries, in_logs, now) if context.question.as_of_ms is None else context.question.as_of_ms
+    rows = [row for producer in by_producer.values() for row in producer.rows(moment)]
+    if context.question.as_of_ms is None:
+        late = sum(1 for producer in by_producer.values() for row in producer.rows(now) if row["is_hanging"])
+        _say_moment(late - sum(1 for row in rows if row["is_hanging"]), moment, context)
     if rows:
         made = {
             name: pa.array([row.get(name) for row in rows], TABLE.schema.field(name).type)
@@ -186,6 +191,28 @@ def joined(parts: Mapping[str, Any], context: Context) -> Iterator[Any]:
         for name in ("since", "last"):
             made[f"{name}_timestamp"] = instants(made[f"{name}_timestamp_ms"])
         yield pa.RecordBatch.from_arrays([made[name] for name in TABLE.names], schema=TABLE.schema)
+
+
+def _moment(pending: Any, entries: Any, in_logs: Any | None, now: int) -> int:
+    """The newest time that the source tells, which is that of a copy, and now for running brokers and directories."""
+    import pyarrow.compute as pc
+
+    columns = [pending["since_timestamp_ms"], entries["start_timestamp_ms"], entries["last_update_timestamp_ms"]]
+    columns += [] if in_logs is None else [in_logs["moment_ms"]]
+    known = [newest for newest in (pc.max(column).as_py() for column in columns) if newest is not None]
+    return min(max(known, default=now), now)
+
+
+def _say_moment(late: int, moment: int, context: Context) -> None:
+    """A note where transactions are late by now that were not at the moment."""
+    from kafka_records_engine.findings import OUTSIDE_LOG, Finding
+    from kafka_records_runtime.errors import plural
+    from kafka_records_tables.tables.completeness import time_text
+
+    if late > 0:
+        what = f"the newest time in these logs is {time_text(moment)}: time-outs are judged as of then"
+        impact = f"{plural(late, 'transaction')} would be late by now; --as-of names another moment"
+        context.report(Finding("note", OUTSIDE_LOG, what, impact))
 
 
 def _of(by_producer: dict[int, _Producer], row: _Row) -> _Producer:

@@ -26,6 +26,8 @@ _CRC_FROM: Final = 6
 _ENTRY: Final = Struct(">qhiqiqiq")
 """The members of `ProducerSnapshot.ProducerEntry`."""
 _VERSION: Final = 1
+_MOST_ENTRIES: Final = 1 << 20
+"""A larger number is taken for a damaged one, and a file that is too short for it not for a truncated one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,10 +93,15 @@ def read_snapshot(place: Place) -> list[OpenProducer]:
     version, crc, count = _HEAD.unpack_from(data)
     if version != _VERSION:
         raise DamagedSnapshot(f"the producer snapshot has version {version}, and {_VERSION} is known here")
+    needed = _HEAD.size + count * _ENTRY.size
+    if 0 <= count <= _MOST_ENTRIES and len(data) < needed:
+        raise DamagedSnapshot(
+            f"the producer snapshot ends at byte {len(data)}, and its {count} entries end at byte {needed}"
+        )
     if crc != crc32c(data[_CRC_FROM:]):
         raise DamagedSnapshot("the CRC of the producer snapshot is wrong")
-    if count < 0 or len(data) < _HEAD.size + count * _ENTRY.size:
-        raise DamagedSnapshot(f"the producer snapshot has fewer bytes than its {count} entries need")
+    if count < 0 or len(data) < needed:
+        raise DamagedSnapshot(f"the producer snapshot has {len(data)} bytes, which is not {count} entries")
     entries: Iterable[tuple[int, ...]] = _ENTRY.iter_unpack(data[_HEAD.size : _HEAD.size + count * _ENTRY.size])
     return [
         OpenProducer(producer, first, None, timestamp if timestamp >= 0 else None)

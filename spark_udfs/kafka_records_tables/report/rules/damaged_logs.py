@@ -8,13 +8,17 @@ from kafka_records_engine.findings import MISSING_RIGHT
 from kafka_records_tables.report.report_parts import Evidence, Level, NextStep, ReportFinding, Rows
 from kafka_records_tables.report.rule import ReportRule, Threshold
 from kafka_records_tables.report.rules.broken_logs import LOADS, groups_of_logs, groups_shown, logs_shown
-from kafka_records_tables.topics import METADATA
+from kafka_records_tables.topics import METADATA, OFFSETS, SHARE_STATE, TRANSACTIONS
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     import pyarrow as pa
 
     from kafka_records_engine.findings import Finding
     from kafka_records_tables.report.rule_context import RuleContext
+
+_COORDINATORS = (OFFSETS, SHARE_STATE, TRANSACTIONS, None)
 
 
 def _places(context: RuleContext) -> set[tuple[Any, ...]]:
@@ -46,6 +50,17 @@ def _damage_cases(context: RuleContext) -> pa.Table:
     return ranked(table, [int(Level.HIGH)] * len(damage), [len(each) for each in damage.values()])
 
 
+def _see_places(found: Sequence[Finding], context: RuleContext) -> NextStep:
+    """The command that reads what is damaged, which is of one topic: `counts` reads records of coordinators alone."""
+    what, topic = "See every damaged place: file, byte and what is lost", found[0].topic
+    if topic == METADATA:
+        return context.see(what, Rows("topics"))
+    # Of other topics heads of batches are read, and producer snapshots.
+    if topic not in _COORDINATORS or all((each.file or "").endswith(".snapshot") for each in found):
+        return context.see(what, Rows("open_transactions"))
+    return NextStep(what, context.reading_command("counts"))
+
+
 def _tell_damage(context: RuleContext, case: dict[str, Any]) -> ReportFinding:
     from kafka_records_tables.report.rule_context import MOST_EVIDENCE, counted
 
@@ -61,12 +76,7 @@ def _tell_damage(context: RuleContext, case: dict[str, Any]) -> ReportFinding:
     )
     steps = []
     if context.request.source_arguments:
-        what = "See every damaged place: file, byte and what is lost"
-        # `counts` reads the coordinators' topics alone.
-        is_metadata = first.topic == METADATA
-        steps.append(
-            context.see(what, Rows("topics")) if is_metadata else NextStep(what, context.reading_command("counts"))
-        )
+        steps.append(_see_places(found, context))
     steps.append(
         NextStep(
             "Compare with another replica: copy the partition's folder from another broker, and make the report of it. "

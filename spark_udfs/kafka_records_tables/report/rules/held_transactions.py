@@ -70,6 +70,8 @@ def _causes(context: RuleContext) -> list[list[dict[str, Any]]]:
         key = each["transactional_id"], each["producer_id"], each["hanging_rule"]
         known = transactions.setdefault(key, each)
         known.setdefault("logs", []).append((each["topic"], each["partition"], each["first_offset"]))
+        if each["held_back"]:
+            known.setdefault("blocks", []).append((each["topic"], each["partition"], each["last_stable_offset"]))
         if known is not each:
             known["holds_back"] = [*(known["holds_back"] or ()), *(each["holds_back"] or ())]
             known["level"] = max(known["level"], each["level"])
@@ -139,6 +141,9 @@ def _tell(context: RuleContext, case: dict[str, Any]) -> ReportFinding:
     producers = ", ".join(str(one["producer_id"]) for one in cause[:3])
     opened = f"{length(oldest['age_ms'])}{_why(context, oldest) if is_one else _why_all(cause)}."
     effect = f" {_effect(context, held, 'It holds' if is_one else 'They hold')}" if held else ""
+    at_it = _waiting_at(context, cause)
+    if at_it:
+        effect += f" {_who_waits(at_it)}"
     past = f" Whether {'it has' if is_one else 'they have'} ended since, these files do not tell."
     is_sure = hangs and not (word == "left" and not context.is_stored)
     return ReportFinding(
@@ -181,6 +186,7 @@ def _tell(context: RuleContext, case: dict[str, Any]) -> ReportFinding:
             "open_ms": oldest["age_ms"],
             "transactions": len(cause),
             "offsets_held_back": len(held),
+            "groups_waiting": len({group for group, *_ in at_it}),
             "timeout_ms": oldest["timeout_ms"],
         },
         thresholds=context.limits_of(*(f"transaction_open.{each.name}" for each in RULE.thresholds)),
@@ -255,6 +261,33 @@ def _effect(context: RuleContext, held: list[dict[str, Any]], holds: str) -> str
     )
 
 
+def _waiting_at(context: RuleContext, cause: list[dict[str, Any]]) -> list[tuple[str, str, int]]:
+    """The groups that have read up to where an open transaction begins, with topic and partition. Whether they wait
+    depends on their `isolation.level`, which no log tells."""
+    from kafka_records_tables.report.case_columns import equal, kept
+
+    blocked = {(topic, partition): offset for each in cause for topic, partition, offset in each.get("blocks", ())}
+    rows = context.table("lag").select(["group_id", "topic", "partition", "offset"])
+    rows = kept(rows, equal(rows, "topic", *{topic for topic, _ in blocked}))
+    found = (
+        (each["group_id"], each["topic"], each["partition"])
+        for each in rows.to_pylist()
+        if each["offset"] is not None and blocked.get((each["topic"], each["partition"])) == each["offset"]
+    )
+    return sorted(found)
+
+
+def _who_waits(waiting: list[tuple[str, str, int]]) -> str:
+    from kafka_records_tables.report.rule_context import listed, places_shown
+
+    groups = list(dict.fromkeys(group for group, *_ in waiting))
+    where = places_shown((topic, partition) for _, topic, partition in waiting)
+    verb = "has" if len(groups) == 1 else "have"
+    return (
+        f"{listed(groups)} {verb} read up to it in {where}, and with isolation.level=read_committed waits for its end."
+    )
+
+
 def _written_at(context: RuleContext, producers: list[int]) -> dict[tuple[int, str, str, int], int | None]:
     """When the first of the pending commits was written, by producer, group, topic and partition."""
     from kafka_records_tables.report.case_columns import equal, kept
@@ -319,11 +352,12 @@ RULE = ReportRule(
 Open transactions, from `open_transactions`. One hangs when it is open for longer than its time-out and five
 minutes, or when no transactional id answers for it (KIP-664). In a copy of a log the moment that counts is that of
 the last record, and not the present, so a transaction that had begun a while before is a note. One that is open for a
-shorter time than `open_after` is no finding: it may be over before the report is read.
+shorter time than `open_after` is no finding: it may be over before the report is read. Groups whose committed offset is
+where the transaction begins are named: with `read_committed` they get nothing until it ends.
 
 Those of one cause are one finding: those that nobody answers for by the group whose offsets they hold back, which is
 their application; those that are late by their coordinator; and those that are just open by their group.""",
-    tables=("open_transactions", "pending_offsets", "transactions", "current_offsets"),
+    tables=("open_transactions", "pending_offsets", "transactions", "current_offsets", "lag"),
     levels={
         Level.CRITICAL: "it hangs, has been open for `critical_after`, and holds back offsets",
         Level.HIGH: "it hangs",

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from kafka_records_engine.findings import UNREAD_LOG, Finding
 from kafka_records_tables.tables.open_producers import TABLE
@@ -26,8 +27,11 @@ class Reader(TableReader):
         self._context = context
         self._has_entries = False
         self._rows: list[dict[str, Any]] = []
+        self._moments: list[int] = []
 
     def take(self, batch: pa.RecordBatch) -> Iterable[pa.RecordBatch]:
+        newest = pc.max(batch.column("high_watermark_timestamp_ms")).as_py()
+        self._moments += [] if newest is None else [newest]
         self._has_entries |= TRANSACTIONS in batch.column("topic").to_pylist()
         for log in batch.select(_UNTOLD).to_pylist():
             if log["open_producers"] is None and (log["high_watermark"] or 0) > (
@@ -45,6 +49,9 @@ class Reader(TableReader):
 
     def finish(self) -> Iterator[pa.RecordBatch]:
         rows = [row | {"has_entries": self._has_entries} for row in self._rows]
+        moments = [*self._moments, *(row["last_timestamp_ms"] for row in rows if row["last_timestamp_ms"] is not None)]
+        if moments:
+            rows.append({"moment_ms": max(moments)})
         yield from pa.Table.from_pylist(rows, TABLE.schema).to_batches()
 
 
