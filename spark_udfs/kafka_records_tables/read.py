@@ -14,6 +14,7 @@ from kafka_records_engine.sources import Counts
 from kafka_records_engine.sources.missing_rights import AbsentTopic
 from kafka_records_tables.engines import local
 from kafka_records_tables.engines.absent_groups import AbsentGroups
+from kafka_records_tables.engines.asked_coordinators import refuse_coordinators
 from kafka_records_tables.engines.asked_moment import moment_notes
 from kafka_records_tables.engines.checked_request import chosen_columns, question_of, requests_of, table_called
 from kafka_records_tables.engines.log_tasks import LogTask, RunReports
@@ -54,6 +55,8 @@ class Engine:
         """The rows of some tasks, each batch with the number of its request."""
         if self.spark is not None:
             from kafka_records_tables.engines import spark_engine
+
+            refuse_coordinators(task.log for task in tasks)
 
             return spark_engine.run(self.spark, tasks, reports, on_progress=moved)
         return local.run(tasks, reports, processes=self.processes, on_progress=moved)

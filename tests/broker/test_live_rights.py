@@ -29,6 +29,7 @@ RIGHTS = {
     "all": {OFFSETS: READ, SHARES: READ, TRANSACTIONS: READ, "orders": DESCRIBE, "secret": DESCRIBE},
     "lagger": {OFFSETS: READ, "orders": DESCRIBE, "secret": DESCRIBE},
     "half": {OFFSETS: READ, SHARES: READ, TRANSACTIONS: DESCRIBE, "orders": DESCRIBE},
+    "asker": {"orders": DESCRIBE},
     "nobody": {},
 }
 """By user, which password is the name: an operation by topic."""
@@ -124,6 +125,15 @@ def guarded(new_broker: Broker, is_empty: dict[str, Ran]) -> Broker:
                 for user, rights in RIGHTS.items()
                 for topic, operation in rights.items()
             ]
+            + [
+                ACL(
+                    "User:asker",
+                    "*",
+                    ACLOperation.DESCRIBE,
+                    ACLPermissionType.ALLOW,
+                    ResourcePattern(ResourceType.GROUP, "shipping"),
+                )
+            ]
         )
     return new_broker
 
@@ -143,6 +153,11 @@ COMMANDS = {
     "dump": ("dump",),
     "snapshot": ("snapshot",),
 }
+_NOTHING = {
+    **dict.fromkeys(COMMANDS, (2, DESCRIBE, OFFSETS)),
+    "transactions": (2, DESCRIBE, TRANSACTIONS),
+    **dict.fromkeys(("log_ends", "open_transactions"), (1, DESCRIBE, OFFSETS)),
+}
 LACKING = {
     "all": {"times of lag": (1, READ, "orders")},
     # It may know nothing of two topics of coordinators.
@@ -158,11 +173,8 @@ LACKING = {
         "open_transactions": (1, READ, TRANSACTIONS),
         **dict.fromkeys(("lag", "times of lag", "group_lag", "starting offsets"), (1, DESCRIBE, "secret")),
     },
-    "nobody": {
-        **dict.fromkeys(COMMANDS, (2, DESCRIBE, OFFSETS)),
-        "transactions": (2, DESCRIBE, TRANSACTIONS),
-        **dict.fromkeys(("log_ends", "open_transactions"), (1, DESCRIBE, OFFSETS)),
-    },
+    "nobody": _NOTHING,
+    "asker": _NOTHING,
 }
 """By user and command: exit status, and a right that the command names; others have all that they need."""
 
@@ -196,6 +208,36 @@ def test_configs_take_a_right_of_their_own(guarded: Broker, folder: Path) -> Non
     assert f"{lacks} groups and client metrics: it needs the ACL operation DESCRIBE_CONFIGS on the cluster" in said
     ran = run("table", "partitions", *at, "--format", "json")
     assert (ran.status, {json.loads(line)["topic"] for line in ran.out.splitlines()} >= {"orders"}) == (0, True)
+
+
+def test_who_may_not_read_is_told_of_requests_and_they_take_other_rights(guarded: Broker, folder: Path) -> None:
+    bootstrap = (folder / "password-listener").read_text()
+    at = ("--bootstrap", bootstrap, "--command-config", str(folder / "asker"))
+    other_way = "--source requests asks coordinators instead"
+    assert run("table", "groups", *at).err.rstrip().endswith(f"on it; {other_way}")
+    for words in (("table", "timeline"), ("table", "checks"), ("dump",)):
+        assert other_way not in run(*words, *at).err, words
+
+    asked = (*at, "--source", "requests", "--format", "json")
+    groups = run("table", "groups", *asked)
+    assert [json.loads(line)["group_id"] for line in groups.out.splitlines()] == ["shipping"]
+    assert groups.status == 0
+    needs = "user asker may not describe the cluster: it needs the ACL operation DESCRIBE on it"
+    assert needs in groups.err
+    assert needs not in run("table", "groups", *asked, "--group", "shipping").err
+    # Brokers leave out topics of which whoever asks may know nothing, and do not say so.
+    for name in ("current_offsets", "lag"):
+        rows = [json.loads(line) for line in run("table", name, *asked).out.splitlines()]
+        assert [(row["group_id"], row["topic"]) for row in rows] == [("shipping", "orders")], name
+    nobody = ("--bootstrap", bootstrap, "--command-config", str(folder / "nobody"), "--source", "requests")
+    ran = run("table", "groups", *nobody)
+    assert (ran.status, "user nobody may not describe the cluster" in ran.err) == (0, True)
+    assert "no such file" not in ran.err
+    (folder / "wrong").write_text((folder / "asker").read_text().replace('password="asker"', 'password="hunter2"'))
+    refused = run("table", "lag", "--bootstrap", bootstrap, "--command-config", str(folder / "wrong"), *asked[4:])
+    assert refused.status == 2
+    assert "hunter2" not in refused.err
+    assert "refused user 'asker'" in refused.err
 
 
 def test_findings_and_rows_tell_of_a_hidden_topic(guarded: Broker, folder: Path) -> None:

@@ -15,13 +15,8 @@ import pytest
 from pyarrow import parquet
 
 from kafka_records_engine.sources import group_requests
-from kafka_records_engine.sources.group_requests import (
-    UNSTABLE,
-    CommittedOffset,
-    DescribedTopic,
-    FetchedOffsets,
-    ListedGroup,
-)
+from kafka_records_engine.sources.fetched_offsets import UNSTABLE, CommittedOffset, FetchedOffsets
+from kafka_records_engine.sources.group_requests import DescribedTopic, ListedGroup
 from kafka_records_engine.sources.group_subscriptions import GroupSubscriptions
 from kafka_records_tables import read_table
 from kafka_records_tables.commands.main import main

@@ -9,16 +9,8 @@ from typing import Any, cast
 
 import pytest
 
-from kafka_records_engine.sources.group_requests import (
-    UNSTABLE,
-    AnswerLost,
-    CommittedOffset,
-    DescribedTopic,
-    FetchedOffsets,
-    GroupRequests,
-    ListedGroup,
-    TopicPartition,
-)
+from kafka_records_engine.sources.fetched_offsets import UNSTABLE, CommittedOffset, FetchedOffsets, TopicPartition
+from kafka_records_engine.sources.group_requests import AnswerLost, DescribedTopic, GroupRequests, ListedGroup
 from kafka_records_tables.commands import restore_run
 from kafka_records_tables.commands.restore_run import RestoreRun
 from kafka_records_tables.console.endings import CommandError

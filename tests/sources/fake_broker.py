@@ -14,6 +14,7 @@ from typing import Any, Final
 from kafka_records.schemas.rpc import REQUEST_HEADER
 from kafka_records_engine.sources._brokers.requests_sent import (
     API_VERSIONS,
+    DESCRIBE_GROUPS,
     FETCH,
     FIND_COORDINATOR,
     LIST_GROUPS,
@@ -41,6 +42,7 @@ _VERSIONS: Final = {
     OFFSET_FETCH: 8,
     FIND_COORDINATOR: 4,
     LIST_GROUPS: 4,
+    DESCRIBE_GROUPS: 5,
     SASL_HANDSHAKE: 1,
     API_VERSIONS: 3,
     SASL_AUTHENTICATE: 1,
@@ -193,6 +195,14 @@ class FakeBroker:
 
     def _offset_fetch(self, asked: dict[str, Any]) -> Answer:
         return {"groups": [{"group_id": each["group_id"], "topics": []} for each in asked["groups"]]}
+
+    def _describe_groups(self, asked: dict[str, Any]) -> Answer:
+        return {
+            "groups": [
+                {"group_id": each, "group_state": "Empty", "protocol_type": "", "protocol_data": "", "members": []}
+                for each in asked["groups"]
+            ]
+        }
 
     def _list_groups(self, asked: dict[str, Any]) -> Answer:
         return {"error_code": 0, "groups": []}

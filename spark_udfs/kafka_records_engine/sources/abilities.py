@@ -70,6 +70,13 @@ class TellsRetentions(Protocol):
         where it is unknown. Raises LogSourceError."""
 
 
+class AnswersForCoordinators(Protocol):
+    """A source without records of coordinators, which asks them what the records would tell."""
+
+    def coordinator_answers(self) -> Any:
+        """What they answer from now on, for one answer: `live_requests.CoordinatorAnswers`."""
+
+
 # -- log partitions ----------------------------------------------------------------------------------------------------
 
 

@@ -7,7 +7,7 @@ nobody knows whether they were carried out, and `AnswerLost` says so.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from math import inf
 from typing import Any, Final, NamedTuple
@@ -23,23 +23,28 @@ from kafka_records_engine.sources._brokers.requests_sent import (
     LIST_GROUPS,
     OFFSET_COMMIT,
     OFFSET_DELETE,
-    OFFSET_FETCH,
 )
 from kafka_records_engine.sources._brokers.session import Session
-from kafka_records_engine.sources.group_subscriptions import GroupSubscriptions, describe, request_of
+from kafka_records_engine.sources.fetched_offsets import (
+    WITH_NAMES,
+    CommittedOffset,
+    FetchedOffsets,
+    FetchedShares,
+    TopicPartition,
+    at_least,
+    by_topic,
+    fetch,
+    fetch_shares,
+)
+from kafka_records_engine.sources.group_descriptions import GroupDescription, describe, request_of
+from kafka_records_engine.sources.group_subscriptions import GroupSubscriptions, subscriptions_of
 from kafka_records_engine.sources.live import Config, addresses_of, config_of
 from kafka_records_engine.sources.time_limit import Timeout, limit_of
 from kafka_records_runtime.error_codes import ErrorCode
 from kafka_records_runtime.uuids import Uuid
 
-TopicPartition = tuple[str, int]
-"""Topic and partition."""
-
 _Ask = Callable[..., dict[str, tuple[int, Any]]]
 """Asks over a connection about `groups`: by group a code, and what came of it."""
-
-UNSTABLE: Final = ErrorCode.UNSTABLE_OFFSET_COMMIT.name
-"""The error of a partition that an open transaction commits."""
 
 _PASSING: Final = PASSING - {ErrorCode.UNKNOWN_TOPIC_OR_PARTITION} | {
     ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
@@ -48,35 +53,14 @@ _PASSING: Final = PASSING - {ErrorCode.UNKNOWN_TOPIC_OR_PARTITION} | {
 }
 _UNTIL_A_FIRST_ANSWER: Final = 5.0
 """Seconds: an address at which no broker has ever answered is more likely wrong than about to come back."""
-_WITH_NAMES: Final = 9
-"""The newest version of OffsetFetch and OffsetCommit that names topics; later ones have their ids."""
-_WITH_GROUPS: Final = 8
-"""The oldest version of OffsetFetch that asks about several groups (Kafka 3.0)."""
+_MOST_GROUPS: Final = 500
+"""At most N groups are in one request to a coordinator, so that neither side holds all answers at once."""
 _WITH_KEYS: Final = 4
 """The oldest version of FindCoordinator that asks about several groups (Kafka 3.0)."""
 
 
 class AnswerLost(Exception):
     """A request that changes something was sent, and no answer came; the text says why."""
-
-
-class CommittedOffset(NamedTuple):
-    """What a coordinator holds for a partition."""
-
-    offset: int
-    leader_epoch: int
-    """-1 where the commit had none."""
-    metadata: str
-
-
-class FetchedOffsets(NamedTuple):
-    """The committed offsets of a group."""
-
-    offsets: Mapping[TopicPartition, CommittedOffset]
-    errors: Mapping[TopicPartition, str]
-    """The names of errors by partition: UNSTABLE, missing rights."""
-    error: str | None = None
-    """The name of an error about the group."""
 
 
 class ListedGroup(NamedTuple):
@@ -115,9 +99,12 @@ class GroupRequests:
         config: Config | None = None,
         *,
         timeout: Timeout | None = None,
+        goes_on: bool = False,
     ) -> None:
+        """`goes_on`: where some coordinators have answered, groups of others are answered with an error instead."""
         self._cluster = Cluster(addresses_of(bootstrap), config_of(config), Session(limit_of(timeout)))
         self._coordinators: dict[str, Address] = {}
+        self._goes_on = goes_on
 
     @property
     def name(self) -> str:
@@ -157,25 +144,42 @@ class GroupRequests:
                 raise ConnectionLost(self.name, each.fault)
         return found
 
-    def fetch(self, wanted: Mapping[str, Collection[TopicPartition] | None]) -> dict[str, FetchedOffsets]:
+    def fetch(
+        self, wanted: Mapping[str, Collection[TopicPartition] | None], *, stable: bool = True
+    ) -> dict[str, FetchedOffsets]:
         """The stable offsets of some partitions of each group, of all for None.
 
         A partition that an open transaction commits has the error UNSTABLE; asked for all, only where there is an older
-        offset.
+        offset. Not `stable`, it has its older offset.
         """
-        ask = partial(_fetch, wanted=wanted)
-        found: dict[str, FetchedOffsets] = self._answers(wanted, ask, self._cluster.asked, _nothing_but)
+        ask = partial(fetch, wanted=wanted, stable=stable)
+        found: dict[str, FetchedOffsets] = self._answers(
+            wanted, ask, self._cluster.asked, partial(FetchedOffsets, {}, {})
+        )
         return found
 
-    def subscriptions(self, kinds: Mapping[str, str]) -> dict[str, GroupSubscriptions]:
-        """What the members of some groups subscribe to. `kinds` has their kinds (`ListedGroup.kind`) by their ids."""
-        found: dict[str, GroupSubscriptions] = {}
+    def share_offsets(self, groups: Iterable[str]) -> dict[str, FetchedShares]:
+        """How far some share groups have got, in all partitions that they have state for."""
+        found: dict[str, FetchedShares] = self._answers(
+            groups, fetch_shares, self._cluster.asked, partial(FetchedShares, (), {})
+        )
+        return found
+
+    def describe(self, kinds: Mapping[str, str]) -> dict[str, GroupDescription]:
+        """What the coordinators know of some groups. `kinds` has their kinds (`ListedGroup.kind`) by their ids."""
+        found: dict[str, GroupDescription] = {}
         by_request: dict[str, list[str]] = {}
         for group, kind in kinds.items():
             by_request.setdefault(request_of(kind), []).append(group)
         for name, groups in by_request.items():
-            found |= self._answers(groups, partial(describe, name=name), self._cluster.asked, _unknown_subscriptions)
+            found |= self._answers(
+                groups, partial(describe, name=name), self._cluster.asked, partial(GroupDescription, {})
+            )
         return found
+
+    def subscriptions(self, kinds: Mapping[str, str]) -> dict[str, GroupSubscriptions]:
+        """What the members of some groups subscribe to. `kinds` is as for `describe`."""
+        return {group: subscriptions_of(kinds[group], told) for group, told in self.describe(kinds).items()}
 
     # -- changing ------------------------------------------------------------------------------------------------------
 
@@ -227,7 +231,7 @@ class GroupRequests:
                 self._begin(patience)
                 by_address, errors = self._located(left)
                 done |= {group: refused(code.name) for group, code in errors.items()}
-                for address, ids in by_address.items():
+                for address, ids in _in_parts(by_address):
                     for group, (code, result) in asked(address, partial(ask, groups=ids)).items():
                         if group not in ids:
                             continue  # nobody asked for it
@@ -245,7 +249,12 @@ class GroupRequests:
             if left:
                 if len(left) < waiting:
                     patience.moved()
-                self._wait(patience, why)
+                try:
+                    self._wait(patience, why)
+                except LogSourceError as over:
+                    if not self._goes_on or not done:
+                        raise
+                    return done | {group: refused(over.detail) for group in left}
         return done
 
     def _located(self, groups: list[str]) -> tuple[dict[Address, list[str]], dict[str, ErrorCode]]:
@@ -302,16 +311,14 @@ class GroupRequests:
             raise LogSourceError(self.name, str(given_up).removeprefix(f"{self.name}: ")) from None
 
 
-def _at_least(connection: Connection, name: str, version: int, at_most: int = 0x7FFF) -> int:
-    """The version to use. Raises Refused for brokers older than Kafka 3.0."""
-    found = connection.version(name, at_most)
-    if found < version:
-        raise Refused(connection.address, "Kafka 3.0 and later are asked about groups, and this broker is older")
-    return found
+def _in_parts(by_address: Mapping[Address, list[str]]) -> Iterator[tuple[Address, list[str]]]:
+    for address, groups in by_address.items():
+        for start in range(0, len(groups), _MOST_GROUPS):
+            yield address, groups[start : start + _MOST_GROUPS]
 
 
 def _find(connection: Connection, groups: list[str]) -> tuple[dict[str, Address], dict[str, ErrorCode]]:
-    version = _at_least(connection, FIND_COORDINATOR, _WITH_KEYS)
+    version = at_least(connection, FIND_COORDINATOR, _WITH_KEYS)
     answer = connection.ask(FIND_COORDINATOR, {"coordinator_keys": tuple(groups)}, version)
     found: dict[str, Address] = {}
     errors: dict[str, ErrorCode] = {}
@@ -324,54 +331,13 @@ def _find(connection: Connection, groups: list[str]) -> tuple[dict[str, Address]
     return found, errors
 
 
-def _unknown_subscriptions(error: str) -> GroupSubscriptions:
-    return GroupSubscriptions(why_unknown=f"the coordinator answers {error}")
-
-
-def _nothing_but(error: str) -> FetchedOffsets:
-    return FetchedOffsets({}, {}, error)
-
-
-def _fetch(
-    connection: Connection, groups: list[str], wanted: Mapping[str, Collection[TopicPartition] | None]
-) -> dict[str, tuple[int, FetchedOffsets]]:
-    asked = [{"group_id": group, "topics": _topics(wanted[group], "partition_indexes")} for group in groups]
-    version = _at_least(connection, OFFSET_FETCH, _WITH_GROUPS, _WITH_NAMES)
-    answer = connection.ask(OFFSET_FETCH, {"groups": asked, "require_stable": True}, version)
-    return {each["group_id"]: (each["error_code"], _fetched(each)) for each in answer["groups"]}
-
-
-def _fetched(group: Mapping[str, Any]) -> FetchedOffsets:
-    offsets: dict[TopicPartition, CommittedOffset] = {}
-    errors: dict[TopicPartition, str] = {}
-    for topic in group["topics"]:
-        for each in topic["partitions"]:
-            place = topic["name"], each["partition_index"]
-            if each["error_code"]:
-                errors[place] = ErrorCode(each["error_code"]).name
-            elif each["committed_offset"] >= 0:
-                epoch, metadata = each["committed_leader_epoch"], each["metadata"] or ""
-                offsets[place] = CommittedOffset(each["committed_offset"], epoch, metadata)
-    code = group["error_code"]
-    return FetchedOffsets(offsets, errors, ErrorCode(code).name if code else None)
-
-
-def _topics(places: Collection[TopicPartition] | None, partitions: str) -> list[dict[str, Any]] | None:
-    if places is None:
-        return None
-    by_topic: dict[str, list[int]] = {}
-    for topic, partition in sorted(places):
-        by_topic.setdefault(topic, []).append(partition)
-    return [{"name": topic, partitions: numbers} for topic, numbers in by_topic.items()]
-
-
 def _delete_offsets(
     connection: Connection, groups: list[str], places: Collection[TopicPartition]
 ) -> dict[str, tuple[int, dict[TopicPartition, str | None]]]:
     (group,) = groups
     topics = [
         {"name": each["name"], "partitions": [{"partition_index": number} for number in each["partitions"]]}
-        for each in _topics(places, "partitions") or ()
+        for each in by_topic(places, "partitions") or ()
     ]
     answer = connection.ask(OFFSET_DELETE, {"group_id": group, "topics": topics})
     code = answer["error_code"]
@@ -405,10 +371,10 @@ def _commit(
                 for number in each["partitions"]
             ],
         }
-        for each in _topics(offsets, "partitions") or ()
+        for each in by_topic(offsets, "partitions") or ()
     ]
     fields = {"group_id": group, "generation_id_or_member_epoch": -1, "member_id": "", "topics": topics}
-    version = connection.version(OFFSET_COMMIT, _WITH_NAMES)
+    version = connection.version(OFFSET_COMMIT, WITH_NAMES)
     return _by_partition(group, connection.ask(OFFSET_COMMIT, fields, version))
 
 

@@ -1,4 +1,4 @@
-"""What groups with members subscribe to, asked of their coordinators: requests and answers by kind of group.
+"""What groups with members subscribe to, as their coordinators describe them.
 
 A coordinator refuses to delete offsets of these topics. Of each kind it answers what decides there: `ClassicGroup`,
 `ConsumerGroup` and `StreamsGroup`, each in `isSubscribedToTopic`.
@@ -6,18 +6,11 @@ A coordinator refuses to delete offsets of these topics. Of each kind it answers
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, Final, NamedTuple
 
-from kafka_records_engine.sources._brokers.connection import Connection
-from kafka_records_engine.sources._brokers.requests_sent import (
-    CONSUMER_GROUP_DESCRIBE,
-    DESCRIBE_GROUPS,
-    STREAMS_GROUP_DESCRIBE,
-)
-from kafka_records_runtime.error_codes import ErrorCode
+from kafka_records_engine.sources.group_descriptions import GroupDescription
 
-_DESCRIBED_BY: Final = {"consumer": CONSUMER_GROUP_DESCRIBE, "streams": STREAMS_GROUP_DESCRIBE}
 _STABLE: Final = "Stable"
 _EMPTY: Final = ("Empty", "Dead")
 
@@ -35,24 +28,12 @@ class GroupSubscriptions(NamedTuple):
     """Why the answer does not tell, as the end of a sentence; empty where it does."""
 
 
-def request_of(kind: str) -> str:
-    """The name of the request that describes groups of this kind (`ListedGroup.kind`)."""
-    return _DESCRIBED_BY.get(kind, DESCRIBE_GROUPS)
-
-
-def describe(connection: Connection, groups: list[str], name: str) -> dict[str, tuple[int, GroupSubscriptions]]:
-    """Asks by the request `name`; by group the code of its error and what it subscribes to."""
-    asked = {"groups" if name == DESCRIBE_GROUPS else "group_ids": tuple(groups)}
-    answer = connection.ask(name, asked)
-    read = {CONSUMER_GROUP_DESCRIBE: _of_consumers, STREAMS_GROUP_DESCRIBE: _of_streams}.get(name, _of_classic)
-    return {each["group_id"]: (each["error_code"], _read(each, read)) for each in answer["groups"]}
-
-
-def _read(group: Mapping[str, Any], read: Any) -> GroupSubscriptions:
-    if group["error_code"]:
-        return GroupSubscriptions(why_unknown=f"the coordinator answers {ErrorCode(group['error_code']).name}")
-    found: GroupSubscriptions = GroupSubscriptions() if group["group_state"] in _EMPTY else read(group)
-    return found
+def subscriptions_of(kind: str, described: GroupDescription) -> GroupSubscriptions:
+    """What the members of a group of this kind (`ListedGroup.kind`) subscribe to."""
+    group = described.fields
+    if described.error is not None:
+        return GroupSubscriptions(why_unknown=f"the coordinator answers {described.error}")
+    return GroupSubscriptions() if group["group_state"] in _EMPTY else _READ.get(kind, _of_classic)(group)
 
 
 def _of_classic(group: Mapping[str, Any]) -> GroupSubscriptions:
@@ -70,8 +51,21 @@ def _of_consumers(group: Mapping[str, Any]) -> GroupSubscriptions:
     )
 
 
+def _of_shares(group: Mapping[str, Any]) -> GroupSubscriptions:
+    return GroupSubscriptions(
+        frozenset(topic for member in group["members"] for topic in member["subscribed_topic_names"])
+    )
+
+
 def _of_streams(group: Mapping[str, Any]) -> GroupSubscriptions:
     parts = (group["topology"] or {}).get("subtopologies") or ()
     sources = (topic for part in parts for topic in part["source_topics"])
     repartition = (each["name"] for part in parts for each in part["repartition_source_topics"])
     return GroupSubscriptions(frozenset((*sources, *repartition)))
+
+
+_READ: Final[Mapping[str, Callable[[Mapping[str, Any]], GroupSubscriptions]]] = {
+    "consumer": _of_consumers,
+    "share": _of_shares,
+    "streams": _of_streams,
+}

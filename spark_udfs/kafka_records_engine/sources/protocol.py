@@ -160,8 +160,8 @@ class Counts:
     """The latest time of a record that was read, likewise."""
     moments: dict[str, tuple[int, int]] = field(default_factory=dict)
     """When brokers were asked, the first time and the last, in milliseconds since 1970: for `log_starts`; for the ends
-    of the logs whose `records` are read; for `topics`, their ids and numbers of partitions; for `log_ends`. Empty for
-    what is stored."""
+    of the logs whose `records` are read; for the `answers` of coordinators; for `topics`, their ids and numbers of
+    partitions; for `log_ends`. Empty for what is stored."""
 
     def add(self, other: Counts) -> None:
         """Add what another task counted."""

@@ -6,7 +6,7 @@ import argparse
 from typing import Any
 
 from kafka_records_tables.commands.output_options import OUTPUT_HELP, add_output_options, output_of
-from kafka_records_tables.commands.source_options import add_package, add_sources, add_topic, given_source
+from kafka_records_tables.commands.source_options import NO_REQUESTS, add_package, add_sources, add_topic, given_source
 from kafka_records_tables.console.endings import EXIT_STATUS_HELP, require
 
 _DESCRIPTION = """\
@@ -39,6 +39,7 @@ def add_parser(commands: Any) -> None:
         epilog=f"{_DETAILS}\n{OUTPUT_HELP}\n{_EXAMPLES}\n{EXIT_STATUS_HELP}",
     )
     add_sources(parser)
+    parser.without["--source"] = NO_REQUESTS
     add_topic(parser)
     add_package(parser)
     add_output_options(parser)

@@ -7,6 +7,7 @@ from typing import Any
 
 from kafka_records_tables.commands.record_options import add_record_options
 from kafka_records_tables.commands.source_options import (
+    NO_REQUESTS,
     SHOW_SECRETS_HELP,
     add_package,
     add_sources,
@@ -99,6 +100,7 @@ def add_parser(commands: Any) -> None:
     )
     add_record_options(parser)
     parser.without = {
+        "--source": NO_REQUESTS,
         "--format": "dump prints JSON lines and nothing else: leave it out",
         "--output": "dump writes to standard output: redirect it with > FILE",
     }

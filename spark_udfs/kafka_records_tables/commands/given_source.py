@@ -48,7 +48,8 @@ class GivenSource:
     """A properties file that says how to talk to them."""
     limit: TimeLimit | None = None
     """How long they are waited for."""
-
+    by_requests: bool = False
+    """Whether coordinators are asked instead of reading their logs."""
     saved: SavedAs = SavedAs()
 
     @property
@@ -76,10 +77,12 @@ class GivenSource:
             if self.bootstrap is None:
                 return source_of(self.paths, topic)
             from kafka_records_engine.sources.live import LiveBrokers
+            from kafka_records_engine.sources.live_requests import LiveRequests
             from kafka_records_tables.console.waiting_notes import tell_waiting
 
             tell_waiting()
-            return LiveBrokers(self.bootstrap, self.config, timeout=self.limit)
+            brokers = LiveRequests if self.by_requests else LiveBrokers
+            return brokers(self.bootstrap, self.config, timeout=self.limit)
         except LogSourceError as error:
             raise CommandError(str(error)) from None
         except ValueError as error:

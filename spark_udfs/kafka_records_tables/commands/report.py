@@ -97,6 +97,7 @@ def add_parser(commands: Any) -> None:
         epilog=f"{_DETAILS}\n{_EXAMPLES}\n{EXIT_STATUS_HELP}",
     )
     add_sources(parser)
+    parser.without["--source"] = "a report needs history, which is in the logs; table and sql take --source requests"
     add_groups(parser, "only what is about this group", "only what is about topics")
     add_as_of(parser, "the report as of this moment: 2026-01-31T12:00 (UTC), milliseconds since 1970, or 2h, 7d ago")
     parser.add_argument(

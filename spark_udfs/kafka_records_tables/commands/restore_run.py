@@ -8,13 +8,8 @@ from pathlib import Path
 from typing import Final
 
 from kafka_records_engine.log.files.discovery import LogSourceError
-from kafka_records_engine.sources.group_requests import (
-    DescribedTopic,
-    FetchedOffsets,
-    GroupRequests,
-    ListedGroup,
-    TopicPartition,
-)
+from kafka_records_engine.sources.fetched_offsets import FetchedOffsets, TopicPartition
+from kafka_records_engine.sources.group_requests import DescribedTopic, GroupRequests, ListedGroup
 from kafka_records_runtime.errors import plural
 from kafka_records_tables.console.asking import confirmed
 from kafka_records_tables.console.endings import DAMAGE, OK, CommandError

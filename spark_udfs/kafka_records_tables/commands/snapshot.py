@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import Any, Final
 
-from kafka_records_tables.commands.source_options import add_sources, given_source, path_argument
+from kafka_records_tables.commands.source_options import NO_REQUESTS, add_sources, given_source, path_argument
 from kafka_records_tables.console.endings import EXIT_STATUS_HELP, require
 
 _DESCRIPTION = """\
@@ -54,6 +54,7 @@ def add_parser(commands: Any) -> None:
         epilog=f"{_DETAILS}\n{_EXAMPLES}\n{EXIT_STATUS_HELP}",
     )
     add_sources(parser)
+    parser.without["--source"] = NO_REQUESTS
     parser.add_argument(
         "--topic",
         action="append",

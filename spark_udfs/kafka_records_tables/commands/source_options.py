@@ -9,6 +9,14 @@ from typing import Final
 from kafka_records_tables.commands.catalog import KAFKA
 from kafka_records_tables.commands.given_source import GivenSource, SavedAs, time_limit
 from kafka_records_tables.console.endings import UsageError
+from kafka_records_tables.tables.requested.what_requests_tell import UNKNOWN
+
+LOGS: Final = "logs"
+REQUESTS: Final = "requests"
+"""What --source reads."""
+
+NO_REQUESTS: Final = "requests return no records: table and sql take --source requests"
+"""For commands without the option."""
 
 SHOW_SECRETS_HELP: Final = "show passwords, keys and what else may be a secret"
 
@@ -56,6 +64,18 @@ def add_sources(parser: argparse.ArgumentParser) -> None:
         "--saved-time-unit",
         choices=["s", "ms", "us", "ns"],
         help="the unit of numbers that say when records were written, where their size does not tell it",
+    )
+
+
+def add_source_kind(parser: argparse.ArgumentParser) -> None:
+    """The option --source, for commands that answer with tables."""
+    parser.add_argument(
+        "--source",
+        choices=[LOGS, REQUESTS],
+        default=LOGS,
+        help="with --bootstrap: logs reads the topics of coordinators (the default), requests asks coordinators "
+        f"instead, which takes no right to read these topics. Requests fill {', '.join(UNKNOWN)}; some columns stay "
+        "null, see docs/live.md",
     )
 
 
@@ -122,6 +142,8 @@ def given_source(options: argparse.Namespace) -> GivenSource:
             raise UsageError("--command-config says how to talk to the brokers of --bootstrap, which is not there")
         if options.timeout is not None:
             raise UsageError("--timeout limits how long the brokers of --bootstrap are waited for: give both")
+        if getattr(options, "source", LOGS) == REQUESTS:
+            raise UsageError(f"--source {REQUESTS} asks the brokers of --bootstrap: give both")
         if not options.sources:
             raise UsageError("the following arguments are required: SOURCE (or --bootstrap)")
         return GivenSource(tuple(options.sources), saved=saved)
@@ -130,7 +152,8 @@ def given_source(options: argparse.Namespace) -> GivenSource:
     if saved.is_told:
         raise UsageError("--saved-column and all other --saved-… are about files: not with --bootstrap")
     config = None if options.command_config is None else Path(options.command_config)
-    return GivenSource(bootstrap=options.bootstrap, config=config, limit=options.timeout)
+    by_requests = getattr(options, "source", LOGS) == REQUESTS
+    return GivenSource(bootstrap=options.bootstrap, config=config, limit=options.timeout, by_requests=by_requests)
 
 
 def add_topic(parser: argparse.ArgumentParser, default: str = "") -> None:

@@ -7,7 +7,7 @@ from typing import Any
 
 from kafka_records_tables.commands.output_options import OUTPUT_HELP, add_output_options, format_of_name, output_of
 from kafka_records_tables.commands.reading_options import add_as_of, add_assume, count_argument
-from kafka_records_tables.commands.source_options import add_sources, given_source
+from kafka_records_tables.commands.source_options import add_source_kind, add_sources, given_source
 from kafka_records_tables.commands.table import add_own_options
 from kafka_records_tables.console.endings import EXIT_STATUS_HELP, UsageError, require
 from kafka_records_tables.table_options import own_options
@@ -43,6 +43,7 @@ def add_parser(commands: Any) -> None:
         epilog=f"{_DETAILS}\n{OUTPUT_HELP}\n{_EXAMPLES}\n{EXIT_STATUS_HELP}",
     )
     add_sources(parser)
+    add_source_kind(parser)
     add_as_of(parser, "the tables as they were at this moment: 2026-01-31T12:00 (UTC), or 2h, 7d ago")
     add_own_options(parser)
     add_assume(parser)

@@ -129,9 +129,12 @@ class SqlRun:
         for line in finding_lines(results.findings, "kafka-records table NAME --findings FILE writes all of them"):
             say(line)
         totals = RecordTotals(results.counts, has_files=self._task.given.has_files, package=self._task.package)
-        say(f"{plural(rows, 'row')} from {totals.read()}")
+        say(f"{plural(rows, 'row')} from {_REQUESTS if self._task.given.by_requests else totals.read()}")
         totals.say_decoding()
         return DAMAGE if any(finding.severity == "damage" for finding in results.findings) else OK
+
+
+_REQUESTS: Final = "answers to requests"
 
 
 def _named_tables(database: duckdb.DuckDBPyConnection, query: str) -> Iterator[str]:

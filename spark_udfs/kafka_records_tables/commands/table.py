@@ -24,7 +24,7 @@ from kafka_records_tables.commands.reading_options import (
     require_engine,
     spark_settings,
 )
-from kafka_records_tables.commands.source_options import add_sources, add_topic, given_source
+from kafka_records_tables.commands.source_options import add_source_kind, add_sources, add_topic, given_source
 from kafka_records_tables.commands.written_output import (
     METRICS_FORMAT,
     MOST_SERIES,
@@ -113,6 +113,8 @@ examples:
       which groups wait longest, by the times of their first unread records
   kafka-records table lag --bootstrap broker-1:9092 --spark-checkpoint billing=/checkpoints/billing --group billing
       how far a query of Spark is behind, by its checkpoint
+  kafka-records table lag --bootstrap broker-1:9092 --source requests --group billing
+      the same where __consumer_offsets may not be read: coordinators are asked
   kafka-records table progress /var/lib/kafka/data --where state!=ok --where state!=idle
       which groups do not get on, and since when; --where 'state is null' has those of which it is unknown
   kafka-records table log_files /var/lib/kafka/data --where topic=__consumer_offsets --sort=-records_to_load
@@ -144,6 +146,7 @@ def add_parser(commands: Any) -> None:
     )
     parser.add_argument("name", type=_table, metavar="NAME", help="the table, see below")
     add_sources(parser)
+    add_source_kind(parser)
     _add_questions(parser)
     add_output_options(
         parser,
@@ -286,6 +289,8 @@ def run(options: argparse.Namespace) -> int:
     _set_format(options)
     _check_format(table, options)
     given = given_source(options)
+    if given.by_requests and options.engine == "spark":
+        raise UsageError("--source requests sends requests from this process: leave out --engine spark")
     from kafka_records_tables.commands.table_run import TableRun, TableTask
     from kafka_records_tables.engines.checked_request import question_to
 

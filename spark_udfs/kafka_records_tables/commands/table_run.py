@@ -13,12 +13,13 @@ import pyarrow as pa
 
 from kafka_records_engine.findings import ABSENT_GROUP, NOT_WRITTEN, OF_LOGS, UNDECIDED_TRANSACTION
 from kafka_records_engine.log.files.discovery import LogSourceError
-from kafka_records_engine.sources.missing_rights import missing_rights
+from kafka_records_engine.sources.missing_rights import COORDINATOR_TOPICS, MissingRight, missing_rights
 from kafka_records_runtime.errors import UnsupportedVersion, plural
 from kafka_records_tables.commands.catalog import KAFKA, catalog_of
 from kafka_records_tables.commands.chosen_logs import with_hint
 from kafka_records_tables.commands.engine_run import SparkSettings, check_java_for, session_of, told_in_words
 from kafka_records_tables.commands.given_source import GivenSource
+from kafka_records_tables.commands.source_options import REQUESTS
 from kafka_records_tables.commands.totals import FileTotals, RecordTotals
 from kafka_records_tables.commands.written_output import (
     METRICS_FORMAT,
@@ -45,6 +46,7 @@ from kafka_records_tables.results.offset_files import without_line_breaks
 from kafka_records_tables.selection import HELD, Selection
 from kafka_records_tables.table_options import option_values
 from kafka_records_tables.tables import TABLES, tables_read
+from kafka_records_tables.tables.requested.what_requests_tell import why_not
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -176,13 +178,19 @@ class TableRun:
 
     def _no_log(self, error: LogSourceError) -> str:
         if not (self._task.given.has_files and self._table.topic):
-            return with_hint(error)
+            return with_hint(error) + self._other_way(error)
         try:
             there = {*self._task.given.source().topics()}
         except (LogSourceError, CommandError, OSError):
             return str(error)
         others = [table.name for table in TABLES.values() if table.topic in there - {self._table.topic}]
         return f"{error}; tables about that: {', '.join(others)}" if others else str(error)
+
+    def _other_way(self, error: LogSourceError) -> str:
+        """What else can be asked where a topic may not be read."""
+        is_topic = isinstance(error, MissingRight) and error.resource_name in COORDINATOR_TOPICS
+        is_hidden = is_topic and not self._task.given.by_requests
+        return f"; --source {REQUESTS} asks coordinators instead" if is_hidden and not why_not(self._table) else ""
 
     # -- what was found ------------------------------------------------------------------------------------------------
 
@@ -216,7 +224,10 @@ class TableRun:
         if self._rows < matching:
             rows = f"{self._rows} of {rows}"
         is_of_records = bool(self._table.records or self._table.inputs)
-        say(f"{rows} from {records.read() if is_of_records else plural(counts.partitions, 'partition')}")
+        if given.by_requests and is_of_records:
+            say(f"{rows} from answers to requests")
+        else:
+            say(f"{rows} from {records.read() if is_of_records else plural(counts.partitions, 'partition')}")
         records.say_decoding()
         files.say_all()
         return DAMAGE if any(finding.severity == "damage" for finding in findings) else OK

@@ -33,6 +33,8 @@ class FileTotals:
     """Log partitions that whoever runs this may not read. Nothing is wrong with them."""
     missing_rights: set[str] = field(default_factory=set)
     """Topics that this user may not read or describe, or may not any more."""
+    hidden_groups: set[str] = field(default_factory=set)
+    """What is said of groups that coordinators do not describe, as a right is missing."""
     lost_records: int = 0
     unread_bytes: int = 0
     place: str = "the files"
@@ -77,7 +79,10 @@ class FileTotals:
             self.forbidden += 1
             return
         if finding.reason == MISSING_RIGHT:
-            self.missing_rights.add(finding.topic or finding.place)
+            if finding.topic is None:
+                self.hidden_groups.add(finding.what)
+            else:
+                self.missing_rights.add(finding.topic)
             return
         self.damaged_places += 1
         self.lost_records += finding.records
@@ -93,6 +98,9 @@ class FileTotals:
         if self.missing_rights:
             topics = plural(len(self.missing_rights), "topic")
             say(f"{topics} left out, or not read to the end: a right is missing; docs/live.md lists those needed")
+        if self.hidden_groups:
+            groups = plural(len(self.hidden_groups), "group")
+            say(f"{groups} not described in whole: a right is missing; docs/live.md lists those needed")
         if self.damaged_places:
             found = plural(self.damaged_places, "damaged place")
             lost = plural(self.lost_records, "record")
@@ -100,7 +108,8 @@ class FileTotals:
 
     @property
     def status(self) -> int:
-        return DAMAGE if self.damaged_places or self.forbidden or self.missing_rights else OK
+        lacks = self.forbidden or self.missing_rights or self.hidden_groups
+        return DAMAGE if self.damaged_places or lacks else OK
 
 
 _NEWER: Final = (

@@ -16,7 +16,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Final, NamedTuple, Self
 
-from kafka_records_engine.sources.group_requests import CommittedOffset, DescribedTopic, TopicPartition
+from kafka_records_engine.sources.fetched_offsets import CommittedOffset, TopicPartition
+from kafka_records_engine.sources.group_requests import DescribedTopic
 from kafka_records_tables.console.endings import CommandError
 from kafka_records_tables.deletion.deletion_plan import GroupPlan
 from kafka_records_tables.deletion.deletion_rows import committed_row, rows_of_content

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from kafka_records_engine.sources.group_requests import CommittedOffset, TopicPartition
+from kafka_records_engine.sources.fetched_offsets import CommittedOffset, TopicPartition
 from kafka_records_tables.console.endings import CommandError
 from kafka_records_tables.coordinator.rules.deletion_rules import NOT_SUBSCRIBED
 from kafka_records_tables.deletion.deletion_rows import ListedRow, listed_rows

@@ -6,14 +6,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
-from kafka_records_engine.sources.group_requests import (
-    UNSTABLE,
-    CommittedOffset,
-    DescribedTopic,
-    FetchedOffsets,
-    ListedGroup,
-    TopicPartition,
-)
+from kafka_records_engine.sources.fetched_offsets import UNSTABLE, CommittedOffset, FetchedOffsets, TopicPartition
+from kafka_records_engine.sources.group_requests import DescribedTopic, ListedGroup
 from kafka_records_tables.coordinator.groups.subscriptions import CONSUMER_PROTOCOL
 from kafka_records_tables.deletion.deletion_list import Expected, Wanted
 from kafka_records_tables.deletion.subscribed_topics import NO_TOPICS, SubscribedTopics

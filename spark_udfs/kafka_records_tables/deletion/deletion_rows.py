@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Mapping
 from csv import reader
 from typing import Any, Final, NamedTuple
 
-from kafka_records_engine.sources.group_requests import TopicPartition
+from kafka_records_engine.sources.fetched_offsets import TopicPartition
 
 _NEEDED: Final = ("group_id", "topic", "partition", "offset")
 _PARQUET: Final = b"PAR1"

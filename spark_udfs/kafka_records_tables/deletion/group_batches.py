@@ -6,7 +6,8 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Final, NamedTuple
 
 from kafka_records_engine.log.files.discovery import LogSourceError
-from kafka_records_engine.sources.group_requests import DescribedTopic, FetchedOffsets, GroupRequests, TopicPartition
+from kafka_records_engine.sources.fetched_offsets import FetchedOffsets, TopicPartition
+from kafka_records_engine.sources.group_requests import DescribedTopic, GroupRequests
 from kafka_records_engine.sources.group_subscriptions import GroupSubscriptions
 from kafka_records_engine.sources.time_limit import TimeLimit
 from kafka_records_tables.console.endings import CommandError, UsageError

@@ -15,6 +15,7 @@ _WORDS: Final = {
     "log_starts": "log starts asked for at {}",
     "records": "records read up to the ends of their logs of {}",
     "topics": "topics asked for at {}",
+    "answers": "coordinators asked at {}",
     "log_ends": "log ends asked for at {}",
 }
 """By the names in `Counts.moments`, in the order in which an engine asks."""

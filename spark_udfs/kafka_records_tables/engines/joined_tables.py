@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 
 from kafka_records_engine.findings import UNREACHABLE_LOG, Finding
 from kafka_records_engine.log.files.discovery import LogSourceError
-from kafka_records_engine.sources.abilities import TellsRetentions, has
+from kafka_records_engine.sources.abilities import AnswersForCoordinators, TellsRetentions, has
 from kafka_records_engine.sources.collected_findings import Findings
 from kafka_records_engine.sources.given import source_of
 from kafka_records_engine.sources.log_details import TellsLogDetails
@@ -23,6 +23,7 @@ from kafka_records_tables.engines.logs_to_read import AllLogs, logs_to_read, sta
 from kafka_records_tables.engines.query_checkpoints import CheckpointReader, inputs_to_lack
 from kafka_records_tables.table_options import option_values
 from kafka_records_tables.tables import input_called, inputs_of, tables_read
+from kafka_records_tables.tables.requested.requested_rows import with_unknown
 
 if TYPE_CHECKING:
     from kafka_records_engine.sources import LogPartition, Source
@@ -197,6 +198,8 @@ def joined(
             context.log.retentions = partial(_retentions_or_damage, source, context.findings)
         context.log.unread = partial(unread_records, source, context, may_read=may_read)
     for rows in view.joined(tables, context):
+        if source is not None and has(source, AnswersForCoordinators):
+            rows = with_unknown(view, rows)
         if request.question.groups is None or view.group is None:  # a view without groups has asked its inputs for them
             yield rows
         else:

@@ -16,6 +16,7 @@ from kafka_records_engine.sources.known_topics import known_topics
 from kafka_records_engine.sources.log_facts import KnownTopics
 from kafka_records_engine.sources.missing_rights import MissingRight, lacking_coordinator_topics
 from kafka_records_engine.sources.unreachable import UnreachableBrokers
+from kafka_records_tables.engines.asked_coordinators import asked_coordinators, check_coordinators
 from kafka_records_tables.tables import tables_read
 from kafka_records_tables.tables.cluster.known_from_metadata import with_metadata
 from kafka_records_tables.topics import METADATA
@@ -52,7 +53,8 @@ def logs_of_table(table: Table, source: Source) -> Sequence[LogPartition]:
     Raises LogSourceError."""
     if table.topic == METADATA and has(source, TellsCluster):
         return [source.cluster_answers(table.records)]
-    return source.partitions(table.topic)
+    asked = asked_coordinators(source)
+    return source.partitions(table.topic) if asked is None else asked.logs(table)
 
 
 def logs_key(table: Table, source: Source) -> str:
@@ -76,6 +78,7 @@ def asked_of_logs(
     ask. `report` gets a finding where brokers stop answering about topics. Raises as `logs_to_read` does."""
     table, topic = request.table, request.question.topic
     source = source_of(given, topic or table.topic) if table.topic else given
+    check_coordinators(request, source)
     # What is read ends where the logs end now. A topic that a record names was made before, so topics are asked for
     # afterwards.
     logs = logs_to_read(table, source, topic)

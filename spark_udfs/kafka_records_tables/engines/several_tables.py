@@ -19,6 +19,7 @@ from kafka_records_engine.sources.log_facts import KnownTopics
 from kafka_records_engine.sources.missing_rights import MissingRight
 from kafka_records_engine.sources.unreachable import UnreachableBrokers
 from kafka_records_tables.engines.asked_brokers import moments_asked
+from kafka_records_tables.engines.asked_coordinators import asked_coordinators, check_coordinators
 from kafka_records_tables.engines.asked_moment import moment_notes
 from kafka_records_tables.engines.joined_tables import LogsThere, input_requests, logs_there, read_view
 from kafka_records_tables.engines.log_tasks import LogTask, RunReport, RunReports
@@ -57,6 +58,7 @@ class SeveralTables:
         # Before anything else is asked: records that are read later name no offset below these starts that was not
         # below them before.
         self._starts = starts_before([request.table for request in requests], self._source)
+        self._asked = asked_coordinators(self._source)
         self._only_views_ask = all(request.table.helper != "ends" for request in requests)
         self._logs: dict[str, Sequence[LogPartition] | LogSourceError] = {}
         self._read: list[tuple[TableRequest, Sequence[LogPartition]]] = []
@@ -124,6 +126,7 @@ class SeveralTables:
         for request in requests:
             table = request.table
             try:
+                check_coordinators(request, self._source)
                 there = logs_there(request, self._logs_of)
             except LogSourceError as error:
                 self.missing[table.name] = str(error)
@@ -161,6 +164,8 @@ class SeveralTables:
         return [LogTask(log, tuple(requests)) for log, requests in tasks.values()]
 
     def _logs_of(self, table: Table) -> Sequence[LogPartition]:
+        if self._asked is not None and self._asked.is_about(table):
+            return self._asked.logs(table)
         key = logs_key(table, self._source)
         if key not in self._logs:
             try:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from kafka_records_engine.sources import Context, Counts
 from kafka_records_engine.sources.collected_findings import RepeatedFindings
 from kafka_records_engine.sources.log_facts import KnownTopics, LogFacts
+from kafka_records_tables.engines.asked_coordinators import AskedCoordinators
 from kafka_records_tables.engines.log_tasks import TaskReport
 from kafka_records_tables.tables.table_reading import TableReading
 
@@ -33,6 +34,10 @@ class SharedReading:
     def rows(self) -> Iterator[tuple[int, Any]]:
         """Rows as `pyarrow.RecordBatch`es, each with the number of its request, in no particular order. Raises what a
         table raises, or the source."""
+        if isinstance(self._log, AskedCoordinators):
+            for each in self._readers:
+                yield from each.asked(self._log)
+            return
         columns = dict.fromkeys(name for each in self._readers for name in each.request.columns)
         batches = iter(self._log.batches(self._context, tuple(columns)))
         reading = list(self._readers)
@@ -92,6 +97,12 @@ class _Reader:
         if self._reading.is_over:
             self.own.add(self.context.counts)
             self.context.counts.add(self._told.counts)
+
+    def asked(self, coordinators: AskedCoordinators) -> Iterator[tuple[int, Any]]:
+        """The rows of a table that is asked for and not read, each batch with the number of the request."""
+        for rows in coordinators.rows(self.request, self.context):
+            yield self.number, rows
+        self._told.counts.note_moments(self.context.counts.moments)
 
     def own_columns(self, batch: Any) -> Any:
         """The columns that the table has asked for: some look which there are."""

@@ -16,6 +16,14 @@ WINDOW: Final = Option(
     least_ms=1000,
 )
 
+INTERVAL: Final = Option(
+    "interval",
+    "duration",
+    "of coordinators that are asked instead of read, how long after the first time they are asked again",
+    default="30s",
+    least_ms=1000,
+)
+
 TABLE: Final = Table(
     name="commit_progress",
     topic=OFFSETS,
@@ -43,10 +51,14 @@ TABLE: Final = Table(
         Column("first_log_timestamp_ms", "int64", "the time of the first record in the log partition"),
         Column("log_timestamp_ms", "int64", "the latest time of a record in the log partition"),
         Column("log_partition", "int32", "partition of the topic that the group is in"),
+        Column("polled_timestamp_ms", "int64", "when a coordinator was asked for the offset; null where a log has it"),
+        Column("polled_before_ms", "int64", "when it was asked before that"),
+        Column("offset_before", "int64", "the offset at that time; null where there was none"),
+        Column("end_before", "int64", "the high watermark at that time; null where it is unknown"),
     ),
     sort=("group_id", "topic", "partition", "log_partition"),
     group="group_id",
     module=__name__,
-    options=(WINDOW,),
+    options=(WINDOW, INTERVAL),
     rules="An input of progress.",
 )

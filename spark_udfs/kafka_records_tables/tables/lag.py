@@ -52,6 +52,8 @@ _OF_THE_COMMIT: Final = (
 )
 _OF_THE_LOG: Final = ("log_start_offset", "log_end_offset", "high_watermark", "last_stable_offset", "is_cut")
 
+_UNKNOWN_PLACE: Final = -1
+
 _GROUP: Final = ["group_id", "log_partition", "topic"]
 _PARTITION: Final = ["topic", "partition"]
 
@@ -251,8 +253,8 @@ def joined(parts: Mapping[str, Any], context: Context) -> Iterator[Any]:
     from kafka_records_tables.tables.lagging.query_offsets import query_notes, query_offsets
 
     partitions = context.log.topics.partition_counts.get(OFFSETS)
-    commits = of_own_partition(parts["current_offsets"].select(_OF_THE_COMMIT), partitions, context)
-    assigned, left = _split(of_own_partition(parts["assigned_partitions"], partitions, context))
+    commits = _placed(of_own_partition(parts["current_offsets"].select(_OF_THE_COMMIT), partitions, context))
+    assigned, left = _split(_placed(of_own_partition(parts["assigned_partitions"], partitions, context)))
     queries = context.question.options[SPARK_CHECKPOINT.name] or ()
     commits = pa.concat_tables([commits, query_offsets(queries, commits.schema)])
     for note in query_notes(queries):
@@ -288,6 +290,12 @@ def _in_time(rows: Any, progress: Any | None, context: Context) -> Any:
     made |= time_columns(rows, stamps, retentions, int(time.time() * 1000))
     columns = {name: made[name] if name in made else rows[name] for name in TABLE.names}
     return pa.table(columns).cast(TABLE.schema)
+
+
+def _placed(rows: Any) -> Any:
+    """The rows, with a number in the place of a log partition that is unknown: a null joins with no row."""
+    at = rows.schema.get_field_index("log_partition")
+    return rows.set_column(at, rows.schema.field(at), rows["log_partition"].fill_null(_UNKNOWN_PLACE))
 
 
 def _split(assigned: Any) -> tuple[Any, Any]:

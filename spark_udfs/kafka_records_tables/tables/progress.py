@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
-from kafka_records_tables.tables.commit_progress import WINDOW
+from kafka_records_tables.tables.commit_progress import INTERVAL, WINDOW
 from kafka_records_tables.tables.declaration import EVERY_TOPIC, Column, Option, Table, timestamps
 from kafka_records_tables.tables.words.progress_words import KNOWN_BY, REASONS, STATES
 
@@ -27,7 +27,8 @@ TABLE: Final = Table(
         Column(
             "state",
             "string",
-            "ok, idle, falling_behind, stalled, stopped or rewound; null where reason says why it is unknown",
+            "ok, idle, falling_behind, stalled, stopped or rewound; stalled or stopped if requests cannot tell which; "
+            "null where reason says why it is unknown",
             STATES,
         ),
         *timestamps("since", "when the state began; null where it is unknown"),
@@ -89,6 +90,7 @@ TABLE: Final = Table(
     ),
     options=(
         WINDOW,
+        INTERVAL,
         Option("at", "moment", "the moment to judge by; default: now for brokers, else the time of the last record"),
     ),
     rules="""\
@@ -146,6 +148,14 @@ What is known of logs over time depends on the source, as `known_by` says:
 - `commits`: no log of the topic, as in a copy of `__consumer_offsets` alone. What other groups have consumed was there.
   Without such a group the state is null, unless the offset was rewound.
 
+With `--source requests` (`LiveRequests`) there is no history. Coordinators are asked twice, `interval` apart; that is
+`window_ms`, and `window` has no effect. A group whose offset changed is `ok`, or `rewound` if it is lower the second
+time. A group with nothing left to read is `idle`. If records were left the first time and the offset has not changed,
+the state is `stalled or stopped`, because coordinators do not say whether the same offset was committed again. Choose
+an interval longer than the usual pause between commits. If only one offset is left, which may be the marker of a
+transaction, the state is null (`time_unknown`). `falling_behind` is never found. Both rates are those of the interval,
+and all times are null.
+
 Times of commits are the brokers'. Times of records may be the producers': a producer whose clock is wrong makes waits
 shorter or longer. The moment is now for running brokers. For stored logs it is the time of the last record or commit
 in the source, and not now, so that a copy from last week shows what was wrong last week; `at` sets another moment.
@@ -163,6 +173,9 @@ filter records out, or read late on purpose, look like any others.
 
 def joined(parts: Mapping[str, Any], context: Context) -> Iterator[Any]:
     """The rows; `TABLE.rules` says which."""
-    from kafka_records_tables.tables.moving.states import rows
+    from kafka_records_tables.tables.moving import polls, states
 
-    return rows(TABLE, parts, context)
+    told = parts["commit_progress"]
+    is_polled = told["polled_timestamp_ms"].null_count < told.num_rows
+    rows = polls.rows if is_polled else states.rows
+    yield from rows(TABLE, parts, context)

@@ -45,8 +45,11 @@ _WITH_OPERATIONS: Final = 8
 """The first version of Metadata that tells which operations on a topic are allowed."""
 _NO_OPERATIONS: Final = -(1 << 31)
 """What a broker says that does not tell them."""
+_OPERATIONS_OF_CLUSTER: Final = range(8, 11)
+"""The versions of Metadata that tell which operations on the cluster are allowed."""
 _READ: Final = 1 << 3
-"""The bit of READ in what is allowed (`AclOperation`)."""
+_DESCRIBE: Final = 1 << 8
+"""The bits of READ and DESCRIBE in what is allowed (`AclOperation`)."""
 PASSING: Final = frozenset(
     {
         ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
@@ -317,6 +320,12 @@ class Cluster:
             each.fields["name"] for each in topics if each.fields["error_code"] == ErrorCode.TOPIC_AUTHORIZATION_FAILED
         ]
 
+    def may_describe(self) -> bool | None:
+        """Whether this client has the right DESCRIBE on the cluster; None if no broker says it (before Kafka 2.3)."""
+        answer = self.asked(random.choice(self.brokers()), _cluster_operations)
+        operations = answer.get("cluster_authorized_operations", _NO_OPERATIONS)
+        return None if operations == _NO_OPERATIONS else bool(operations & _DESCRIBE)
+
     @property
     def who(self) -> str:
         """Who asks, in words."""
@@ -373,6 +382,14 @@ def _metadata_of(connection: Connection, names: Collection[str] | None) -> dict[
     fields: dict[str, Any] = {"topics": topics, "allow_auto_topic_creation": False}
     if version >= _WITH_OPERATIONS:
         fields["include_topic_authorized_operations"] = True
+    return connection.ask(METADATA, fields, version)
+
+
+def _cluster_operations(connection: Connection) -> dict[str, Any]:
+    version = connection.version(METADATA, _OPERATIONS_OF_CLUSTER[-1])
+    if version not in _OPERATIONS_OF_CLUSTER:
+        return {}
+    fields = {"topics": [], "allow_auto_topic_creation": False, "include_cluster_authorized_operations": True}
     return connection.ask(METADATA, fields, version)
 
 

@@ -36,6 +36,7 @@ DESCRIBE_CLUSTER: Final = "DescribeCluster"
 DESCRIBE_CONFIGS: Final = "DescribeConfigs"
 DESCRIBE_GROUPS: Final = "DescribeGroups"
 DESCRIBE_PRODUCERS: Final = "DescribeProducers"
+DESCRIBE_SHARE_GROUP_OFFSETS: Final = "DescribeShareGroupOffsets"
 DESCRIBE_TOPIC_PARTITIONS: Final = "DescribeTopicPartitions"
 DESCRIBE_TRANSACTIONS: Final = "DescribeTransactions"
 FETCH: Final = "Fetch"
@@ -50,6 +51,7 @@ OFFSET_DELETE: Final = "OffsetDelete"
 OFFSET_FETCH: Final = "OffsetFetch"
 SASL_AUTHENTICATE: Final = "SaslAuthenticate"
 SASL_HANDSHAKE: Final = "SaslHandshake"
+SHARE_GROUP_DESCRIBE: Final = "ShareGroupDescribe"
 STREAMS_GROUP_DESCRIBE: Final = "StreamsGroupDescribe"
 WRITE_TXN_MARKERS: Final = "WriteTxnMarkers"
 
@@ -76,7 +78,9 @@ _KEYS: Final = {
     CONSUMER_GROUP_DESCRIBE: 69,
     LIST_CONFIG_RESOURCES: 74,
     DESCRIBE_TOPIC_PARTITIONS: 75,
+    SHARE_GROUP_DESCRIBE: 77,
     STREAMS_GROUP_DESCRIBE: 89,
+    DESCRIBE_SHARE_GROUP_OFFSETS: 90,
 }
 
 

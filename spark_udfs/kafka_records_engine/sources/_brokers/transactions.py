@@ -128,11 +128,19 @@ def _asked_producers(
 def known_transactions(cluster: Cluster, producers: Collection[int]) -> list[KnownTransaction]:
     """What coordinators know of the transactional ids with some producer ids; all brokers are asked. Raises
     ConnectionLost where one does not answer: the missing answer may be the one that counts."""
-    if not producers:
-        return []
+    return _known_by(cluster, {"producer_id_filters": tuple(sorted(producers))}) if producers else []
+
+
+def unended_transactions(cluster: Cluster) -> list[KnownTransaction]:
+    """What coordinators know of the transactional ids that have a transaction without all of its markers. Raises as
+    `known_transactions` does."""
+    return _known_by(cluster, {"state_filters": ("Ongoing", "PrepareCommit", "PrepareAbort")})
+
+
+def _known_by(cluster: Cluster, filters: dict[str, Any]) -> list[KnownTransaction]:
     found: list[KnownTransaction] = []
     for address in cluster.brokers():
-        listed = _again(partial(_listed, cluster, address, tuple(sorted(producers))))
+        listed = _again(partial(_listed, cluster, address, filters))
         if listed:
             found += _again(partial(_described, cluster, address, listed))
     return found
@@ -148,9 +156,8 @@ def _again(ask: Callable[[], Any]) -> Any:
     return ask()
 
 
-def _listed(cluster: Cluster, address: Address, producers: tuple[int, ...]) -> list[str]:
-    fields = {"producer_id_filters": producers}
-    answer = cluster.asked(address, partial(Connection.ask, name=LIST_TRANSACTIONS, fields=fields))
+def _listed(cluster: Cluster, address: Address, filters: dict[str, Any]) -> list[str]:
+    answer = cluster.asked(address, partial(Connection.ask, name=LIST_TRANSACTIONS, fields=filters))
     _check(address, answer["error_code"])
     return [each["transactional_id"] for each in answer["transaction_states"]]
 

@@ -213,7 +213,8 @@ def _of_consumer_group(metadata: _Row, group: Group) -> _Row:
             "protocols": [
                 _told(each["name"], each["metadata"], subscription(CONSUMER, each["name"], each["metadata"]))
                 for each in classic["supported_protocols"]
-            ],
+            ]
+            or None,
         }
     return row
 

@@ -40,9 +40,9 @@ def with_owners(rows: pa.Table, assigned: pa.Table, left: pa.Table) -> pa.Table:
 
 def of_own_partition(rows: pa.Table, partitions: int | None, context: Context) -> pa.Table:
     """The rows without those of groups in another log partition than their coordinator reads, which is that of the
-    hash of the group id (`GroupCoordinatorService.partitionFor`); all if the number of partitions is unknown. That some
-    are left out is a note."""
-    if not partitions or not rows.num_rows:
+    hash of the group id (`GroupCoordinatorService.partitionFor`); all if the number of partitions is unknown, or the
+    coordinators themselves were asked. That some are left out is a note."""
+    if not partitions or rows["log_partition"].null_count == rows.num_rows:
         return rows
     groups = rows["group_id"].combine_chunks().dictionary_encode()
     groups = groups.combine_chunks() if isinstance(groups, pa.ChunkedArray) else groups

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 
-from kafka_records_engine.numpy_types import INT64
+from kafka_records_engine.numpy_types import FLAGS, INT64
 from kafka_records_tables.tables.moving.log_times import NONE, Samples
 
 _SECOND = 1000
@@ -20,7 +20,7 @@ def commit_rate(rows: INT64, ms: INT64, after: INT64, offset: INT64, start: int,
     base[rows[before]], base_ms[rows[before]] = after[before], ms[before]
     # Of each part of the window the last change is known, so nothing happened between one that is older and the start.
     began = np.maximum(base_ms, start - part)
-    return _rate(offset - np.where(base == NONE, offset, base), now - began, base == NONE)
+    return rate(offset - np.where(base == NONE, offset, base), now - began, base == NONE)
 
 
 def produce_rate(samples: Samples, log: INT64, end: INT64, exact_from: INT64, start: int, now: int) -> pa.Array:
@@ -29,7 +29,7 @@ def produce_rate(samples: Samples, log: INT64, end: INT64, exact_from: INT64, st
     is_unknown = (then == NONE) | (end == NONE) | (exact_from == NONE)
     # From `exact_from` on every batch is known, and nothing came between the last one before the start and the start.
     began = np.where(then > exact_from, np.maximum(when, start), when)
-    return _rate(np.where(is_unknown, 0, end - then), now - began, is_unknown)
+    return rate(np.where(is_unknown, 0, end - then), now - began, is_unknown)
 
 
 def caught_up_in_ms(left: INT64, committed: pa.Array, produced: pa.Array) -> pa.Array:
@@ -41,6 +41,7 @@ def caught_up_in_ms(left: INT64, committed: pa.Array, produced: pa.Array) -> pa.
     return pa.array(needed.astype(np.int64), mask=~is_catching_up | (left <= 0))
 
 
-def _rate(count: INT64, ms: INT64, is_unknown: INT64) -> pa.Array:
+def rate(count: INT64, ms: INT64, is_unknown: INT64 | FLAGS) -> pa.Array:
+    """Offsets a second; null where a count is unknown or negative, or no time has passed."""
     is_null = is_unknown | (ms <= 0) | (count < 0)
     return pa.array(count * _SECOND / np.where(is_null, 1, ms), pa.float64(), mask=is_null)

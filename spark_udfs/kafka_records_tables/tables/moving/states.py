@@ -58,10 +58,8 @@ def rows(table: Table, parts: Mapping[str, Any], context: Context) -> Iterator[p
     commits = told.filter(is_commit)
     if not commits.num_rows:
         return
-    logs = _Logs(commits, parts["log_ends"], context)
-    without_log = commits["topic"].combine_chunks().filter(pa.array(logs.row < 0)).unique().drop_null()
-    for right in context.log.missing_rights(sorted(without_log.to_pylist())):
-        context.report(right.finding("its lag is unknown"))  # in the words of `lag`, so that a report tells it once
+    logs = Logs(commits, parts["log_ends"], context)
+    report_hidden_topics(commits, logs, context)
     now = options["at"]
     is_asked = now is not None
     if now is None:
@@ -69,12 +67,19 @@ def rows(table: Table, parts: Mapping[str, Any], context: Context) -> Iterator[p
     began = pc.min(told["first_log_timestamp_ms"]).as_py()
     history = now if began is None else max(now - began, 0)
     found = _States(commits, logs, now, options["window"], history)
-    columns = found.columns(_left(commits, parts["assigned_partitions"]), is_asked=is_asked)
+    columns = found.columns(left_by_groups(commits, parts["assigned_partitions"]), is_asked=is_asked)
     columns |= found.pace()
     yield record_batch(table.schema, columns, commits.num_rows)
 
 
-class _Logs:
+def report_hidden_topics(commits: pa.Table, logs: Logs, context: Context) -> None:
+    """A finding for each topic that may not be described."""
+    without_log = commits["topic"].combine_chunks().filter(pa.array(logs.row < 0)).unique().drop_null()
+    for right in context.log.missing_rights(sorted(without_log.to_pylist())):
+        context.report(right.finding("its lag is unknown"))  # in the words of `lag`, so that a report tells it once
+
+
+class Logs:
     """The logs that commits are for, with numbers; those of `log_ends` come first."""
 
     def __init__(self, commits: pa.Table, ends: pa.Table, context: Context) -> None:
@@ -136,7 +141,7 @@ def _codes(table: pa.Table) -> INT64:
     return codes
 
 
-def _left(commits: pa.Table, assigned: pa.Table) -> FLAGS:
+def left_by_groups(commits: pa.Table, assigned: pa.Table) -> FLAGS:
     """Whether the group has left the topic, as in `lag`, and has members that consume others."""
     has_left = pc.fill_null(assigned["has_left"], False)
     group = ["group_id", "log_partition"]
@@ -168,7 +173,7 @@ def _moved(commits: pa.Table, commit_ms: INT64) -> FLAGS:
 class _States:
     """What each commit comes to, as vectors."""
 
-    def __init__(self, commits: pa.Table, logs: _Logs, now: int, window: int, history: int) -> None:
+    def __init__(self, commits: pa.Table, logs: Logs, now: int, window: int, history: int) -> None:
         self._commits, self._logs, self._now, self._window = commits, logs, now, window
         self._part = part_ms(window, history)
         self._patience = min(window, history // PARTS)
@@ -296,7 +301,7 @@ class _States:
             TIME_UNKNOWN: self.is_unread & ~self.has_time & ~is_moving & ~is_rewound,
             OPEN_TRANSACTION: self.is_held & ~is_rewound & ~is_moving,
         }
-        reason = _first(reasons, len(self.offset))
+        reason = first_word(reasons, len(self.offset))
         is_undecided = pc.is_in(
             reason, pa.array([NO_HISTORY, MOVED, NO_LOG, TOPIC_RECREATED, END_UNKNOWN, BEYOND_END, TIME_UNKNOWN])
         ).to_numpy(zero_copy_only=False)
@@ -330,7 +335,7 @@ class _States:
             "wait_ms": pa.array(self.wait, mask=is_undecided | ~self.has_time | ~self.is_unread),
             "longest_wait_ms": pa.array(self.longest_wait, mask=self.longest_wait == NONE),
             "fell_from": pa.array(fell_from, mask=~is_rewound),
-            "known_by": _first(known_by, len(chosen)),
+            "known_by": first_word(known_by, len(chosen)),
         }
         of_times = {
             "since": since_ms,
@@ -344,15 +349,15 @@ class _States:
         return told
 
 
-def _text_of_log(logs: _Logs, name: str) -> pa.Array:
+def _text_of_log(logs: Logs, name: str) -> pa.Array:
     """A text of `log_ends` for each commit."""
     column = logs.ends[name].combine_chunks()
     column = pa.concat_arrays(column.chunks) if isinstance(column, pa.ChunkedArray) else column
     return column.take(pa.array(logs.row, mask=logs.row < 0))
 
 
-def _first(cases: Mapping[str, FLAGS], count: int) -> pa.Array:
-    """The first word that applies to each row; null where none does."""
+def first_word(cases: Mapping[str, FLAGS], count: int) -> pa.Array:
+    """The first of some words that applies to each row; null where none does."""
     words = pa.array([*cases], pa.string())
     applies = np.stack([*cases.values(), np.ones(count, np.bool_)])
     chosen = np.argmax(applies, axis=0)

@@ -25,6 +25,7 @@ _ADVANCE: Final = {
     "before_timestamp_ms": "before_ms",
     "before_offset": "before_offset",
 }
+_OF_POLLS: Final = ("polled_timestamp_ms", "polled_before_ms", "offset_before", "end_before")
 _ROWS: Final = 65_536
 
 
@@ -74,6 +75,7 @@ class Reader(TableReader):
             "fell_from": _nullable(state["fell_from"]),
             "advances": self._of_keys(keys),
             **of_log,
+            **dict.fromkeys(_OF_POLLS),
         }
         return record_batch(TABLE.schema, columns, len(keys))
 

@@ -10,6 +10,8 @@ FALLING_BEHIND: Final = "falling_behind"
 STALLED: Final = "stalled"
 STOPPED: Final = "stopped"
 REWOUND: Final = "rewound"
+STALLED_OR_STOPPED: Final = f"{STALLED} or {STOPPED}"
+"""Of coordinators that do not tell whether the same offset was committed again."""
 STATES: Final = (OK, IDLE, FALLING_BEHIND, STALLED, STOPPED, REWOUND)
 
 LEFT: Final = "left"

@@ -1,0 +1,130 @@
+"""What coordinators answer about the offsets of groups: those that consumers commit, and those of share groups."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any, Final, NamedTuple
+
+from kafka_records_engine.sources._brokers.connection import Connection
+from kafka_records_engine.sources._brokers.failures import Refused
+from kafka_records_engine.sources._brokers.requests_sent import DESCRIBE_SHARE_GROUP_OFFSETS, OFFSET_FETCH
+from kafka_records_runtime.error_codes import ErrorCode
+
+TopicPartition = tuple[str, int]
+"""Topic and partition."""
+
+UNSTABLE: Final = ErrorCode.UNSTABLE_OFFSET_COMMIT.name
+"""The error of a partition that an open transaction commits."""
+
+
+WITH_NAMES: Final = 9
+"""The newest version of OffsetFetch and OffsetCommit that names topics; later ones have their ids."""
+_WITH_GROUPS: Final = 8
+"""The oldest version of OffsetFetch that asks about several groups (Kafka 3.0)."""
+
+
+class CommittedOffset(NamedTuple):
+    """What a coordinator holds for a partition."""
+
+    offset: int
+    leader_epoch: int
+    """-1 where the commit had none."""
+    metadata: str
+
+
+class FetchedOffsets(NamedTuple):
+    """The committed offsets of a group."""
+
+    offsets: Mapping[TopicPartition, CommittedOffset]
+    errors: Mapping[TopicPartition, str]
+    """The names of errors by partition: UNSTABLE, missing rights."""
+    error: str | None = None
+    """The name of an error about the group."""
+
+
+class ShareOffset(NamedTuple):
+    """How far a share group has got in a partition."""
+
+    topic_id: str
+    """22 characters."""
+    partition: int
+    start_offset: int
+    """-1 while it is not decided."""
+    leader_epoch: int
+
+
+class FetchedShares(NamedTuple):
+    """The share partitions of a group."""
+
+    offsets: Sequence[ShareOffset]
+    errors: Mapping[TopicPartition, str]
+    """The names of errors by partition."""
+    error: str | None = None
+    """The name of an error about the group."""
+
+
+def at_least(connection: Connection, name: str, version: int, at_most: int = 0x7FFF) -> int:
+    """The version to use. Raises Refused for brokers older than Kafka 3.0."""
+    found = connection.version(name, at_most)
+    if found < version:
+        raise Refused(connection.address, "Kafka 3.0 and later are asked about groups, and this broker is older")
+    return found
+
+
+def by_topic(places: Collection[TopicPartition] | None, partitions: str) -> list[dict[str, Any]] | None:
+    """Topics as requests have them, with the numbers of their partitions as the field `partitions`; None for None."""
+    if places is None:
+        return None
+    found: dict[str, list[int]] = {}
+    for topic, partition in sorted(places):
+        found.setdefault(topic, []).append(partition)
+    return [{"name": topic, partitions: numbers} for topic, numbers in found.items()]
+
+
+def fetch(
+    connection: Connection, groups: list[str], wanted: Mapping[str, Collection[TopicPartition] | None], stable: bool
+) -> dict[str, tuple[int, FetchedOffsets]]:
+    """The offsets of some partitions of each group, of all for None; by group the code of its error and what it has."""
+    asked = [{"group_id": group, "topics": by_topic(wanted[group], "partition_indexes")} for group in groups]
+    version = at_least(connection, OFFSET_FETCH, _WITH_GROUPS, WITH_NAMES)
+    answer = connection.ask(OFFSET_FETCH, {"groups": asked, "require_stable": stable}, version)
+    return {
+        each["group_id"]: (each["error_code"], _fetched(each, is_all=wanted.get(each["group_id"]) is None))
+        for each in answer["groups"]
+    }
+
+
+def _fetched(group: Mapping[str, Any], *, is_all: bool) -> FetchedOffsets:
+    offsets: dict[TopicPartition, CommittedOffset] = {}
+    errors: dict[TopicPartition, str] = {}
+    for topic in group["topics"]:
+        for each in topic["partitions"]:
+            place = topic["name"], each["partition_index"]
+            if each["error_code"]:
+                errors[place] = ErrorCode(each["error_code"]).name
+            elif each["committed_offset"] >= 0 or is_all:  # -1 is in the place of none, which a list of all leaves out
+                epoch, metadata = each["committed_leader_epoch"], each["metadata"] or ""
+                offsets[place] = CommittedOffset(each["committed_offset"], epoch, metadata)
+    code = group["error_code"]
+    return FetchedOffsets(offsets, errors, ErrorCode(code).name if code else None)
+
+
+def fetch_shares(connection: Connection, groups: list[str]) -> dict[str, tuple[int, FetchedShares]]:
+    """How far share groups have got; by group the code of its error and what it has."""
+    asked = [{"group_id": group, "topics": None} for group in groups]
+    answer = connection.ask(DESCRIBE_SHARE_GROUP_OFFSETS, {"groups": asked})
+    return {each["group_id"]: (each["error_code"], _fetched_shares(each)) for each in answer["groups"]}
+
+
+def _fetched_shares(group: Mapping[str, Any]) -> FetchedShares:
+    offsets: list[ShareOffset] = []
+    errors: dict[TopicPartition, str] = {}
+    for topic in group["topics"]:
+        for each in topic["partitions"]:
+            number = each["partition_index"]
+            if each["error_code"]:
+                errors[topic["topic_name"], number] = ErrorCode(each["error_code"]).name
+            else:
+                offsets.append(ShareOffset(str(topic["topic_id"]), number, each["start_offset"], each["leader_epoch"]))
+    code = group["error_code"]
+    return FetchedShares(offsets, errors, ErrorCode(code).name if code else None)

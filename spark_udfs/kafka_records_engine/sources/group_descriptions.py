@@ -1,0 +1,48 @@
+"""What coordinators answer about groups of each kind: their members, what these subscribe to, and what they have."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final, NamedTuple
+
+from kafka_records_engine.sources._brokers.connection import Connection
+from kafka_records_engine.sources._brokers.requests_sent import (
+    CONSUMER_GROUP_DESCRIBE,
+    DESCRIBE_GROUPS,
+    SHARE_GROUP_DESCRIBE,
+    STREAMS_GROUP_DESCRIBE,
+)
+from kafka_records_runtime.error_codes import ErrorCode
+
+_DESCRIBED_BY: Final = {
+    "consumer": CONSUMER_GROUP_DESCRIBE,
+    "share": SHARE_GROUP_DESCRIBE,
+    "streams": STREAMS_GROUP_DESCRIBE,
+}
+
+
+class GroupDescription(NamedTuple):
+    """The answer about a group."""
+
+    fields: Mapping[str, Any]
+    """Those of DescribedGroup in the response of its kind (`message_specs/rpc`); empty where there is an error."""
+    error: str | None = None
+    """Its name."""
+
+
+def request_of(kind: str) -> str:
+    """The name of the request that describes groups of this kind (`ListedGroup.kind`)."""
+    return _DESCRIBED_BY.get(kind, DESCRIBE_GROUPS)
+
+
+def describe(connection: Connection, groups: list[str], name: str) -> dict[str, tuple[int, GroupDescription]]:
+    """Asks by the request `name`; by group the code of its error and what it is described as."""
+    answer = connection.ask(name, {"groups" if name == DESCRIBE_GROUPS else "group_ids": tuple(groups)})
+    # Of groups in several partitions of its topic Kafka 4.0.0 has one answer for each of these, and one is right.
+    told = sorted(answer["groups"], key=lambda each: each["error_code"] == 0)
+    return {each["group_id"]: (each["error_code"], _read(each)) for each in told}
+
+
+def _read(group: Mapping[str, Any]) -> GroupDescription:
+    code = group["error_code"]
+    return GroupDescription({}, ErrorCode(code).name) if code else GroupDescription(group)

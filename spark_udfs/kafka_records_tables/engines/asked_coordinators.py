@@ -1,0 +1,84 @@
+"""A source that asks coordinators, in the place of the logs that engines read."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from kafka_records_engine.log.files.discovery import LogSourceError
+from kafka_records_engine.sources.abilities import AnswersForCoordinators, has
+from kafka_records_tables.tables.declaration import EVERY_TOPIC
+from kafka_records_tables.tables.requested.what_requests_tell import INPUTS, UNKNOWN, why_not
+from kafka_records_tables.topics import METADATA
+
+if TYPE_CHECKING:
+    from kafka_records_engine.sources import Context, LogPartition
+    from kafka_records_engine.sources.live_requests import CoordinatorAnswers
+    from kafka_records_tables.engines.request import TableRequest
+    from kafka_records_tables.tables import Table
+
+
+@dataclass(frozen=True, eq=False)
+class AskedCoordinators:
+    """Has rows of tables in place of raw rows. All tables of an answer share one, so that each coordinator is asked
+    once."""
+
+    topic: str
+    """The name of the source, where a log partition has its topic."""
+    answers: CoordinatorAnswers
+    partition: int = -1
+    size: int = 0
+    in_memory: bool = True
+    """It is asked by this process."""
+
+    def is_about(self, table: Table) -> bool:
+        """Whether a table is about coordinators, and not about logs or the metadata of the cluster."""
+        return table.topic not in (EVERY_TOPIC, METADATA)
+
+    def logs(self, table: Table) -> Sequence[LogPartition]:
+        """What has to be read for a table, or for an input of a view. Raises LogSourceError if nothing can be."""
+        if table.name not in (*UNKNOWN, *INPUTS):
+            raise LogSourceError(self.topic, f"requests cannot fill {table.name}")
+        return [self]
+
+    def rows(self, request: TableRequest, context: Context) -> Iterator[Any]:
+        """The rows of a table as `pyarrow.RecordBatch`es; findings go to the context."""
+        from kafka_records_tables.tables.requested.requested_rows import requested_rows
+
+        return requested_rows(request.table, self.answers, context)
+
+    def batches(
+        self, context: Context, columns: Collection[str], start: int | None = None, end: int | None = None
+    ) -> Iterator[Any]:
+        """Raises LogSourceError: there are no raw rows."""
+        raise LogSourceError(self.topic, "requests return no records: read the logs, with LiveBrokers")
+
+
+def asked_coordinators(source: object) -> AskedCoordinators | None:
+    """What stands in the place of logs, if the source asks coordinators; None for any other source."""
+    if not has(source, AnswersForCoordinators):
+        return None
+    return AskedCoordinators(getattr(source, "name", ""), source.coordinator_answers())
+
+
+def check_coordinators(request: TableRequest, source: object) -> None:
+    """Raise LogSourceError for a table, or a question to one, that coordinators cannot answer, if the source asks
+    them."""
+    if not has(source, AnswersForCoordinators):
+        return
+    name, table, question = getattr(source, "name", ""), request.table, request.question
+    why = why_not(table)
+    if why is not None:
+        raise LogSourceError(name, f"requests cannot fill {table.name}: {why}")
+    if any(option.adds and question.options.get(option.name) is not None for option in table.options):
+        raise LogSourceError(name, "requests have no history of commits: leave window out, or ask progress")
+    if question.as_of_ms is not None or question.options.get("at") is not None:
+        raise LogSourceError(name, "requests return the current state: read the logs for another moment")
+
+
+def refuse_coordinators(logs: Iterable[LogPartition]) -> None:
+    """Raise LogSourceError if there are coordinators to ask among what other machines are to read."""
+    for log in logs:
+        if isinstance(log, AskedCoordinators):
+            raise LogSourceError(log.topic, "requests are sent by this process: leave Spark out")

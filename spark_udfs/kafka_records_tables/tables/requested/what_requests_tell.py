@@ -1,0 +1,101 @@
+"""Which tables requests can fill, which of their columns stay null, and why others cannot be filled."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from kafka_records_tables.tables.declaration import Table
+
+_PLACE: Final = ("log_partition", "log_offset")
+_WRITTEN: Final = ("log_timestamp", "log_timestamp_ms", *_PLACE)
+_COMMITTED: Final = ("commit_timestamp", "commit_timestamp_ms")
+
+UNKNOWN: Final[Mapping[str, tuple[str, ...]]] = {
+    "groups": _PLACE,
+    "members": (
+        "previous_member_epoch",
+        "state",
+        "epoch_timestamp",
+        "epoch_timestamp_ms",
+        "regex_topics",
+        "server_assignor",
+        "rebalance_timeout_ms",
+        "session_timeout_ms",
+        *_WRITTEN,
+    ),
+    "assignments": _WRITTEN,
+    "current_offsets": ("topic_id", *_COMMITTED, *_PLACE),
+    "share_partitions": (
+        "state_epoch",
+        "delivery_complete_count",
+        "available_count",
+        "acknowledged_count",
+        "archived_count",
+        "other_count",
+        "batches",
+        "snapshot_epoch",
+        "update_count",
+        "create_timestamp",
+        "create_timestamp_ms",
+        "write_timestamp",
+        "write_timestamp_ms",
+        "is_partial",
+        *_PLACE,
+        "snapshot_log_offset",
+    ),
+    "open_transactions": ("holds_back",),
+    "lag": ("topic_id", *_COMMITTED, "log_partition"),
+    "group_lag": (*_COMMITTED, "log_partition"),
+    "progress": (
+        "since_timestamp",
+        "since_timestamp_ms",
+        "unread_timestamp",
+        "unread_timestamp_ms",
+        "wait_ms",
+        "longest_wait_ms",
+        "changed_timestamp",
+        "changed_timestamp_ms",
+        *_COMMITTED,
+        "log_partition",
+    ),
+    "log_ends": (),
+    **dict.fromkeys(("topics", "partitions", "configs", "brokers", "features"), ()),
+}
+"""By the names of the tables that requests fill, the columns that are null then in every row."""
+
+INPUTS: Final = ("assigned_partitions", "commit_progress", "transactions")
+"""Tables that only views ask for: of `transactions` only those that have not ended are filled."""
+
+_LAST_ONLY: Final = "coordinators return the last committed offset of a partition, not earlier ones"
+_NO_HISTORY: Final = "coordinators return the current state, not its history"
+_NO_COMMIT_TIME: Final = "coordinators do not return the time of a commit, and expiry depends on it"
+_NO_RECORDS: Final = "it is built from records, and requests return none"
+
+_WHY_NOT: Final[Mapping[str, str]] = {
+    "offset_commits": _LAST_ONLY,
+    "pending_offsets": "coordinators say that a partition has a pending offset, but not which one or whose",
+    "regressions": _LAST_ONLY,
+    "expirations": _NO_COMMIT_TIME,
+    "deletable_offsets": _NO_COMMIT_TIME,
+    "timeline": _NO_HISTORY,
+    "history": _LAST_ONLY,
+    "disappearances": _NO_HISTORY,
+    "activity": "coordinators return the current state, not what was written",
+    "share_group_topics": "coordinators do not say which share state is being created or deleted",
+    "share_disappearances": _NO_HISTORY,
+    "share_lag": "coordinators do not return how many records after the start offset are done",
+    "transactions": "only open transactions are asked for: use open_transactions",
+    "log_files": "no request returns files, or records to load",
+    "checks": "it checks records, and requests return none",
+}
+
+
+def why_not(table: Table) -> str | None:
+    """Why requests cannot fill a table, in a sentence; None if they can."""
+    return (
+        None
+        if table.name in UNKNOWN
+        else _WHY_NOT.get(table.name, "it is built from records, and requests return none")
+    )

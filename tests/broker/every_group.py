@@ -1,0 +1,280 @@
+"""Groups of every kind on a real broker, with members that stay as they are: what their coordinator knows is frozen.
+
+Members of the newer kinds are heartbeats that are sent from here, so that no client of theirs is needed.
+"""
+
+from __future__ import annotations
+
+import socket
+import struct
+import threading
+import time
+from collections.abc import Collection, Iterator, Mapping
+from contextlib import ExitStack, closing, contextmanager
+from importlib import import_module
+from typing import Any, Final, Self
+
+from kafka import KafkaConsumer, KafkaProducer
+from kafka.admin import KafkaAdminClient, MemberToRemove
+from kafka.coordinator.base import MemberState
+
+from kafka_records_runtime import walker
+from kafka_records_runtime.casing import upper_snake_case
+from tests.broker.clients import annotated, commit, create_topics, wait_until
+
+PREFIX: Final = "every-"
+HOSTILE: Final = PREFIX + '\x1b[31m\'; DROP "t" \u202e\n{0} é💥 \t<b>'
+GONE: Final = PREFIX + "gone"
+
+_KEYS: Final = {
+    "OffsetCommit": 8,
+    "ConsumerGroupHeartbeat": 68,
+    "ShareGroupHeartbeat": 76,
+    "StreamsGroupHeartbeat": 88,
+    "AlterShareGroupOffsets": 91,
+}
+_LEAVES: Final = -1
+_NO_TASKS: Final[Mapping[str, Any]] = {"active_tasks": (), "standby_tasks": (), "warmup_tasks": ()}
+
+
+class Asking:
+    """Sends requests by the bytes of the generated schemas."""
+
+    def __init__(self, bootstrap: str) -> None:
+        self._host, self._port = bootstrap.rsplit(":", 1)
+
+    def __call__(self, name: str, version: int, **fields: Any) -> dict[str, Any]:
+        """The answer, which has no error."""
+        request, response = (_schema(f"{name}{kind}") for kind in ("Request", "Response"))
+        body = struct.pack(">hhih", _KEYS[name], version, 7, -1) + b"\0" + walker.encode(request, fields, version)
+        with socket.create_connection((self._host, int(self._port)), 10) as connection:
+            connection.sendall(struct.pack(">i", len(body)) + body)
+            stream = connection.makefile("rb")
+            (size,) = struct.unpack(">i", stream.read(4))
+            data = stream.read(size)
+        answer: dict[str, Any]
+        answer, _ = walker.decode(response, data[5:], version)
+        assert not answer.get("error_code"), (name, answer)
+        return answer
+
+
+def _schema(name: str) -> Any:
+    return getattr(import_module("kafka_records.schemas.rpc"), upper_snake_case(name))
+
+
+@contextmanager
+def every_group(
+    bootstrap: str, admin: KafkaAdminClient, kinds: Collection[str] = ("consumer", "share", "streams")
+) -> Iterator[list[str]]:
+    """The groups, by their ids. Topics are every_a and every_b. Of the newer kinds there are `kinds`."""
+    ask = Asking(bootstrap)
+    create_topics(admin, every_a=3, every_b=1)
+    with closing(KafkaProducer(bootstrap_servers=bootstrap)) as producer:
+        for number in range(40):
+            producer.send("every_a", b"x", partition=number % 3)
+        producer.send("every_b", b"x").get(10)
+    with ExitStack() as clients:
+        _simple(admin)
+        _classic(bootstrap, clients)
+        _transactions(bootstrap, clients)
+        members = list(_consumer(ask, admin, bootstrap, clients)) if "consumer" in kinds else []
+        members += _share(ask) if "share" in kinds else ()
+        members += _streams(ask) if "streams" in kinds else ()
+        clients.enter_context(_alive(members))
+        yield _groups(admin)
+    # A static member leaves no group by itself, and the tests after these know what is on this broker.
+    admin.remove_group_members(f"{PREFIX}classic", [MemberToRemove(group_instance_id="static-1")])
+    wait_until(lambda: not _in_use(admin), "a group still has members")
+    admin.delete_groups(_groups(admin))
+
+
+def _groups(admin: KafkaAdminClient) -> list[str]:
+    return sorted(group["group_id"] for group in admin.list_groups() if group["group_id"].startswith(PREFIX))
+
+
+def _in_use(admin: KafkaAdminClient) -> list[str]:
+    listed = [group for group in admin.list_groups() if group["group_id"].startswith(PREFIX)]
+    return [group["group_id"] for group in listed if group["group_state"] != "Empty"]
+
+
+@contextmanager
+def _alive(members: list[Member]) -> Iterator[None]:
+    """Heartbeats, often enough for a session; in the end all leave."""
+    stopped = threading.Event()
+
+    def beat() -> None:
+        while not stopped.wait(5):
+            for each in members:
+                each.beat()
+
+    thread = threading.Thread(target=beat, daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        stopped.set()
+        thread.join()
+        for each in members:
+            each.leaves()
+
+
+def _simple(admin: KafkaAdminClient) -> None:
+    commit(admin, f"{PREFIX}simple", {("every_a", 0): 3, ("every_a", 2): 0, ("every_b", 0): 1}, "a note")
+    commit(admin, HOSTILE, {("every_a", 1): 5}, HOSTILE)
+    commit(admin, GONE, {("every_a", 1): 5})
+    admin.delete_groups([GONE])
+
+
+def _joined(bootstrap: str, group: str, topics: list[str], **more: Any) -> KafkaConsumer:
+    consumer = KafkaConsumer(
+        bootstrap_servers=bootstrap, group_id=group, enable_auto_commit=False, client_id="every-client", **more
+    )
+    wait_until(lambda: all(map(consumer.partitions_for_topic, topics)), "a topic is not known")
+    consumer.subscribe(topics)
+    return consumer
+
+
+def _settle(*consumers: KafkaConsumer) -> None:
+    def settled() -> bool:
+        for each in consumers:
+            each.poll(timeout_ms=100)
+        return all(each.group_metadata().state == MemberState.STABLE and each.assignment() for each in consumers)
+
+    wait_until(settled, "a group has not settled")
+
+
+def _classic(bootstrap: str, clients: ExitStack) -> None:
+    group = f"{PREFIX}classic"
+    both = [
+        _joined(bootstrap, group, ["every_a"]),
+        _joined(bootstrap, group, ["every_a"], group_instance_id="static-1"),
+    ]
+    for each in both:
+        clients.enter_context(closing(each))
+    _settle(*both)
+    places = {(each.topic, each.partition): 2 for each in both[0].assignment()}
+    both[0].commit(annotated({**places, ("every_b", 0): 0}, "of a topic that nobody subscribes to"))
+    with closing(_joined(bootstrap, f"{PREFIX}left", ["every_a", "every_b"])) as consumer:
+        _settle(consumer)
+        consumer.commit(annotated({("every_a", 0): 7}))
+
+
+def _transactions(bootstrap: str, clients: ExitStack) -> None:
+    producer = KafkaProducer(
+        bootstrap_servers=bootstrap, transactional_id=f"{PREFIX}txn", linger_ms=0, transaction_timeout_ms=600_000
+    )
+    clients.enter_context(closing(producer))
+    producer.init_transactions()
+    for offset, ends in ((5, producer.commit_transaction), (8, producer.abort_transaction), (9, None)):
+        producer.begin_transaction()
+        producer.send("every_b", b"in a transaction").get(10)
+        producer.send_offsets_to_transaction(annotated({("every_a", 0): offset}), f"{PREFIX}in-transactions")
+        if ends is not None:
+            ends()
+    producer.flush()
+    clients.callback(producer.abort_transaction)
+
+
+class Member:
+    """A member of a group of a newer kind: it goes on to what it is given, and then stays."""
+
+    def __init__(self, ask: Asking, kind: str, group: str, member: str, **first: Any) -> None:
+        self._ask, self._kind = ask, kind
+        self._ids = {"group_id": group, "member_id": member}
+        self._first, self._epoch, self._has = first, 0, dict.fromkeys(_GIVEN[kind])
+
+    def joins(self) -> Self:
+        """Join, and go on until it has reached what it is to have."""
+        for _ in range(50):
+            epoch = self._epoch
+            self.beat()
+            if epoch == self._epoch and any(map(bool, self._has.values())):
+                return self
+            time.sleep(0.05)
+        raise AssertionError(f"{self._ids} has nothing")
+
+    def beat(self) -> None:
+        """Say that it is alive, and what it has."""
+        more = self._first if self._epoch == 0 else {"rebalance_timeout_ms": -1, **self._has}
+        if self._kind == "Share" and self._epoch:
+            more = {}
+        answer = self._ask(f"{self._kind}GroupHeartbeat", _VERSIONS[self._kind], **self._ids, member_epoch=self._epoch,
+                           **more, **({"instance_id": self._first["instance_id"]} if self._epoch and
+                                      "instance_id" in self._first else {}))  # fmt: skip
+        self._epoch = answer["member_epoch"]
+        given = answer if self._kind == "Streams" else answer["assignment"]
+        for name in self._has:
+            if given is not None and given[name] is not None:
+                self._has[name] = given[name]
+
+    @property
+    def epoch(self) -> int:
+        """The epoch that it has reached."""
+        return self._epoch
+
+    def leaves(self) -> None:
+        """Leave the group."""
+        more = _NO_TASKS if self._kind == "Streams" else {}
+        self._ask(f"{self._kind}GroupHeartbeat", _VERSIONS[self._kind], **self._ids, member_epoch=_LEAVES, **more)
+
+
+_GIVEN: Final = {
+    "Consumer": ("topic_partitions",),
+    "Share": ("topic_partitions",),
+    "Streams": ("active_tasks", "standby_tasks", "warmup_tasks"),
+}
+_VERSIONS: Final = {"Consumer": 1, "Share": 1, "Streams": 0}
+
+
+def _consumer(ask: Asking, admin: KafkaAdminClient, bootstrap: str, clients: ExitStack) -> Iterator[Member]:
+    def member(group: str, member: str, **first: Any) -> Member:
+        fields = {"rebalance_timeout_ms": 60_000, "topic_partitions": (), "rack_id": "rack-1", **first}
+        return Member(ask, "Consumer", group, member, **fields).joins()
+
+    group = f"{PREFIX}consumer"
+    static = member(group, "member-1", subscribed_topic_names=("every_a", "every_b"), instance_id="static-2")
+    partitions = [{"partition_index": 0, "committed_offset": 4, "committed_leader_epoch": 0, "committed_metadata": ""}]
+    ask(
+        "OffsetCommit",
+        9,
+        group_id=group,
+        generation_id_or_member_epoch=static.epoch,
+        member_id="member-1",
+        group_instance_id="static-2",
+        topics=[{"name": name, "partitions": partitions} for name in ("every_a", "every_b")],
+    )
+    yield static
+    yield member(f"{PREFIX}regex", "member-2", subscribed_topic_names=(), subscribed_topic_regex="every_[ab]")
+    # A member of the classic protocol in a group of the newer one.
+    first = member(f"{PREFIX}mixed", "member-3", subscribed_topic_names=("every_b",))
+    clients.enter_context(closing(consumer := _joined(bootstrap, f"{PREFIX}mixed", ["every_a"])))
+    _settle(consumer)
+    first.joins()
+    yield first
+    member(f"{PREFIX}emptied", "member-4", subscribed_topic_names=("every_b",)).leaves()
+    commit(admin, f"{PREFIX}emptied", {("every_b", 0): 0})
+
+
+def _share(ask: Asking) -> Iterator[Member]:
+    yield Member(ask, "Share", f"{PREFIX}share", "sharer-1", subscribed_topic_names=("every_a",)).joins()
+    Member(ask, "Share", f"{PREFIX}share-emptied", "sharer-2", subscribed_topic_names=("every_b",)).joins().leaves()
+    topics = [{"topic_name": "every_b", "partitions": [{"partition_index": 0, "start_offset": 1}]}]
+    ask("AlterShareGroupOffsets", 0, group_id=f"{PREFIX}share-emptied", topics=topics)
+
+
+def _streams(ask: Asking) -> Iterator[Member]:
+    names = ("source_topic_regex", "state_changelog_topics", "repartition_sink_topics", "repartition_source_topics")
+    part = {"subtopology_id": "0", "source_topics": ("every_a",), "copartition_groups": (), **dict.fromkeys(names, ())}
+
+    def member(group: str, member: str, **first: Any) -> Member:
+        fields = {
+            "rebalance_timeout_ms": 60_000,
+            "topology": {"epoch": 3, "subtopologies": [part]},
+            "process_id": "process-1",
+            "client_tags": [{"key": "zone", "value": "a"}],
+            **_NO_TASKS,
+        }
+        return Member(ask, "Streams", group, member, **fields, **first).joins()
+
+    yield member(f"{PREFIX}streams", "streamer-1", user_endpoint={"host": "localhost", "port": 8080})
+    member(f"{PREFIX}streams-emptied", "streamer-2").leaves()
