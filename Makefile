@@ -146,7 +146,7 @@ mutants: $(INSTALLED) ## Read 100 000 damaged files of each format of saved rows
 	KAFKA_RECORDS_MUTANTS=$(or $(MUTANTS),100000) $(PYTEST) -m matrix tests/sources/test_saved_mutants.py
 
 .PHONY: snapshot-kills
-snapshot-kills: $(INSTALLED) ## Kill a hundred runs of snapshot at random points; what is stored has to be whole.
+snapshot-kills: $(INSTALLED) ## Kill a hundred runs of snapshot, and of tables with --state, at random points; what is kept has to be whole.
 	KAFKA_RECORDS_KILLS=100 $(BIN)/python -m pytest -s tests/sources/test_killed_snapshots.py
 
 .PHONY: releases
@@ -217,6 +217,10 @@ bench-pages: $(INSTALLED) ## Time reports of up to 65 000 groups: findings, and 
 .PHONY: bench-lag
 bench-lag: $(INSTALLED) ## Time `lag` of 65 000 groups and a million offsets with and without times.
 	$(BIN)/python tools/benchmarks/lag_times.py
+
+.PHONY: bench-state
+bench-state: java-found $(INSTALLED) ## Time `lag` of a broker with 65 000 groups and --state: the first run, and runs when nothing is new.
+	$(BIN)/python tools/benchmarks/state.py
 
 .PHONY: bench-spark
 bench-spark: java-found $(INSTALLED) ## Time decoding in Spark beside Kafka's own classes, and time over rows; needs Maven and a JDK.

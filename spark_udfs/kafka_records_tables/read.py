@@ -11,6 +11,7 @@ import pyarrow as pa
 
 from kafka_records_engine import arguments
 from kafka_records_engine.sources import Counts
+from kafka_records_engine.sources.abilities import KeepsAnswers, has
 from kafka_records_engine.sources.missing_rights import AbsentTopic
 from kafka_records_tables.engines import local
 from kafka_records_tables.engines.absent_groups import AbsentGroups
@@ -21,9 +22,10 @@ from kafka_records_tables.engines.log_tasks import LogTask, RunReports
 from kafka_records_tables.engines.logs_to_read import asked_of_logs
 from kafka_records_tables.engines.request import OnProgress
 from kafka_records_tables.engines.several_tables import SeveralTables
+from kafka_records_tables.engines.with_state import State, check_state, source_with_state
 from kafka_records_tables.results.result import Result, Results, Stream
-from kafka_records_tables.results.sorted_rows import sorted_rows
 from kafka_records_tables.tables import Table
+from kafka_records_tables.tables.sorted_rows import sorted_rows
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -75,6 +77,7 @@ def read_table(
     processes: int | None = None,
     spark: SparkSession | None = None,
     on_progress: OnProgress | None = None,
+    state: State | None = None,
     **options: Any,
 ) -> Result:
     """A table over a source, all of it in memory.
@@ -109,6 +112,9 @@ def read_table(
         A session whose workers read instead, one task per partition of the log; they have to see the same files.
     on_progress
         Called with the bytes that were read so far, and with those there are.
+    state
+        A directory that keeps what was read for the next time, so that this costs what is new (docs/live.md). For one
+        cluster or directory, and used by one reading at a time. Not with `as_of` and `spark`.
     **options
         What only this table can be asked, by the names of its options (docs/tables.md): moments are aware datetimes or
         milliseconds since 1970, durations are timedeltas or milliseconds, and texts do for both (`7d`, `PT24H`).
@@ -127,7 +133,8 @@ def read_table(
     TypeError, ValueError
         For other arguments that are not what they should be, before anything is read.
     LogSourceError
-        For a source that is not there or holds no log of the topic.
+        For a source that is not there or holds no log of the topic; for a `state` of another cluster, and one that
+        another process uses.
     UnknownTransactions
         For records whose source does not tell of transactions, unless `assume` says what they count as.
     WorkerEnded
@@ -144,7 +151,13 @@ def read_table(
     question = question_of(
         [table], group=group, as_of=as_of, assume=assume, topic=topic, package=package, options=options
     )
-    with stream_answer(question, source, Engine(processes, spark, on_progress)) as stream:
+    if state is not None:
+        check_state(question, by_spark=spark is not None)
+    engine = Engine(processes, spark, on_progress)
+    with (
+        source_with_state(question, source, state, on_progress) as given,
+        stream_answer(question, given, engine) as stream,
+    ):
         rows = _sorted(stream.declaration, list(stream))
     return Result(stream.declaration, rows.select(chosen), stream.findings, stream.counts)
 
@@ -181,7 +194,7 @@ def stream_answer(question: Question, source: Any, engine: Engine) -> Stream:
     declaration = request.table
     absent = AbsentGroups(question.groups)
 
-    if declaration.inputs:
+    if declaration.inputs or has(source, KeepsAnswers):
         view = SeveralTables([request], source, None)
 
         def rows_of(report: RunReport) -> Iterator[pa.RecordBatch]:
@@ -228,6 +241,7 @@ def read_tables(
     processes: int | None = None,
     spark: SparkSession | None = None,
     on_progress: OnProgress | None = None,
+    state: State | None = None,
     options: Mapping[str, Any] | None = None,
 ) -> Results:
     """Several tables over a source, all of them in memory. Each log partition is read once for all of them.
@@ -239,7 +253,7 @@ def read_tables(
     ----------
     tables
         Names of tables, or declarations of your own, each once.
-    source, group, as_of, assume, package, processes, spark, on_progress
+    source, group, as_of, assume, package, processes, spark, on_progress, state
         As for `read_table`, for all tables.
     topic
         The topic that files or rows hold which do not say so; that of the tables by default, if they have one topic.
@@ -276,7 +290,11 @@ def read_tables(
     question = question_of(
         tables, group=group, as_of=as_of, assume=assume, topic=topic, package=package, options=options
     )
-    return read_answers(question, source, Engine(processes, spark, on_progress))
+    if state is not None:
+        check_state(question, by_spark=spark is not None)
+    engine = Engine(processes, spark, on_progress)
+    with source_with_state(question, source, state, on_progress) as given:
+        return read_answers(question, given, engine)
 
 
 def read_answers(question: Question, source: Any, engine: Engine) -> Results:

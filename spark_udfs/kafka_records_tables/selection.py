@@ -13,6 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from kafka_records_tables.query import Condition, Query, QueryError, topic_columns
+from kafka_records_tables.tables.sorted_rows import is_sorted
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -119,8 +120,12 @@ class Selection:
     def _ordered(self, rows: list[pa.RecordBatch]) -> pa.Table:
         table = pa.Table.from_batches(rows, self._held)
         order = [(key.column, "descending" if key.descending else "ascending") for key in self._query.order]
+        if not any(key.descending for key in self._query.order) and is_sorted(
+            table, [key.column for key in self._query.order]
+        ):
+            return table
         try:
-            return table.sort_by(order) if order else table
+            return table.sort_by(order)
         except pa.ArrowInvalid as error:
             # Offsets in a text column have 32 bits.
             raise QueryError(

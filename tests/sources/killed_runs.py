@@ -1,8 +1,9 @@
 """Runs of `take_snapshot` that are killed again and again while logs grow and are cleaned, as a program of its own.
 
-`python -m tests.sources.killed_runs ROOT KILLS SEED`. At each moment of some logs, runs that add to the snapshot in
-ROOT are killed (SIGKILL after a random time, or before a random step of what they do with files), before one is left to
-end. Prints how many died, of how many that were started, as JSON.
+`python -m tests.sources.killed_runs ROOT KILLS SEED [state]`. At each moment of some logs, runs that add to the
+snapshot in ROOT, or read tables with it as their state, are killed (SIGKILL after a random time, or before a random
+step of what they do with files), before one is left to end. Prints how many died, of how many that were started, as
+JSON.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ import os
 import signal
 import sys
 import time
+from collections.abc import Callable
 from itertools import zip_longest
 from pathlib import Path
 from random import Random
@@ -19,13 +21,18 @@ from typing import Any, Final
 
 import pyarrow.parquet  # noqa: F401 (so that no child has to load it)
 
+from kafka_records_engine.sources import compaction
 from kafka_records_engine.sources.snapshot_runs import take_snapshot
+from kafka_records_tables import read_table, read_tables
 from tests.sources.snapshot_logs import Logs, Moment, moments
 
 HISTORIES: Final = ("0001", "0016", "0049")
 STEPS: Final = frozenset({"open", "os.mkdir", "os.remove", "os.rename", "os.listdir"})
 """What Python tells its audit hooks of, of what a run does with files."""
 MOST_STEPS: Final = 150
+OF_STATE: Final = ("current_offsets", "pending_offsets", "members", "assignments")
+"""Tables that a cleaner changes nothing in."""
+Take = Callable[[Path, Logs], None]
 FILE_BYTES: Final = 1
 """Every piece of a log is a file, so that there is much to do."""
 
@@ -52,7 +59,19 @@ def take(root: Path, source: Logs) -> None:
     assert report.findings == [], [str(found) for found in report.findings]
 
 
-def run(root: Path, source: Logs, *, delay: float | None = None, step: int | None = None) -> int | None:
+def read_with_state(root: Path, source: Logs) -> None:
+    """One run of tables with a state, which is compacted each time. Raises AssertionError where rows are others than
+    without one."""
+    compaction.is_due = lambda stored: bool(stored.stretches)
+    found = read_tables(OF_STATE, source, state=root)
+    read_table("offset_commits", source, state=root)
+    expected = read_tables(OF_STATE, source)
+    for name in OF_STATE:
+        assert found[name].table.equals(expected[name].table), name
+        assert found[name].findings == ()
+
+
+def run(root: Path, source: Logs, *, take: Take, delay: float | None = None, step: int | None = None) -> int | None:
     """One run in a child, killed after a delay or before a step; the signal it died of."""
     child = os.fork()
     if child == 0:
@@ -87,7 +106,7 @@ def _end_at(step: int) -> None:
     sys.addaudithook(hook)
 
 
-def main(root: Path, kills: int, seed: str) -> None:
+def main(root: Path, kills: int, seed: str, take: Take = take) -> None:
     """Kill so many runs, spread over all moments."""
     chance = Random(seed)
     together = states(seed)
@@ -100,13 +119,13 @@ def main(root: Path, kills: int, seed: str) -> None:
         while died < due and started < 5 * kills:
             started += 1
             if chance.random() < 0.5:
-                ended = run(root, source, delay=chance.uniform(0, took))
+                ended = run(root, source, take=take, delay=chance.uniform(0, took))
             else:
-                ended = run(root, source, step=chance.randrange(1, MOST_STEPS))
+                ended = run(root, source, take=take, step=chance.randrange(1, MOST_STEPS))
             died += ended == signal.SIGKILL
-        assert run(root, source) is None
+        assert run(root, source, take=take) is None
     print(json.dumps({"started": started, "died": died, "seconds": round(time.monotonic() - begun, 1)}))
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]), int(sys.argv[2]), sys.argv[3])
+    main(Path(sys.argv[1]), int(sys.argv[2]), sys.argv[3], read_with_state if "state" in sys.argv[4:] else take)

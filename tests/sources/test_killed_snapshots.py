@@ -1,6 +1,7 @@
 """A snapshot whose runs were killed equals one whose runs were not; runs at once are kept apart.
 
-KAFKA_RECORDS_KILLS is how many are killed (10 when it is not set; `make snapshot-kills` takes a hundred).
+The same goes for the state of tables. KAFKA_RECORDS_KILLS is how many are killed (10 when it is not set; `make
+snapshot-kills` takes a hundred).
 """
 
 from __future__ import annotations
@@ -66,6 +67,17 @@ def test_a_snapshot_that_was_killed_again_and_again_equals_one_that_was_not(tmp_
             if not (one_table.findings or other_table.findings):
                 assert one_table.table.equals(other_table.table)
     assert list(killed.rglob("*.part")) == []
+
+
+@pytest.mark.slow
+def test_tables_with_a_state_that_was_killed_again_and_again(tmp_path: Path) -> None:
+    program = [sys.executable, "-m", "tests.sources.killed_runs", str(tmp_path / "state"), str(KILLS), SEED, "state"]
+    ran = subprocess.run(program, capture_output=True, text=True, cwd=ROOT, check=False, timeout=900)
+    assert ran.returncode == 0, ran.stderr
+    told = json.loads(ran.stdout)
+    print(told)
+    assert told["died"] == KILLS
+    assert list(tmp_path.rglob("*.part")) == []
 
 
 def _placeless(findings: Sequence[Finding]) -> list[Finding]:

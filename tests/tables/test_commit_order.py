@@ -9,8 +9,8 @@ import pyarrow as pa
 import pytest
 
 from kafka_records_tables.coordinator.offsets.commit_order import stable_order
-from kafka_records_tables.results import sorted_rows as module
-from kafka_records_tables.results.sorted_rows import sorted_rows
+from kafka_records_tables.tables import sorted_rows as module
+from kafka_records_tables.tables.sorted_rows import sorted_rows
 
 
 @pytest.mark.parametrize("most", [1, 5, 2**16 - 1, 2**16, 2**32 + 7, 2**62])

@@ -76,7 +76,7 @@ def test_every_moment_at_which_a_broker_was_read_has_its_answer(
         for table in WHAT_IS:
             result = read_table(table, tmp_path)
             assert result.findings == ()
-            _check(table, read_table(table, moment.log()).table, result.table, moment, whole)
+            check_rows(table, read_table(table, moment.log()).table, result.table, moment, whole)
         _check_everything_is_there(tmp_path, moment)
         taken.append(moment)
     assert len(taken) > 1
@@ -89,7 +89,7 @@ def test_every_moment_at_which_a_broker_was_read_has_its_answer(
                     assert [found.reason for found in result.findings] == [INCOMPLETE_HISTORY]
                     continue
                 assert result.findings == ()
-                _check(table, read_table(table, moment.log()).table, result.table, moment, whole)
+                check_rows(table, read_table(table, moment.log()).table, result.table, moment, whole)
 
 
 @pytest.mark.parametrize("name", sampled(NAMES[1::4], 3))
@@ -105,7 +105,7 @@ def test_every_moment_at_which_files_were_read_has_its_answer_or_a_note(name: st
             for table in WHAT_IS:
                 result = read_table(table, tmp_path, as_of=whole[moment.end - 1]["timestamp_ms"])
                 if not result.findings:
-                    _check(table, read_table(table, moment.log()).table, result.table, moment, whole)
+                    check_rows(table, read_table(table, moment.log()).table, result.table, moment, whole)
                 assert {found.severity for found in result.findings} <= {"note"}
 
 
@@ -115,7 +115,7 @@ def _check_everything_is_there(root: Path, moment: Moment) -> None:
     assert {row["offset"]: row for row in moment.rows}.items() <= stored.items()
 
 
-def _check(table: str, expected: pa.Table, found: pa.Table, moment: Moment, whole: list[Row]) -> None:
+def check_rows(table: str, expected: pa.Table, found: pa.Table, moment: Moment, whole: list[Row]) -> None:
     """Both have the same rows, but for what a cleaner does to a log beside removing what was written over.
 
     It forgets groups of which only superseded or deleted commits were left, and it takes the two records of a commit

@@ -29,6 +29,7 @@ from kafka_records.consumer_offsets.offset_commit import OffsetCommitKey, Offset
 from kafka_records_engine.log.format.crc import crc32c  # noqa: E402
 from kafka_records_engine.sources.protocol import Context, LogEnds, LogPartition, LogStarts  # noqa: E402
 from kafka_records_engine.sources.segment_files import Segments  # noqa: E402
+from kafka_records_runtime.partitioner import partition_for  # noqa: E402
 from kafka_records_tables import read_table  # noqa: E402
 from tools.benchmarks._figures import machine, positive, table  # noqa: E402
 from tools.segments.pool import varint  # noqa: E402
@@ -81,10 +82,11 @@ class WithoutTimes:
         return self.segments.log_ends(topics, context)
 
 
-def write_directory(folder: Path, groups: int, offsets: int, partitions: int) -> None:
-    """A data directory with so many committed offsets of groups in as many partitions of topics."""
+def write_directory(folder: Path, groups: int, offsets: int, partitions: int, batches: int = _BATCHES) -> None:
+    """A data directory with so many committed offsets of groups in as many partitions of topics, each with so many
+    batches."""
     folder.mkdir()
-    end = _write_topics(folder, partitions)
+    end = _write_topics(folder, partitions, batches)
     random = np.random.default_rng([groups, offsets])
     group = np.arange(offsets) % groups
     # Each group consumes partitions that follow one another, and no partition twice.
@@ -93,9 +95,10 @@ def write_directory(folder: Path, groups: int, offsets: int, partitions: int) ->
     written: dict[int, list[tuple[bytes, bytes]]] = {number: [] for number in range(_LOGS)}
     for of_group, at, offset in zip(group.tolist(), place.tolist(), committed.tolist(), strict=True):
         name, partition = _place(at)
+        group_id = f"group-{of_group:06}"
         value = OffsetCommitValue(offset=offset, metadata="", commit_timestamp=_START_MS)
-        key, encoded = encode_record(OffsetCommitKey(f"group-{of_group:06}", name, partition), value, 3)
-        written[of_group % _LOGS].append((key, encoded or b""))
+        key, encoded = encode_record(OffsetCommitKey(group_id, name, partition), value, 3)
+        written[partition_for(group_id, _LOGS)].append((key, encoded or b""))
     for number, records in written.items():
         log = folder / f"__consumer_offsets-{number}"
         log.mkdir()
@@ -104,10 +107,10 @@ def write_directory(folder: Path, groups: int, offsets: int, partitions: int) ->
                 file.write(_batch(start, records[start : start + _COMMITS]))
 
 
-def _write_topics(folder: Path, partitions: int) -> int:
+def _write_topics(folder: Path, partitions: int, batches: int) -> int:
     """Write the logs of topics; returns the offset at which each of them ends."""
     content, index, last_indexed = bytearray(), bytearray(), 0
-    for number in range(_BATCHES):
+    for number in range(batches):
         if len(content) - last_indexed > _INTERVAL:
             index += _INDEX_ENTRY.pack((number + 1) * _RECORDS - 1, len(content))
             last_indexed = len(content)
@@ -123,7 +126,7 @@ def _write_topics(folder: Path, partitions: int) -> int:
             (log / name).hardlink_to(folder / name)
     for name in files:
         (folder / name).unlink()
-    return _BATCHES * _RECORDS
+    return batches * _RECORDS
 
 
 def _place(number: int) -> tuple[str, int]:

@@ -7,6 +7,7 @@ Each ability is a protocol, and `has` says who has it.
 from __future__ import annotations
 
 from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol, TypeGuard, TypeVar
 
 if TYPE_CHECKING:
@@ -75,6 +76,27 @@ class AnswersForCoordinators(Protocol):
 
     def coordinator_answers(self) -> Any:
         """What they answer from now on, for one answer: `live_requests.CoordinatorAnswers`."""
+
+
+class KeepsAnswers(Protocol):
+    """A source that keeps what was read of its logs for the next time, and answers with it."""
+
+    @property
+    def answers(self) -> str:
+        """The folder of kept answers."""
+
+    def asked_meanwhile(self) -> AskedMeanwhile:
+        """What was asked of it, beside its logs, since this was called last."""
+
+
+@dataclass(slots=True)
+class AskedMeanwhile:
+    """What was asked of a source while a view was made."""
+
+    rights: dict[tuple[str, ...], tuple[str, ...]] = field(default_factory=dict)
+    """By the topics that were asked about, those for which a right is missing."""
+    of_now: bool = False
+    """Whether it was asked what is left to read in logs, or how long topics are kept."""
 
 
 # -- log partitions ----------------------------------------------------------------------------------------------------
@@ -149,6 +171,18 @@ class WasRead(Protocol):
 
     def read_at_ms(self) -> int | None:
         """When, in milliseconds since 1970; None where it is unknown."""
+
+
+class HasIdentity(Protocol):
+    """A log partition whose rows have a name: the same name stands for the same rows."""
+
+    @property
+    def identity(self) -> str:
+        """The name."""
+
+    @property
+    def found_ms(self) -> int | None:
+        """When brokers were asked where it ends, in milliseconds since 1970."""
 
 
 class KnowsTransactions(Protocol):

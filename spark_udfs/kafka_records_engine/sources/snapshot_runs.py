@@ -6,11 +6,8 @@ log for longer than the time between two runs. It may be killed at any moment: a
 
 from __future__ import annotations
 
-import errno
-import fcntl
 import os
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from os import PathLike
 from typing import Any, Final
 
@@ -18,6 +15,7 @@ from kafka_records_engine import arguments
 from kafka_records_engine.findings import Finding, OnFinding
 from kafka_records_engine.log.files.discovery import LogSourceError
 from kafka_records_engine.log.files.paths import is_url, on_this_machine, without_secrets
+from kafka_records_engine.sources._stored.locking import locked_directory
 from kafka_records_engine.sources._stored.log_passes import Added, OtherLog, now_ms
 from kafka_records_engine.sources._stored.one_run import Run, SnapshotReport
 from kafka_records_engine.sources._stored.snapshot_mark import read_mark, write_mark
@@ -27,7 +25,6 @@ from kafka_records_engine.sources._stored.stored_names import (
     MARK,
     PART,
     is_snapshot,
-    make_folder,
     remove_incomplete,
 )
 from kafka_records_engine.sources.broker_threads import do_by_broker
@@ -41,8 +38,6 @@ __all__ = ["FILE_BYTES", "Added", "OtherLog", "SnapshotBusy", "SnapshotReport", 
 
 FILE_BYTES: Final = 256 * 1024 * 1024
 """A file is closed when it has N bytes."""
-
-_NO_LOCKS: Final = (errno.ENOLCK, errno.ENOTSUP, errno.EINVAL)
 
 OnBytesRead = Callable[[int, int], None]
 
@@ -106,8 +101,9 @@ def take_snapshot(
         raise LogSourceError(named, what)
     if not is_snapshot(root):
         _logs(source, topics, _forget)  # a source that cannot be read leaves no directory behind
-    with _locked(root):
-        _begin(root)
+    busy = SnapshotBusy(root, "another process is adding to this snapshot: wait until it has ended")
+    with locked_directory(root, "snapshot", busy, _check_is_ours):
+        begin_snapshot(root)
         # Not before: a run that has ended since then may have stored more than these logs had.
         started_ms = now_ms()
         lacking: list[Finding] = []
@@ -157,33 +153,6 @@ def _forget(finding: Finding) -> None:
 # -- the directory -----------------------------------------------------------------------------------------------------
 
 
-@contextmanager
-def _locked(root: str) -> Iterator[None]:
-    """Keep other runs out. The kernel ends the lock with its process.
-
-    Where a file system has no locks, one of two runs at once may break off, or both write the same records, of which
-    one is read.
-    """
-    if not os.path.isdir(os.path.dirname(root)):
-        raise LogSourceError(root, f"there is no directory {os.path.dirname(root)}")
-    if os.path.exists(root) and not os.path.isdir(root):
-        raise LogSourceError(root, "is a file, and a snapshot is a directory")
-    make_folder(root)
-    _check_is_ours(root)
-    handle = os.open(os.path.join(root, LOCK), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
-    try:
-        try:
-            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            raise SnapshotBusy(root, "another process is adding to this snapshot: wait until it has ended") from None
-        except OSError as error:
-            if error.errno not in _NO_LOCKS:
-                raise
-        yield
-    finally:
-        os.close(handle)
-
-
 def _check_is_ours(root: str) -> None:
     names = sorted(os.listdir(root))
     others = [name for name in names if name not in (LOCK, GONE) and not name.startswith("topic=")]
@@ -192,7 +161,8 @@ def _check_is_ours(root: str) -> None:
         raise LogSourceError(root, f"this directory holds something else ({others[0]}): name a new one, or a snapshot")
 
 
-def _begin(root: str) -> None:
+def begin_snapshot(root: str) -> None:
+    """Make a directory a snapshot, and remove what a run left that was killed. Only for who holds the lock."""
     remove_incomplete(root)
     if not os.path.exists(os.path.join(root, MARK)):
         write_mark(root, {"format": 1, "topic_names": {}, "read": {}})

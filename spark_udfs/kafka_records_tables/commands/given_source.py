@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -61,6 +62,15 @@ class GivenSource:
     def place(self) -> str:
         """Where damage is, in words."""
         return "the files" if self.has_files else "the logs"
+
+    def check_outside(self, directory: str) -> None:
+        """Raise a CommandError for a directory to write to that is in one that is read: a broker does not start with a
+        folder in its data directory that is none of its own."""
+        written = os.path.realpath(directory)
+        for path in self.paths:
+            place = os.path.realpath(path)
+            if os.path.isdir(place) and (written == place or written.startswith(os.path.join(place, ""))):
+                raise CommandError(f"{directory}: is in {path}, which is read: name a directory elsewhere")
 
     def source(self, topic: str | None = None) -> Source:
         """The source; `topic` is the topic of files that do not name one. Raises UsageError for an address that is

@@ -13,7 +13,9 @@ from kafka_records_tables.console.endings import UsageError, require
 from kafka_records_tables.query import QueryError, milliseconds
 
 if TYPE_CHECKING:
+    from kafka_records_engine.sources.question import Question
     from kafka_records_tables.commands.engine_run import SparkSettings
+    from kafka_records_tables.commands.given_source import GivenSource
 
 
 def add_groups(parser: argparse.ArgumentParser, about: str, about_topics: str = "only rows about topics") -> None:
@@ -48,6 +50,37 @@ def add_assume(parser: argparse.ArgumentParser) -> None:
         metavar="NAME",
         help="the generated package whose schemas say what the records of the table hold (default: kafka_records)",
     )
+
+
+def add_state(parser: argparse.ArgumentParser) -> None:
+    """The option --state."""
+    parser.add_argument(
+        "--state",
+        type=path_argument,
+        metavar="DIR",
+        help="keep what is read in this directory, so that the next run reads what is new; for one cluster, and one "
+        "run at a time. It may be deleted: the next run begins again. Not with --as-of",
+    )
+
+
+def check_state_options(options: argparse.Namespace, given: GivenSource, question: Question) -> None:
+    """Raise a UsageError for a question whose records --state does not keep, a CommandError for a directory that is
+    read."""
+    if options.state is None:
+        return
+    if options.engine == "spark":
+        raise UsageError("--state goes with --engine local")
+    if given.by_requests:
+        raise UsageError("--state keeps records, and requests return none: leave out --source requests")
+    if options.as_of is not None:
+        raise UsageError("--state keeps what logs hold now: kafka-records snapshot keeps it for --as-of")
+    from kafka_records_tables.engines.with_state import check_state
+
+    try:
+        check_state(question, by_spark=False)
+    except ValueError as error:
+        raise UsageError(f"--state: {error}") from None
+    given.check_outside(options.state)
 
 
 def add_engine(parser: argparse.ArgumentParser) -> None:

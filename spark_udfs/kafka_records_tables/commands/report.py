@@ -13,7 +13,9 @@ from kafka_records_tables.commands.reading_options import (
     add_assume,
     add_engine,
     add_groups,
+    add_state,
     check_engine,
+    check_state_options,
     require_engine,
     spark_settings,
 )
@@ -80,6 +82,8 @@ examples:
       what is new since a report of yesterday, and what is gone
   kafka-records report --bootstrap broker-1:9092 --diff last.json --fail-on new:high --output last.json --overwrite
       for a job that tells each thing once: the exit status is 3 if something came up since its last report
+  kafka-records report --bootstrap broker-1:9092 --state /var/lib/kafka-records/report --output now.json --overwrite
+      for a timer: records are kept, and the next run reads from the brokers what is new
   kafka-records report --print-thresholds > thresholds.toml
       all thresholds, to be changed and given as --thresholds
 """
@@ -155,6 +159,7 @@ def add_parser(commands: Any) -> None:
         help="end with status 3 if there is a finding of this level or a worse one; with new: only if one is new, or "
         "has become worse, since the report of --diff",
     )
+    add_state(parser)
     add_engine(parser)
     parser.set_defaults(run=run, parser=parser)
 
@@ -207,15 +212,17 @@ def run(options: argparse.Namespace) -> int:
     from kafka_records_tables.commands.report_run import ReportRun, ReportTask
     from kafka_records_tables.report.making import NamedSource, report_question
 
+    question = report_question(
+        tuple(options.group) or None,
+        options.as_of,
+        options.retention,
+        options.partitions,
+        options.assume,
+        options.package,
+    )
+    check_state_options(options, given, question)
     task = ReportTask(
-        report_question(
-            tuple(options.group) or None,
-            options.as_of,
-            options.retention,
-            options.partitions,
-            options.assume,
-            options.package,
-        ),
+        question,
         given,
         NamedSource(_source_arguments(options), options.bootstrap, options.command_config),
         form,
@@ -225,6 +232,7 @@ def run(options: argparse.Namespace) -> int:
         thresholds=limits,
         processes=options.processes,
         spark=spark_settings(options),
+        state=options.state,
         with_tables=not options.no_tables,
         with_details=options.details,
         diff=None if options.diff is None else Path(options.diff),

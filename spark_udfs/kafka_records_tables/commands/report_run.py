@@ -24,6 +24,7 @@ from kafka_records_tables.console.progress_bar import ByteProgress
 from kafka_records_tables.console.standard_error import say
 from kafka_records_tables.engines.absent_groups import absence_of
 from kafka_records_tables.engines.checked_request import requests_of
+from kafka_records_tables.engines.with_state import source_with_state
 from kafka_records_tables.near_names import did_you_mean
 from kafka_records_tables.read import Engine, stream_answer
 from kafka_records_tables.report.making import report_of
@@ -54,6 +55,8 @@ class ReportTask:
     thresholds: Mapping[str, Any] = field(default_factory=dict)
     processes: int | None = None
     spark: SparkSettings | None = None
+    state: str | None = None
+    """The directory of --state."""
     with_tables: bool = True
     with_details: bool = False
     """As text: all findings with all that is known of them."""
@@ -93,8 +96,8 @@ class ReportRun:
             told_in_words(with_hint),
             ByteProgress("report") as progress,
             session_of(task.spark, progress) as session,
+            source_with_state(task.question, task.given.source(), task.state, progress.moved) as source,
         ):
-            source = task.given.source()
             earlier = None if task.diff is None else earlier_report(task.diff)
             if earlier is not None:
                 earlier.check_selection(task.question.groups, task.topics)

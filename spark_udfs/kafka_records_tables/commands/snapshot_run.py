@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
@@ -35,7 +34,7 @@ class SnapshotRun:
 
     def run(self) -> int:
         """Returns the exit status. Raises a CommandError where nothing can be stored."""
-        self._check_output()
+        self._given.check_outside(self._output)
         source = self._given.source(self._topics[0] if len(self._topics) == 1 else None)
         try:
             topics = self._topics or self._coordinators(source)
@@ -58,14 +57,6 @@ class SnapshotRun:
             raise CommandError(f"{what}; complete files are kept, and the next run goes on behind them") from None
         self._say(report)
         return self._found.status
-
-    def _check_output(self) -> None:
-        """A broker does not start with a folder in its data directory that is none of its own."""
-        output = os.path.realpath(self._output)
-        for path in self._given.paths:
-            place = os.path.realpath(path)
-            if os.path.isdir(place) and (output == place or output.startswith(os.path.join(place, ""))):
-                raise CommandError(f"{self._output}: is in {path}, which is read: name a directory elsewhere")
 
     def _coordinators(self, source: Source) -> list[str]:
         catalog, there = Catalog(), source.topics()

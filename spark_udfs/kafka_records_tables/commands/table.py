@@ -19,7 +19,9 @@ from kafka_records_tables.commands.reading_options import (
     add_assume,
     add_engine,
     add_groups,
+    add_state,
     check_engine,
+    check_state_options,
     count_argument,
     require_engine,
     spark_settings,
@@ -131,6 +133,8 @@ examples:
       the offsets of two hours ago, for kafka-consumer-groups --reset-offsets --from-file offsets.csv
   kafka-records table lag --bootstrap broker-1:9092 --sort=-lag --output /var/lib/node_exporter/lag.prom --overwrite
       metrics, from a timer, for Prometheus
+  kafka-records table lag --bootstrap broker-1:9092 --state /var/lib/kafka-records/lag --sort=-lag --limit 20
+      every minute: what was read is kept, and the next run reads what is new
   kafka-records table groups /var/lib/kafka/data --engine spark --master 'local[2]' --conf spark.driver.memory=4g
       by Spark
 """
@@ -166,6 +170,7 @@ def add_parser(commands: Any) -> None:
         metavar="FILE",
         help="write everything that was found to this file too, as JSON lines",
     )
+    add_state(parser)
     add_engine(parser)
     parser.add_argument("--list", action=_Print, nargs=0, text=lambda _: _list(), help="list the tables and exit")
     parser.add_argument(
@@ -303,6 +308,7 @@ def run(options: argparse.Namespace) -> int:
         topic=options.topic,
         package=options.package,
     )
+    check_state_options(options, given, question)
     task = TableTask(
         table,
         question,
@@ -314,6 +320,7 @@ def run(options: argparse.Namespace) -> int:
         spark=spark_settings(options),
         needs_order=bool(options.sort),
         may_hide_details=not options.columns,
+        state=options.state,
         most_series=MOST_SERIES if options.max_series is None else options.max_series,
     )
     return TableRun(task).run()

@@ -39,6 +39,7 @@ from kafka_records_tables.console.standard_error import say
 from kafka_records_tables.engines.absent_groups import absence_of
 from kafka_records_tables.engines.checked_request import check_question
 from kafka_records_tables.engines.package_check import misfits
+from kafka_records_tables.engines.with_state import source_with_state
 from kafka_records_tables.near_names import did_you_mean, has_words
 from kafka_records_tables.read import Engine, stream_answer, stream_table
 from kafka_records_tables.results.finding_lines import finding_json, finding_lines
@@ -71,6 +72,8 @@ class TableTask:
     """A file that gets all that is found, as JSON lines."""
     processes: int | None = None
     spark: SparkSettings | None = None
+    state: str | None = None
+    """The directory of --state."""
     needs_order: bool = False
     """Whether rows are sorted whatever memory that takes, because somebody asked for an order."""
     most_series: int = MOST_SERIES
@@ -96,7 +99,8 @@ class TableRun:
             told_in_words(self._no_log),
             ByteProgress(self._table.name) as progress,
             session_of(self._task.spark, progress) as session,
-            self._stream(progress, session) as stream,
+            source_with_state(self._task.question, self._source(), self._task.state, progress.moved) as source,
+            self._stream(progress, session, source) as stream,
         ):
             selection = Selection(self._table, stream, self._task.query, self._most_held)
             self._write(selection, progress, stream)
@@ -111,11 +115,11 @@ class TableRun:
             say(f"{plural(selection.stopping, 'row')} about what stops a coordinator from loading")
         return FOUND if selection.stopping and status == OK else status
 
-    def _stream(self, progress: ByteProgress, session: SparkSession | None) -> Stream:
+    def _stream(self, progress: ByteProgress, session: SparkSession | None, source: Source) -> Stream:
         task = self._task
         check_question(task.question)
         engine = Engine(task.processes, session, progress.moved)
-        return stream_answer(task.question, self._source(), engine)
+        return stream_answer(task.question, source, engine)
 
     def _source(self) -> Source:
         return self._task.given.source(self._task.question.topic or self._table.topic or None)

@@ -55,6 +55,15 @@ def input_requests(request: TableRequest) -> dict[str, TableRequest]:
     return found
 
 
+def at_the_bottom(request: TableRequest) -> Iterator[TableRequest]:
+    """The request itself, or what a view asks of the tables at its bottom."""
+    if not request.table.inputs:
+        yield request
+    else:
+        for each in input_requests(request).values():
+            yield from at_the_bottom(each)
+
+
 @dataclass(slots=True)
 class LogsThere:
     """What has to be read for each table at the bottom of a view, or for a table."""

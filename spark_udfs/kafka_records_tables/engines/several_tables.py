@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from kafka_records_engine.log.files.discovery import LogSourceError
 from kafka_records_engine.sources import Counts
-from kafka_records_engine.sources.abilities import HasHistory, has
+from kafka_records_engine.sources.abilities import HasHistory, HasIdentity, KeepsAnswers, has
 from kafka_records_engine.sources.collected_findings import Findings
 from kafka_records_engine.sources.given import source_of
 from kafka_records_engine.sources.log_facts import KnownTopics
@@ -21,7 +21,8 @@ from kafka_records_engine.sources.unreachable import UnreachableBrokers
 from kafka_records_tables.engines.asked_brokers import moments_asked
 from kafka_records_tables.engines.asked_coordinators import asked_coordinators, check_coordinators
 from kafka_records_tables.engines.asked_moment import moment_notes
-from kafka_records_tables.engines.joined_tables import LogsThere, input_requests, logs_there, read_view
+from kafka_records_tables.engines.joined_tables import LogsThere, at_the_bottom, logs_there, read_view
+from kafka_records_tables.engines.kept_answers import KeptAnswer, KeptAnswers
 from kafka_records_tables.engines.log_tasks import LogTask, RunReport, RunReports
 from kafka_records_tables.engines.logs_to_read import (
     logs_key,
@@ -68,6 +69,11 @@ class SeveralTables:
         self._rows: defaultdict[int, list[pa.RecordBatch]] = defaultdict(list)
         self._reports = RunReports()
         self._ends = RunReports()
+        self._answers_kept = KeptAnswers(self._source) if has(self._source, KeepsAnswers) else None
+        self._keys: dict[str, str] = {}
+        self._kept: dict[str, KeptAnswer] = {}
+        self._needed: set[int] | None = None
+        """The numbers of the requests for records that have to be read; None for all."""
         self.missing: dict[str, str] = {}
         """Why there is nothing to read for a table, by its name."""
         self._plan(requests)
@@ -78,6 +84,9 @@ class SeveralTables:
         was read."""
         whole, ends = self._reports.reading, self._ends.reading
         only_moments = Counts(moments=ends.counts.moments)
+        for kept in self._kept.values():
+            whole.add([found for found in kept.findings if found not in whole.findings], Counts())
+            whole.counts.widen(kept.counts)
         whole.add(ends.findings, only_moments if whole.counts.partitions else ends.counts)
         whole.add(list(self._lacking), Counts())
         return whole
@@ -90,18 +99,49 @@ class SeveralTables:
     def read(self, run: RunTasks, on_progress: OnProgress | None) -> None:
         """Read all of it, and look where logs end when that is done: what a group has committed meanwhile would be
         beyond an end that was looked at before."""
-        for are_ends, reports in ((False, self._reports), (True, self._ends)):
-            tasks = self._tasks(are_ends)
-            if tasks:
-                for number, batch in run(tasks, reports, None if are_ends else on_progress):
-                    self._rows[number].append(batch)
+        if self._answers_kept is not None:  # records were read when logs were found
+            self._run(run, None, are_ends=True)
+            self._find_kept(self._answers_kept)
+            self._run(run, on_progress, are_ends=False)
+        else:
+            self._run(run, on_progress, are_ends=False)
+            self._run(run, None, are_ends=True)
+
+    def _run(self, run: RunTasks, on_progress: OnProgress | None, *, are_ends: bool) -> None:
+        tasks = self._tasks(are_ends)
+        if tasks:
+            for number, batch in run(tasks, self._ends if are_ends else self._reports, on_progress):
+                self._rows[number].append(batch)
+
+    def _find_kept(self, answers: KeptAnswers) -> None:
+        """Look for the answers that are kept of tables, and what has to be read for the others."""
+        needed: set[int] = set()
+        for name, (request, there) in self._answers.items():
+            bottom = {each.table.name: each for each in at_the_bottom(request) if each.table.name in there.logs}
+            asked = {at: (each, there.logs[at]) for at, each in bottom.items() if each.table.helper != "ends"}
+            ends = {
+                at: (self._rows[self._number(each)], self._ends.of([self._number(each)]))
+                for at, each in bottom.items()
+                if each.table.helper == "ends"
+            }
+            key = None if there.lacking else answers.key(request, asked, ends)
+            kept = None if key is None else answers.find(key, request.table)
+            if key is not None:
+                self._keys[name] = key
+            if kept is not None:
+                self._kept[name] = kept
+            else:
+                needed.update(self._number(each) for each, _ in asked.values())
+        self._needed = needed
 
     def answer(self, name: str) -> tuple[list[pa.RecordBatch], RunReport]:
         """The rows of a table out of what was read, and what it would say if it were read by itself."""
         request, there = self._answers[name]
         report = RunReport()
         report.add([*there.lacking, *(self._about_topics if uses_topics(request) else ())], Counts())
-        asked = {self._number(each): each for each in _at_the_bottom(request) if each.table.name in there.logs}
+        if name in self._kept:
+            return self._kept_answer(name, report)
+        asked = {self._number(each): each for each in at_the_bottom(request) if each.table.name in there.logs}
         for reports in (self._reports, self._ends):
             found = reports.of(asked)
             report.add(found.findings, found.counts)
@@ -112,12 +152,46 @@ class SeveralTables:
         def was_read(asked: TableRequest, _: Sequence[LogPartition], __: OnProgress | None) -> Iterator[pa.RecordBatch]:
             return iter(self._rows[self._number(asked)])
 
-        if not request.table.inputs:
-            return list(was_read(request, (), None)), report
+        if self._answers_kept is not None:
+            self._answers_kept.begin()
         joined = Findings()
-        rows = list(read_view(request, there.logs, was_read, joined, source=self._source))
-        report.add([*joined, *moments_asked(report.counts, self._source.name)], Counts())
+        if not request.table.inputs:
+            rows = list(was_read(request, (), None))
+        else:
+            rows = list(read_view(request, there.logs, was_read, joined, source=self._source))
+        if name in self._keys and self._answers_kept is not None:
+            rows = self._keep(name, rows, [*asked], joined)
+        if request.table.inputs:
+            report.add([*joined, *moments_asked(report.counts, self._source.name)], Counts())
         return rows, report
+
+    def _keep(
+        self, name: str, rows: list[pa.RecordBatch], numbers: list[int], joined: Findings
+    ) -> list[pa.RecordBatch]:
+        """Keep an answer for the next run."""
+        assert self._answers_kept is not None
+        table = self._answers[name][0].table
+        found = self._reports.of(numbers)
+        whole = pa.Table.from_batches(rows, table.schema)
+        answer = KeptAnswer(whole, tuple(found.findings), tuple(joined), found.counts)
+        kept: list[pa.RecordBatch] = self._answers_kept.keep(self._keys[name], table, answer).rows.to_batches()
+        return kept
+
+    def _kept_answer(self, name: str, report: RunReport) -> tuple[list[pa.RecordBatch], RunReport]:
+        """An answer that was kept, with the moments of now."""
+        (request, there), kept = self._answers[name], self._kept[name]
+        report.add(kept.findings, kept.counts)
+        for each in at_the_bottom(request):
+            number = self._number(each)
+            found = self._ends.of([number])
+            report.add(found.findings, found.counts)
+            report.counts.note_moment("topics", each.topics.asked_ms)
+            for log in there.logs.get(each.table.name, ()):
+                if has(log, HasIdentity):
+                    report.counts.note_moment("records", log.found_ms)
+        if request.table.inputs:
+            report.add([*kept.joined, *moments_asked(report.counts, self._source.name)], Counts())
+        return kept.rows.to_batches(), report
 
     # -- what is to be read --------------------------------------------------------------------------------------------
 
@@ -143,7 +217,7 @@ class SeveralTables:
         for name, (request, there) in self._answers.items():
             asked = self._with_known_topics(checkpoints.with_progress(request))
             self._answers[name] = asked, there
-            for each in _at_the_bottom(asked):
+            for each in at_the_bottom(asked):
                 if each.table.name in there.logs and self._number(each) == len(self._read):
                     self._read.append((_alone(each), there.logs[each.table.name]))
 
@@ -156,6 +230,8 @@ class SeveralTables:
         tasks: dict[tuple[int, bool], tuple[LogPartition, list[tuple[int, TableRequest]]]] = {}
         for number, (request, logs) in enumerate(self._read):
             if (request.table.helper == "ends") != are_ends:
+                continue
+            if not are_ends and self._needed is not None and number not in self._needed:
                 continue
             for log in logs:
                 has_two_views = has(log, HasHistory) and log.has_history
@@ -190,15 +266,6 @@ class SeveralTables:
         known = topics_known_to(self._source, self._about_topics.append)
         self._lacking.update(dict.fromkeys(self._about_topics))
         return known
-
-
-def _at_the_bottom(request: TableRequest) -> Iterator[TableRequest]:
-    """The request itself, or what a view asks of the tables at its bottom."""
-    if not request.table.inputs:
-        yield request
-    else:
-        for each in input_requests(request).values():
-            yield from _at_the_bottom(each)
 
 
 def _alone(request: TableRequest) -> TableRequest:

@@ -20,6 +20,7 @@ from kafka_records_engine.sources import Counts
 from kafka_records_engine.sources.given import source_of
 from kafka_records_engine.sources.question import Question, together
 from kafka_records_tables.engines.checked_request import question_of, requests_of
+from kafka_records_tables.engines.with_state import State, check_state, source_with_state
 from kafka_records_tables.query import query_of, topic_columns
 from kafka_records_tables.read import Engine, read_answers
 from kafka_records_tables.report.glance import numbers_of
@@ -91,6 +92,7 @@ def read_report(
     source_arguments: Sequence[str] | None = None,
     command_config: str | None = None,
     diff: Report | Path | str | None = None,
+    state: State | None = None,
 ) -> Report:
     """What is wrong in the topics of the coordinators: findings, the worst first, with the tables they come from.
 
@@ -121,6 +123,8 @@ def read_report(
     diff
         An earlier report of the same selection, or the file of one that `kafka-records report --format json` wrote:
         what changed since then.
+    state
+        As for `read_table`: records are kept, all of them, since findings are about what happened.
 
     Returns
     -------
@@ -158,7 +162,11 @@ def read_report(
     else:
         words = _paths(source) if bootstrap is None else ("--bootstrap", bootstrap)
     named = NamedSource(words, bootstrap, command_config)
-    return report_of(question, given, named, Engine(processes, spark, on_progress), limits, patterns, earlier)
+    if state is not None:
+        check_state(question, by_spark=spark is not None)
+    engine = Engine(processes, spark, on_progress)
+    with source_with_state(question, given, state, on_progress) as kept:
+        return report_of(question, kept, named, engine, limits, patterns, earlier)
 
 
 @dataclass(frozen=True, slots=True)

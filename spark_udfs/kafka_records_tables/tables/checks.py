@@ -60,6 +60,7 @@ TABLE: Final = Table(
     ),
     group="group_id",
     module=__name__,
+    follows_clock=True,
     options=OPTIONS,
     essential=("check", "level", "group_id", "detail"),
     details=(

@@ -146,6 +146,8 @@ class Table:
     rows of the other inputs come, and groups are chosen when all is joined."""
     options: tuple[Option, ...] = ()
     """What can be asked of this table beside what can be asked of every table; `Context.question` has the values."""
+    follows_clock: bool = False
+    """Whether rows change as time goes by, although no log does."""
 
     @property
     def is_history(self) -> bool:
@@ -215,6 +217,11 @@ class Table:
         two."""
         of_log = ("log_partition",) if "log_partition" in self.names else ()
         return tuple(dict.fromkeys((*self.sort, *of_log)))
+
+
+def is_of_last_records(table: Table) -> bool:
+    """Whether the last records of each key are all that a table needs of a log, and nothing of what was before."""
+    return table.reader.last_of_key and not table.names_earlier
 
 
 def can_go_on(table: Table) -> bool:

@@ -105,6 +105,7 @@ TABLE: Final = Table(
     sort=("since_timestamp_ms", "producer_id", "is_hanging", "topic", "partition"),
     group="transactional_id",
     module=__name__,
+    follows_clock=True,
     essential=(
         "transactional_id",
         "producer_id",

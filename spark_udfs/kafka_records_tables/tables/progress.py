@@ -72,6 +72,7 @@ TABLE: Final = Table(
     sort=("group_id", "topic", "partition", "log_partition"),
     group="group_id",
     module=__name__,
+    follows_clock=True,
     essential=("group_id", "topic", "partition", "state", "since_timestamp", "reason"),
     details=(
         "log_partition",

@@ -18,15 +18,12 @@ from kafka_records_engine.numpy_types import FLAGS, INT64
 from kafka_records_engine.sources._stored.stored_names import folder_of, gone_folder_of
 from kafka_records_engine.sources._stored.stretches import Lost, StoredLog, Stretch, Survey, ranges_of, read_on, told_of
 from kafka_records_engine.sources._stored.transaction_ends import PARTS, TransactionEnds
-from kafka_records_engine.sources._stored.writing_files import COLUMNS, SCHEMA, RecordsFile, write_survey
+from kafka_records_engine.sources._stored.writing_files import COLUMNS, SCHEMA, TAIL, RecordsFile, write_survey
 from kafka_records_engine.sources.abilities import HasHighWatermark, WasRead, has
 from kafka_records_engine.sources.protocol import Context, LogPartition
 
 if TYPE_CHECKING:
     from kafka_records_engine.sources._stored.one_run import Run
-
-_TAIL: Final = 64
-"""The last N stored rows are compared with what the source has at their offsets."""
 
 _COMPARED: Final = ("timestamp_ms", "key", "value", "producer_id", "producer_epoch", "control")
 _ELSEWHERE: Final = "Take the snapshot of this one into another directory"
@@ -34,6 +31,10 @@ _ELSEWHERE: Final = "Take the snapshot of this one into another directory"
 
 class OtherLog(LogSourceError):
     """A log that is not the one whose records are stored: its records must not be mixed with them."""
+
+
+class OtherTopic(OtherLog):
+    """A log of another topic than the one whose records are stored, by its id."""
 
 
 @dataclass(slots=True)
@@ -86,7 +87,7 @@ class Pass:
         self._is_survey = is_survey
         self._context = Context(log.topic, log.partition, history=not is_survey, progress=moved)
         self._folder = folder_of(run.root, log.topic, log.partition)
-        self._tail = _tail(stored)
+        self._tail = last_rows(stored)
         self._file: RecordsFile | None = None
         self._behind = stored.end - 1
         """The last offset that is stored."""
@@ -192,7 +193,7 @@ class Pass:
     def _check_id(self) -> None:
         known, here = self._stored.topic_id, self._run.topic_id(self._log)
         if known is not None and here is not None and known != here:
-            raise OtherLog(
+            raise OtherTopic(
                 self._run.root,
                 f"the snapshot has records of the topic with the id {known}, and {self._log.topic} has the id {here} "
                 "now: it was deleted and made anew. Take the snapshot of the new one into another directory",
@@ -317,8 +318,8 @@ class Pass:
         write_survey(folder, survey, np.concatenate(firsts), np.concatenate(lasts))
 
 
-def _tail(stored: StoredLog) -> list[dict[str, Any]]:
-    """The last stored rows."""
+def last_rows(stored: StoredLog) -> list[dict[str, Any]]:
+    """The last stored rows, at most TAIL: they are compared with what the source has at their offsets."""
     if not stored.files or stored.files[-1].trouble:
         return []
     try:
@@ -326,7 +327,7 @@ def _tail(stored: StoredLog) -> list[dict[str, Any]]:
             rows = file.read_row_group(file.num_row_groups - 1, columns=["offset", *_COMPARED])
     except (OSError, pa.ArrowInvalid):
         return []
-    tail: list[dict[str, Any]] = rows.slice(max(rows.num_rows - _TAIL, 0)).to_pylist()
+    tail: list[dict[str, Any]] = rows.slice(max(rows.num_rows - TAIL, 0)).to_pylist()
     return tail
 
 

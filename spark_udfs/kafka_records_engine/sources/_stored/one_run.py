@@ -57,6 +57,8 @@ class Run:
         self._lock = Lock()
         self.forbidden: list[NotReadable] = []
         """Log partitions that whoever runs this may not read."""
+        self.refused: list[LogSourceError] = []
+        """Why nothing was stored of others, as OtherLog."""
 
     def take(self, log: LogPartition, moved: Callable[[int], None]) -> None:
         """Store what is new in one log partition. What is wrong with it keeps nobody from the others."""
@@ -71,6 +73,7 @@ class Run:
             self.say(Finding("damage", FORBIDDEN_LOG, str(error), "nothing of it is stored", log.topic, log.partition))
             return
         except LogSourceError as error:
+            self.refused.append(error)
             self.say(Finding("damage", DAMAGED_LOG, str(error), "nothing of it is stored", log.topic, log.partition))
             return
         finally:

@@ -69,6 +69,16 @@ def records_files(folder: str) -> list[tuple[int, int, str]]:
     return kept
 
 
+def remove_outdated(folder: str) -> None:
+    """Remove files whose records another one has: a run was killed before it could. Only for who holds the lock."""
+    kept = {path for *_, path in records_files(folder)}
+    for name in _names(folder):
+        path = os.path.join(folder, name)
+        if _RECORDS.fullmatch(name) and path not in kept:
+            with suppress(FileNotFoundError):
+                os.unlink(path)
+
+
 def foreign_files(folder: str) -> list[str]:
     """The names in a folder of records that no run has given, in order. Those that begin with a dot or an underscore
     are no data to anybody."""

@@ -38,6 +38,9 @@ COLUMNS: Final = tuple(name for name in RAW_SCHEMA.names if name not in ("topic"
 SCHEMA: Final = pa.schema([RAW_SCHEMA.field(name) for name in COLUMNS])
 
 _RISING: Final = ("offset", "timestamp_ms", "base_offset")
+TAIL: Final = 64
+"""The last N rows of a file are a row group of their own: every run compares the last stored rows with the log."""
+
 _ROWS_PER_GROUP: Final = 131_072
 _BYTES_PER_GROUP: Final = 32 * 1024 * 1024
 
@@ -84,15 +87,19 @@ class RecordsFile:
         if self._waiting_rows >= _ROWS_PER_GROUP or self._waiting_bytes >= _BYTES_PER_GROUP:
             self._flush()
 
-    def _flush(self) -> None:
+    def _flush(self, tail: int = 0) -> None:
+        """Write what waits, the last `tail` rows by themselves."""
         if self._waiting:
             table = pa.Table.from_batches(self._waiting, SCHEMA)
-            self._writer.write_table(table, row_group_size=_ROWS_PER_GROUP)
+            cut = max(table.num_rows - tail, 0)
+            for part in (table.slice(0, cut), table.slice(cut)):
+                if part.num_rows:
+                    self._writer.write_table(part, row_group_size=_ROWS_PER_GROUP)
             self._waiting, self._waiting_rows, self._waiting_bytes = [], 0, 0
 
     def close(self, stretches: Sequence[Stretch]) -> StoredFile:
         """Let the file appear, complete and on the disk."""
-        self._flush()
+        self._flush(TAIL)
         self._writer.add_key_value_metadata(metadata_of(stretches))
         self._writer.close()
         self._sink.close()

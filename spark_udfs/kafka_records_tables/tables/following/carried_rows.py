@@ -24,6 +24,7 @@ from kafka_records_tables.coordinator.transactions import (
     OPEN,
     UNKNOWN,
     TransactionResolver,
+    UnknownTransactions,
 )
 
 if TYPE_CHECKING:
@@ -69,6 +70,38 @@ def carried(rows: pa.RecordBatch, table: Table, context: Context) -> pa.RecordBa
     left = joined(found)
     _, first = np.unique(left.column("offset").to_numpy(), return_index=True)
     return left.take(pa.array(first))
+
+
+def needed_by_state(rows: Iterator[pa.RecordBatch], context: Context) -> list[pa.RecordBatch] | None:
+    """What has to be carried of a topic of coordinators for any table in which the last record of a key decides: the
+    union of what `carried` has for these tables, records of every type. `rows` are batches in the order of the log, the
+    answer has them in that order too. None where the source does not tell of transactions."""
+    kept: dict[tuple[str, bool], Latest] = {}
+    waiting: list[pa.RecordBatch] = []
+    settling = TransactionResolver(context, tombstones_at_once=True, last_of_key=False)
+
+    def add(settled: Iterable[tuple[str, pa.RecordBatch]]) -> None:
+        for outcome, batch in settled:
+            if outcome == OPEN:
+                waiting.append(batch)
+                continue
+            # What a transaction has committed is as good as what was written outside of one.
+            word = NONE if outcome == COMMITTED else outcome
+            is_tombstone = batch.column("value").is_null()
+            for which, part in ((True, batch.filter(is_tombstone)), (False, batch.filter(pc.invert(is_tombstone)))):
+                kept.setdefault((word, which), Latest(part.schema.names)).add(_ended(part, outcome))
+
+    try:
+        for batch in rows:
+            add(settling.take(batch))
+        add(settling.rest())
+    except UnknownTransactions:
+        return None
+    found = [part for part in (*waiting, *(latest.rows() for latest in kept.values())) if part is not None]
+    if not found:
+        return []
+    left = joined(found)
+    return [left.take(pa.array(np.argsort(left.column("offset").to_numpy(), kind="stable")))]
 
 
 def _named(rows: pa.RecordBatch, table: Table, context: Context) -> INT64:

@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from kafka_records_engine.numpy_types import INT64
+from kafka_records_engine.numpy_types import FLAGS, INT64
 from kafka_records_tables.coordinator.offsets.commit_order import stable_order
 
 _FEW: Final = 10_000
@@ -21,6 +21,8 @@ _MOST: Final = 2**62
 def sorted_rows(rows: pa.Table, names: Sequence[str]) -> pa.Table:
     """The rows by some columns, as `pyarrow.Table.sort_by` sorts them: null comes last, equal rows stay in their
     order."""
+    if len(rows) > _FEW and is_sorted(rows, names):
+        return rows
     found = [_numbers(rows.column(name)) for name in names] if len(rows) > _FEW else [None]
     numbers = [each for each in found if each is not None]
     if len(numbers) < len(found):
@@ -30,6 +32,34 @@ def sorted_rows(rows: pa.Table, names: Sequence[str]) -> pa.Table:
         if each[0] != each[-1] or (each != each[0]).any():
             order = order[stable_order(each[order])]
     return rows.take(pa.array(order))
+
+
+def is_sorted(rows: pa.Table, names: Sequence[str]) -> bool:
+    """Whether rows are in the order of some columns, null last: much sooner than they could be sorted."""
+    count = len(rows)
+    if count < 2:
+        return True
+    tied: FLAGS | None = None
+    for name in names:
+        column = rows.column(name)
+        before, after = column.slice(0, count - 1), column.slice(1)
+        is_less, is_more = _flags(pc.less(before, after)), _flags(pc.greater(before, after))
+        if column.null_count:
+            null_before, null_after = _flags(pc.is_null(before)), _flags(pc.is_null(after))
+            is_less |= ~null_before & null_after
+            is_more |= null_before & ~null_after
+        if (is_more if tied is None else is_more & tied).any():
+            return False
+        is_tied = ~(is_less | is_more)
+        tied = is_tied if tied is None else tied & is_tied
+        if not tied.any():
+            break
+    return True
+
+
+def _flags(column: pa.ChunkedArray) -> FLAGS:
+    flags: FLAGS = (column.fill_null(False) if column.null_count else column).to_numpy()
+    return flags if flags.flags.writeable else flags.copy()
 
 
 def _numbers(column: pa.ChunkedArray) -> INT64 | None:

@@ -1,0 +1,42 @@
+"""One run at a time writes to a directory."""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import os
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Final
+
+from kafka_records_engine.log.files.discovery import LogSourceError
+from kafka_records_engine.sources._stored.stored_names import LOCK, make_folder
+
+_NO_LOCKS: Final = (errno.ENOLCK, errno.ENOTSUP, errno.EINVAL)
+
+
+@contextmanager
+def locked_directory(root: str, kind: str, busy: LogSourceError, check: Callable[[str], object]) -> Iterator[None]:
+    """Keep other runs out of a directory that is a `kind`. The kernel ends the lock with its process.
+
+    Where a file system has no locks, one of two runs at once may break off, or both write the same records, of which
+    one is read. Raises `busy` while another run has the lock, and whatever `check` raises about what is there.
+    """
+    if not os.path.isdir(os.path.dirname(root)):
+        raise LogSourceError(root, f"there is no directory {os.path.dirname(root)}")
+    if os.path.exists(root) and not os.path.isdir(root):
+        raise LogSourceError(root, f"is a file, and a {kind} is a directory")
+    make_folder(root)
+    check(root)
+    handle = os.open(os.path.join(root, LOCK), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
+    try:
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise busy from None
+        except OSError as error:
+            if error.errno not in _NO_LOCKS:
+                raise
+        yield
+    finally:
+        os.close(handle)

@@ -1,0 +1,115 @@
+"""Stored rows of a log partition, less those that no table of state needs."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
+from dataclasses import replace
+from typing import Any, Final
+
+from kafka_records_engine.sources._stored.log_passes import last_rows
+from kafka_records_engine.sources._stored.stored_names import folder_of, gone_folder_of, sync_folder
+from kafka_records_engine.sources._stored.stretches import StoredLog, Stretch, stored_log
+from kafka_records_engine.sources._stored.writing_files import COLUMNS, RecordsFile
+from kafka_records_engine.sources.protocol import Context
+from kafka_records_engine.sources.snapshots import SnapshotPartition
+
+NeededRows = Callable[[Iterator[Any], Context], Iterable[Any] | None]
+"""Of the raw rows of a log partition up to some offset, batches in the order of the log, those that have to be kept for
+whatever comes later; None where nobody can tell."""
+
+_FEW_ROWS: Final = 4096
+
+
+def is_due(stored: StoredLog) -> bool:
+    """Whether there is enough to remove: as many rows came as were left the last time, so that each row is written a
+    few times in all."""
+    stretches = stored.stretches
+    if not stretches:
+        return False
+    kept = stretches[0].rows if _is_compacted(stretches[0]) else 0
+    return sum(each.rows for each in stretches) - kept > max(_FEW_ROWS, kept)
+
+
+def compact(root: str, stored: StoredLog, needed: NeededRows) -> None:
+    """Replace the files of a log partition by one. At every moment all rows are in complete files: its name says that
+    it has the offsets of the others, which are removed last."""
+    tail = last_rows(stored)
+    if not tail or any(file.trouble for file in stored.files):
+        return
+    cut, size = tail[0]["offset"], sum(os.stat(file.path).st_size for file in stored.files)
+    log = SnapshotPartition(root, stored.topic, stored.partition, size)
+    context = Context(log.topic, log.partition, history=False)
+    behind: list[Any] = []
+
+    def before() -> Iterator[Any]:
+        for batch in log.batches(context, COLUMNS):
+            at = int((batch.column("offset").to_numpy() < cut).sum())
+            if at:
+                yield batch.slice(0, at)
+            if at < batch.num_rows:
+                behind.append(batch.slice(at))
+
+    kept = needed(before(), context)
+    if kept is None or context.log.holes or any(found.severity == "damage" for found in context.findings):
+        return
+    folder = folder_of(root, log.topic, log.partition)
+    file = RecordsFile(folder)
+    try:
+        for batch in (*kept, *behind):
+            if batch.num_rows:
+                file.write(batch)
+        stretch = _as_one(stored, file.rows)
+        file.first = stretch.first
+        written = file.close([stretch])
+    except BaseException:
+        file.abandon()
+        raise
+    for each in stored.files:
+        if each.path != written.path:
+            os.unlink(each.path)
+    sync_folder(folder)
+    # What surveys found lost was left out.
+    shutil.rmtree(gone_folder_of(root, log.topic, log.partition), ignore_errors=True)
+
+
+def forget(root: str, topic: str, partition: int) -> None:
+    """Remove all that is stored of a log partition: the next run reads it from its start."""
+    for folder in (folder_of(root, topic, partition), gone_folder_of(root, topic, partition)):
+        with suppress(FileNotFoundError):
+            shutil.rmtree(folder)
+
+
+def _as_one(stored: StoredLog, rows: int) -> Stretch:
+    """What the file says that replaces all others. It has the offsets of all, as a run that saw the log of one moment:
+    none of its gaps hides a deletion."""
+    stretches = stored.stretches
+    first, last = stretches[0], stretches[-1]
+    return replace(
+        first,
+        topic_id=stored.topic_id,
+        last=last.last,
+        rows=rows,
+        latest_ms=max(each.latest_ms for each in stretches),
+        asked_from=_COMPACTED,
+        log_start=stored.log_start,
+        cleaned_up_to=last.last + 1,
+        is_last=True,
+        ended_at_ms=None,
+        quiet_until_ms=None,
+    )
+
+
+_COMPACTED: Final = -1
+"""In the place of the offset from which on rows were asked for: no run asks from there."""
+
+
+def _is_compacted(stretch: Stretch) -> bool:
+    return stretch.asked_from == _COMPACTED
+
+
+def stored_in(root: str, topic: str, partition: int) -> StoredLog:
+    """What is stored of a log partition."""
+    return stored_log(root, topic, partition)

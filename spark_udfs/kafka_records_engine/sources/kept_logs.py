@@ -1,0 +1,364 @@
+"""Logs whose records are kept between runs, so that a run reads what is new: the directory of `--state`.
+
+DIR/_state.json     that this is one, and the ids of the topics
+DIR/_lock           locked by the run that uses it
+DIR/last            a snapshot without what no table of state needs (`compaction`)
+DIR/all             a snapshot with all records, for tables of what happened
+DIR/answers         answers of tables, for as long as nothing changes (`kafka_records_tables.engines.kept_answers`)
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from os import PathLike
+from pathlib import Path
+from typing import Any, Final
+from zlib import crc32
+
+from kafka_records_engine import arguments
+from kafka_records_engine.log.files.discovery import LogSourceError
+from kafka_records_engine.log.files.paths import is_url, on_this_machine, without_secrets
+from kafka_records_engine.sources import compaction
+from kafka_records_engine.sources._stored.locking import locked_directory
+from kafka_records_engine.sources._stored.log_passes import OtherTopic, now_ms
+from kafka_records_engine.sources._stored.one_run import Run
+from kafka_records_engine.sources._stored.stored_names import (
+    LOCK,
+    PART,
+    folder_of,
+    make_folder,
+    part_name,
+    remove_incomplete,
+    remove_outdated,
+    replace_file,
+)
+from kafka_records_engine.sources._stored.stretches import StoredLog
+from kafka_records_engine.sources.abilities import AskedMeanwhile, HasTopicId, has
+from kafka_records_engine.sources.broker_threads import do_by_broker
+from kafka_records_engine.sources.known_topics import known_topics
+from kafka_records_engine.sources.missing_rights import COORDINATOR_TOPICS, MissingRight, missing_rights
+from kafka_records_engine.sources.protocol import Context, LogPartition, Source
+from kafka_records_engine.sources.shared_progress import SharedProgress
+from kafka_records_engine.sources.snapshot_runs import FILE_BYTES, begin_snapshot
+from kafka_records_engine.sources.snapshots import SnapshotPartition
+
+MARK: Final = "_state.json"
+ANSWERS: Final = "answers"
+_FORMAT: Final = 1
+
+OLDEST_MS: Final = 24 * 60 * 60 * 1000
+"""A log partition is read from its start again before what is kept of it is so old. So what a cleaner has removed goes
+here too, and no tombstone that was removed can be missed: a log has them for longer (`delete.retention.ms`)."""
+
+
+_OF_NOW: Final = ("unread", "first_unread", "retentions")
+"""What a view may ask a source while it is made, whose answer is not kept."""
+
+
+class StateBusy(LogSourceError):
+    """Another run uses the directory."""
+
+
+class OtherCluster(LogSourceError):
+    """What is kept in the directory is of another cluster, or of topics that were deleted since."""
+
+
+class StateDirectory:
+    """A directory that keeps what a run has read for the next one. Made where there is none; used by one run at a time.
+
+    Parameters
+    ----------
+    path
+        The directory: a new one, an empty one, or one that earlier runs have used.
+    needed
+        The rows that tables of state need (`compaction.NeededRows`).
+
+    Raises
+    ------
+    LogSourceError
+        For a path that is no directory, or one that holds something else.
+    StateBusy
+        While another run uses it.
+    """
+
+    def __init__(self, path: str | PathLike[str], needed: compaction.NeededRows) -> None:
+        named = on_this_machine(arguments.path("state", path))
+        if is_url(named):
+            raise LogSourceError(without_secrets(named), "state is kept on this machine only: name a directory here")
+        self.root = os.path.abspath(named)
+        self.needed = needed
+
+    @contextmanager
+    def opened(self) -> Iterator[StateDirectory]:
+        """Use it, as the only run."""
+        busy = StateBusy(self.root, "another run uses this state: wait until it has ended, or give each its own")
+        with locked_directory(self.root, "state", busy, _check_is_ours):
+            with told_as_errors(self.root):
+                self._prepare()
+            yield self
+
+    def _prepare(self) -> None:
+        remove_incomplete(self.root)
+        if not os.path.exists(os.path.join(self.root, MARK)):
+            self._write({"format": _FORMAT, "topic_ids": {}})
+        self._topic_ids()
+        make_folder(self.answers)
+        remove_incomplete(self.answers)
+
+    @property
+    def answers(self) -> str:
+        """The folder of kept answers."""
+        return os.path.join(self.root, ANSWERS)
+
+    def logs(
+        self, source: Source, *, with_history: bool, on_progress: Callable[[int, int], None] | None = None
+    ) -> KeptLogs:
+        """A source with the same logs, whose records are kept here; `with_history` says whether all of them are."""
+        root = os.path.join(self.root, "all" if with_history else "last")
+        with told_as_errors(root):
+            make_folder(root)
+            begin_snapshot(root)
+        return KeptLogs(source, self, root, None if with_history else self.needed, on_progress)
+
+    def check_topic(self, topic: str, topic_id: str | None) -> None:
+        """Remember the id of a topic. Raises OtherCluster if it had another one."""
+        if topic_id is None:
+            return
+        known = self._topic_ids()
+        if known.get(topic, topic_id) != topic_id:
+            raise OtherCluster(
+                self.root,
+                f"this state is of another cluster, or {topic} was deleted and created again since: its id was "
+                f"{known[topic]}, and is {topic_id} now. Name another directory, or delete this one to begin again",
+            )
+        if topic not in known:
+            self._write({"format": _FORMAT, "topic_ids": {**known, topic: topic_id}})
+
+    def _topic_ids(self) -> dict[str, str]:
+        path = os.path.join(self.root, MARK)
+        try:
+            told = json.loads(Path(path).read_text("utf-8"))
+            if told["format"] != _FORMAT:
+                raise ValueError("another version of kafka-records has written it")
+            return {str(name): str(topic_id) for name, topic_id in told["topic_ids"].items()}
+        except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+            detail = getattr(error, "strerror", None) or error
+            raise LogSourceError(
+                path, f"cannot be used: {detail}; delete the directory, and the next run begins again"
+            ) from None
+
+    def _write(self, told: dict[str, Any]) -> None:
+        write_whole(os.path.join(self.root, MARK), [json.dumps(told, indent=1).encode()])
+
+
+@contextmanager
+def told_as_errors(root: str) -> Iterator[None]:
+    """Raise a LogSourceError for what keeps a run from writing."""
+    try:
+        yield
+    except OSError as error:
+        what = f"{error.strerror or error}; what is kept is whole, and the next run goes on behind it"
+        raise LogSourceError(error.filename or root, what) from None
+
+
+def write_whole(path: str, parts: Iterable[Any]) -> None:
+    """Write a file that is complete, and on the disk, when it has its name. Raises OSError."""
+    part = part_name(os.path.dirname(path))
+    try:
+        with open(part, "wb") as out:
+            for each in parts:
+                out.write(each)
+        replace_file(part, path)
+    except BaseException:
+        with suppress(OSError):
+            os.unlink(part)
+        raise
+
+
+def _check_is_ours(root: str) -> None:
+    others = sorted(name for name in os.listdir(root) if name != LOCK and not name.endswith(PART))
+    if others and MARK not in others:
+        what = f"this directory holds something else ({others[0]}): name a new one for --state"
+        raise LogSourceError(root, what)
+
+
+@dataclass(frozen=True, slots=True)
+class KeptPartition:
+    """A log partition of coordinators, up to where it ended when this run asked: its rows are stored."""
+
+    stored: SnapshotPartition
+    found_ms: int | None
+    """When brokers were asked where it ends, in milliseconds since 1970."""
+    identity: str
+    """The same for the same rows."""
+    is_compacted: bool
+    """Whether only those rows are stored that tables of state need."""
+
+    @property
+    def topic(self) -> str:
+        """Its topic."""
+        return self.stored.topic
+
+    @property
+    def partition(self) -> int:
+        """Its number."""
+        return self.stored.partition
+
+    @property
+    def size(self) -> int:
+        """Bytes that are stored of it."""
+        return self.stored.size
+
+    @property
+    def in_memory(self) -> bool:
+        """Never."""
+        return False
+
+    @property
+    def has_history(self) -> bool:
+        """Always: it may have rows that the log has lost."""
+        return True
+
+    def batches(
+        self, context: Context, columns: Collection[str], start: int | None = None, end: int | None = None
+    ) -> Iterator[Any]:
+        """See `protocol.LogPartition.batches`."""
+        context.counts.note_moment("records", self.found_ms)
+        for batch in self.stored.batches(context, columns, start, end):
+            if self.is_compacted:
+                # Offsets that are missing here hide no marker. Nobody takes them for lost who does not know how far a
+                # cleaner may go (`TransactionResolver`).
+                context.log.cleaned_up_to = None
+            yield batch
+
+
+class KeptLogs:
+    """A source whose logs of coordinators' topics are kept in a StateDirectory. Whatever else it can tell it is asked
+    anew."""
+
+    def __init__(
+        self,
+        source: Source,
+        directory: StateDirectory,
+        root: str,
+        needed: compaction.NeededRows | None,
+        on_progress: Callable[[int, int], None] | None,
+    ) -> None:
+        self._source = source
+        self._directory = directory
+        self._root = root
+        self._needed = needed
+        self._on_progress = on_progress
+        self._asked = AskedMeanwhile()
+
+    def __getattr__(self, name: str) -> Any:
+        if name == "_source":
+            raise AttributeError(name)
+        found = getattr(self._source, name)
+        if name == "missing_rights":
+            return self._missing_rights
+        return self._noting(found) if name in _OF_NOW else found
+
+    def _noting(self, ask: Callable[..., Any]) -> Callable[..., Any]:
+        def noted(*asked: Any, **more: Any) -> Any:
+            self._asked.of_now = True
+            return ask(*asked, **more)
+
+        return noted
+
+    def _missing_rights(self, topics: Collection[str]) -> Sequence[MissingRight]:
+        found = missing_rights(self._source, topics)
+        self._asked.rights[tuple(sorted(topics))] = tuple(sorted(each.resource_name for each in found))
+        return found
+
+    @property
+    def name(self) -> str:
+        """That of the source."""
+        return self._source.name
+
+    @property
+    def answers(self) -> str:
+        """The folder of kept answers."""
+        return self._directory.answers
+
+    def topics(self) -> Sequence[str]:
+        """Those of the source."""
+        return self._source.topics()
+
+    def asked_meanwhile(self) -> AskedMeanwhile:
+        """What was asked since this was called last."""
+        asked, self._asked = self._asked, AskedMeanwhile()
+        return asked
+
+    def partitions(self, topic: str) -> Sequence[LogPartition]:
+        """The log partitions of a topic. Those of a topic of coordinators are read up to their ends and stored; a log
+        in which anything was found that is not as it should be comes as it is, and nothing of it is kept."""
+        logs = self._source.partitions(topic)
+        if topic not in COORDINATOR_TOPICS:
+            return logs
+        # What is stored ends where the logs end now: a topic that a record names was made before.
+        names = {} if all(has(log, HasTopicId) for log in logs) else dict(known_topics(self._source).names)
+        run = Run(self._root, self._source.name, names, FILE_BYTES, None, now_ms(), [topic])
+        for log in logs:
+            self._directory.check_topic(topic, run.topic_id(log))
+        progress = SharedProgress(sum(log.size for log in logs), self._on_progress)
+        found: list[LogPartition] = [*logs]
+
+        def keep(task: tuple[int, LogPartition]) -> None:
+            number, log = task
+            found[number] = self._kept(log, names, lambda done: progress.moved(number, min(done, log.size)))
+            progress.moved(number, log.size)
+
+        with told_as_errors(self._root):
+            do_by_broker([*enumerate(logs)], lambda task: task[1], keep)
+        return found
+
+    def _kept(self, log: LogPartition, names: dict[str, str], moved: Callable[[int], None]) -> LogPartition:
+        if getattr(log, "trouble", None) is not None:  # abilities.MayBeInTrouble
+            return log
+        root, topic, partition = self._root, log.topic, log.partition
+        remove_outdated(folder_of(root, topic, partition))
+        if _is_old(compaction.stored_in(root, topic, partition)):
+            compaction.forget(root, topic, partition)
+        for _ in range(2):
+            run = Run(root, self._source.name, names, FILE_BYTES, None, now_ms(), [topic])
+            run.take(log, moved)
+            if run.refused and isinstance(run.refused[0], OtherTopic):
+                raise OtherCluster(self._directory.root, run.refused[0].detail)
+            if not run.report.findings:
+                break
+            compaction.forget(root, topic, partition)
+            if not run.refused:  # a log whose end was cut off, or written again, is read from its start
+                return log
+        else:
+            return log
+        stored = compaction.stored_in(root, topic, partition)
+        if self._needed is not None and compaction.is_due(stored):
+            compaction.compact(root, stored, self._needed)
+            stored = compaction.stored_in(root, topic, partition)
+        size = sum(os.stat(file.path).st_size for file in stored.files)
+        kept = SnapshotPartition(root, topic, partition, size)
+        return KeptPartition(kept, getattr(log, "found_ms", None), _identity(stored), self._needed is not None)
+
+
+def _is_old(stored: StoredLog) -> bool:
+    """Whether what is kept of a log partition is too old: by its number some time between half of the longest time and
+    all of it, so that they are not all read from their starts by one run."""
+    if not stored.files or not stored.stretches:
+        return False
+    half = OLDEST_MS // 2
+    spread = crc32(f"{stored.topic}-{stored.partition}".encode()) % max(half, 1)
+    return now_ms() - stored.stretches[0].read_at_ms > half + spread
+
+
+def _identity(stored: StoredLog) -> str:
+    """A text for the rows: who began to store them, and up to where, of a log with this start; and who has looked since
+    which of them are gone."""
+    first = stored.stretches[0].run if stored.stretches else ""
+    looked = [(survey.run, survey.end) for survey in stored.surveys]
+    place = (stored.topic, stored.partition, stored.topic_id)
+    return repr((*place, first, stored.log_start, stored.end, looked))

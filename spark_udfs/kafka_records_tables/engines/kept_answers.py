@@ -1,0 +1,220 @@
+"""Answers of tables that are kept beside the records of a state directory, and given again while nothing changes.
+
+An answer is kept under a digest of all that it was made of: the version of this package, the question, what is known of
+topics, the stored rows of each log partition, where logs start and end. So one of which anything has changed is not
+found.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import asdict, dataclass
+from functools import cache
+from hashlib import sha256
+from struct import Struct, error
+from typing import TYPE_CHECKING, Any, Final
+from zlib import crc32
+
+import pyarrow as pa
+
+from kafka_records_engine.findings import Finding
+from kafka_records_engine.sources import Counts
+from kafka_records_engine.sources.abilities import HasIdentity, KeepsAnswers, has
+from kafka_records_engine.sources.missing_rights import missing_rights
+from kafka_records_tables.engines.joined_tables import at_the_bottom, input_requests
+from kafka_records_tables.tables import TABLES
+from kafka_records_tables.tables.declaration import Table, is_of_last_records
+from kafka_records_tables.tables.sorted_rows import sorted_rows
+
+if TYPE_CHECKING:
+    from kafka_records_engine.sources import LogPartition
+    from kafka_records_tables.engines.log_tasks import RunReport
+    from kafka_records_tables.engines.request import TableRequest
+
+_FORM: Final = 1
+_MOST_ANSWERS: Final = 16
+"""The newest N are kept: each question has one."""
+_USUAL_PACKAGE: Final = "kafka_records"
+_HEAD: Final = Struct("<QII")
+"""Bytes of what is said about an answer, which follows as JSON, and the CRC-32 of all behind. Rows come last, as a file
+of Arrow, on a multiple of _ALIGNED."""
+_ALIGNED: Final = 64
+_NOT_COMPARED: Final = ("high_watermark_timestamp", "high_watermark_timestamp_ms")
+"""Columns of `log_ends` that say when brokers were asked."""
+
+
+@dataclass(frozen=True, slots=True)
+class KeptAnswer:
+    """The rows of a table, and what was found in records on the way to them."""
+
+    rows: pa.Table
+    findings: tuple[Finding, ...]
+    """About records."""
+    joined: tuple[Finding, ...]
+    """Of the view."""
+    counts: Counts
+    """Of records, without moments."""
+
+
+def wants_history(requests: Iterable[TableRequest]) -> bool:
+    """Whether all records of logs have to be kept for some questions, and not the last ones of each key alone."""
+    read = [each.table for request in requests for each in at_the_bottom(request)]
+    return any(table.records and not is_of_last_records(table) for table in read)
+
+
+def _follows_clock(request: TableRequest) -> bool:
+    """Whether a table changes as time goes by, or an input that it asks."""
+    table = request.table
+    return table.follows_clock or any(map(_follows_clock, input_requests(request).values() if table.inputs else ()))
+
+
+class KeptAnswers:
+    """The answers in the state directory of a source."""
+
+    def __init__(self, source: Any) -> None:
+        """Of a source with the ability `KeepsAnswers`."""
+        self._source = source
+        self._keeper: KeepsAnswers = source
+        self._folder = self._keeper.answers
+
+    def begin(self) -> None:
+        """An answer is made from here on."""
+        self._keeper.asked_meanwhile()
+
+    def key(
+        self,
+        request: TableRequest,
+        asked: Mapping[str, tuple[TableRequest, Sequence[LogPartition]]],
+        ends: Mapping[str, tuple[Sequence[pa.RecordBatch], RunReport]],
+    ) -> str | None:
+        """The name of an answer; None for one that is not kept.
+
+        `asked` are the requests for records at the bottom of the table, with their log partitions; `ends` the rows of
+        other tables at its bottom, and what was found on the way to them.
+        """
+        table = request.table
+        if _follows_clock(request) or TABLES.get(table.name) is not table or request.question.package != _USUAL_PACKAGE:
+            return None
+        if not asked or any(report.findings for _, report in ends.values()):
+            return None
+        digest = sha256()
+
+        def add(*parts: object) -> None:
+            for part in parts:
+                text = repr(part).encode()
+                digest.update(len(text).to_bytes(8, "big") + text)
+
+        add(_FORM, _version(), request.question)
+        for name, (each, logs) in sorted(asked.items()):
+            topics = each.topics
+            known = (topics.names, topics.partition_counts, topics.retentions, topics.deletions.times)
+            add(name, each.question, *(sorted(part.items()) for part in known), topics.deletions.since_ms)
+            for log in logs:
+                if not has(log, HasIdentity):
+                    return None
+                add(log.identity)
+        for name, (batches, _) in sorted(ends.items()):
+            add(name)
+            for batch in _in_order(batches):
+                digest.update(batch.serialize())
+        return digest.hexdigest()
+
+    def find(self, key: str, table: Table) -> KeptAnswer | None:
+        """The answer of this name, if it is whole and the rights are missing now that were missing then."""
+        path = os.path.join(self._folder, f"{key}.answer")
+        try:
+            with pa.memory_map(path) as file:
+                whole = file.read_buffer()
+            size, crc, _ = _HEAD.unpack_from(whole)
+            about_bytes, content = whole.slice(_HEAD.size, size), whole.slice(_content_at(size))
+            if crc32(content, crc32(about_bytes)) != crc:
+                return None
+            about = json.loads(about_bytes.to_pybytes())
+            for topics, hidden in about["rights"]:
+                if sorted(each.resource_name for each in missing_rights(self._source, topics)) != hidden:
+                    return None
+            rows = pa.ipc.open_file(content).read_all()
+            if not rows.schema.equals(table.schema):
+                return None
+            counts = Counts()
+            for name, number in about["counts"].items():
+                setattr(counts, name, number)
+            counts.leniencies.update(about["leniencies"])
+            findings, joined = ([Finding(**each) for each in about[name]] for name in ("findings", "joined"))
+        except (OSError, ValueError, KeyError, TypeError, error, pa.ArrowException):
+            return None
+        with suppress(OSError):
+            os.utime(path)
+        return KeptAnswer(rows, tuple(findings), tuple(joined), counts)
+
+    def keep(self, key: str, table: Table, answer: KeptAnswer) -> KeptAnswer:
+        """Keep an answer, its rows sorted; the answer as it is kept. One that took more than the rows of logs to make
+        is not kept."""
+        asked = self._keeper.asked_meanwhile()
+        rows = sorted_rows(answer.rows, table.sort)
+        kept = KeptAnswer(rows, answer.findings, answer.joined, answer.counts)
+        told = [*map(asdict, answer.findings)], [*map(asdict, answer.joined)]
+        if asked.of_now or any(isinstance(value, bytes) for some in told for each in some for value in each.values()):
+            return kept
+        numbers = {name: value for name, value in asdict(answer.counts).items() if isinstance(value, int)}
+        about = {
+            "findings": told[0],
+            "joined": told[1],
+            "counts": numbers,
+            "leniencies": dict(answer.counts.leniencies),
+            "rights": [[list(topics), list(hidden)] for topics, hidden in sorted(asked.rights.items())],
+        }
+        sink = pa.BufferOutputStream()
+        with pa.ipc.new_file(sink, rows.schema) as out:
+            out.write_table(rows)
+        content = sink.getvalue()
+        text = json.dumps(about).encode()
+        head = _HEAD.pack(len(text), crc32(content, crc32(text)), 0)
+        parts = [head, text, bytes(_content_at(len(text)) - len(text) - _HEAD.size), content]
+        from kafka_records_engine.sources.kept_logs import write_whole
+
+        with suppress(OSError):  # the answer itself is none the worse
+            write_whole(os.path.join(self._folder, f"{key}.answer"), parts)
+            self._forget_old()
+        return kept
+
+    def _forget_old(self) -> None:
+        paths = [os.path.join(self._folder, name) for name in os.listdir(self._folder)]
+        for path in sorted(paths, key=_used, reverse=True)[_MOST_ANSWERS:]:
+            with suppress(OSError):
+                os.unlink(path)
+
+
+def _content_at(size: int) -> int:
+    return -(-(_HEAD.size + size) // _ALIGNED) * _ALIGNED
+
+
+def _used(path: str) -> int:
+    try:
+        return os.stat(path).st_mtime_ns
+    except OSError:
+        return 0
+
+
+def _in_order(batches: Sequence[pa.RecordBatch]) -> list[pa.RecordBatch]:
+    """Rows of ends of logs as they compare: by topic and partition, whichever broker answered first."""
+    if not batches:
+        return []
+    rows = pa.Table.from_batches(batches)
+    rows = rows.drop_columns([name for name in _NOT_COMPARED if name in rows.column_names])
+    by = [(name, "ascending") for name in ("topic", "partition") if name in rows.column_names]
+    ordered: list[pa.RecordBatch] = (rows.sort_by(by) if by else rows).combine_chunks().to_batches()
+    return ordered
+
+
+@cache
+def _version() -> str:
+    from importlib.metadata import PackageNotFoundError, version
+
+    try:
+        return version("kafka-records")
+    except PackageNotFoundError:
+        return "0"

@@ -1,0 +1,60 @@
+"""Readings that go on where the last one ended, by what a directory keeps (`sources.kept_logs`)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from os import PathLike
+from typing import TYPE_CHECKING, Any
+
+from kafka_records_engine.sources.abilities import AnswersForCoordinators, has
+from kafka_records_engine.sources.given import source_of
+from kafka_records_engine.sources.missing_rights import COORDINATOR_TOPICS
+from kafka_records_tables.engines.checked_request import requests_of
+from kafka_records_tables.engines.joined_tables import at_the_bottom
+from kafka_records_tables.engines.kept_answers import wants_history
+
+if TYPE_CHECKING:
+    from kafka_records_engine.sources.question import Question
+    from kafka_records_tables.engines.request import OnProgress
+
+State = str | PathLike[str]
+"""A directory that keeps what was read for the next time."""
+
+
+def check_state(question: Question, *, by_spark: bool) -> None:
+    """Raise ValueError for a question whose records are not kept."""
+    if by_spark:
+        raise ValueError("state goes with the local engine: leave it out, or Spark")
+    if question.as_of_ms is not None:
+        raise ValueError(
+            "state keeps what logs hold now, and as_of asks about an earlier moment: kafka-records snapshot keeps that"
+        )
+    requests = requests_of(question)
+    if not any(each.table.topic in COORDINATOR_TOPICS for request in requests for each in at_the_bottom(request)):
+        names = ", ".join(request.table.name for request in requests)
+        raise ValueError(f"{names}: no record of a coordinator's topic is read, and state keeps no other: leave it out")
+
+
+@contextmanager
+def source_with_state(
+    question: Question, source: Any, state: State | None, on_progress: OnProgress | None = None
+) -> Iterator[Any]:
+    """The source itself, or one whose records are kept in the directory `state`, which nobody else uses meanwhile.
+
+    Raises LogSourceError and StateBusy, as `StateDirectory` does.
+    """
+    if state is None:
+        yield source
+        return
+    # Most readings keep nothing, and need not load what does.
+    from kafka_records_engine.sources.kept_logs import StateDirectory
+    from kafka_records_tables.tables.following.carried_rows import needed_by_state
+
+    requests = requests_of(question)
+    topic = requests[0].table.topic if len(requests) == 1 else ""
+    given = source_of(source, question.topic or topic or None)
+    if has(given, AnswersForCoordinators):
+        raise ValueError("state keeps records, and this source has none: LiveBrokers has them")
+    with StateDirectory(state, needed_by_state).opened() as directory:
+        yield directory.logs(given, with_history=wants_history(requests), on_progress=on_progress)

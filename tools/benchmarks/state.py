@@ -1,0 +1,113 @@
+#!/usr/bin/env python3
+"""Time `lag` of a running broker with a state directory: the first run, and runs after which nothing has changed.
+
+The broker serves the commits of many groups from files that are written for this. What is timed is `read_table` in this
+process, and a whole run of the command, the start of Python and the output of twenty rows included. See `--help`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from statistics import median
+from typing import Any, Final
+
+ROOT = Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT))  # started as a script, Python knows this folder and not the root
+
+from kafka_records_codegen.evolution.kafka_releases import FetchError  # noqa: E402
+from kafka_records_engine.sources.live import LiveBrokers  # noqa: E402
+from kafka_records_tables import read_table  # noqa: E402
+from tools.benchmarks._figures import machine, positive, table  # noqa: E402
+from tools.benchmarks.lag_times import write_directory  # noqa: E402
+from tools.broker import BrokerError  # noqa: E402
+from tools.serving import serving  # noqa: E402
+
+GOAL: Final = 0.05
+_SETTLING_SECONDS: Final = 20
+"""Time for coordinators to load what they find."""
+_BATCHES: Final = 5
+"""Of each partition of a topic."""
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command; returns its exit status: 1 where answers differ, the goal is missed or there is no broker."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    number = positive(int)
+    parser.add_argument("--groups", type=number, default=65_000, metavar="N", help="(default: %(default)s)")
+    parser.add_argument("--offsets", type=number, default=1_000_000, metavar="N", help="(default: %(default)s)")
+    parser.add_argument(
+        "--partitions", type=number, default=1_000, metavar="N", help="of topics (default: %(default)s)"
+    )
+    parser.add_argument("--rounds", type=number, default=5, metavar="N", help="(default: %(default)s)")
+    asked = parser.parse_args(arguments)
+    with tempfile.TemporaryDirectory(prefix="state-") as temporary:
+        folder = Path(temporary)
+        write_directory(folder / "data", asked.groups, asked.offsets, asked.partitions, _BATCHES)
+        try:
+            with serving(folder / "data", folder=folder / "broker") as broker:
+                time.sleep(_SETTLING_SECONDS)
+                return _measure(broker.bootstrap, folder, asked)
+        except (BrokerError, FetchError) as failed:
+            print(failed, file=sys.stderr)
+            return 1
+
+
+def _measure(bootstrap: str, folder: Path, asked: argparse.Namespace) -> int:
+    def read(state: Path | None) -> Any:
+        return read_table("lag", LiveBrokers(bootstrap), state=state)
+
+    without, expected = _timed(lambda: read(None))
+    first, found = _timed(lambda: read(folder / "state"))
+    again = []
+    for _ in range(asked.rounds):
+        seconds, kept = _timed(lambda: read(folder / "state"))
+        again.append(seconds)
+        if not (kept.table.equals(expected.table) and found.table.equals(expected.table)):
+            print("the answers differ", file=sys.stderr)
+            return 1
+    if expected.table.num_rows != asked.offsets:
+        print(f"{expected.table.num_rows} rows", file=sys.stderr)
+        return 1
+    command_first, _ = _timed(lambda: _command(bootstrap, folder / "of-the-command"))
+    command_again = [_timed(lambda: _command(bootstrap, folder / "of-the-command"))[0] for _ in range(asked.rounds)]
+    size = sum(file.stat().st_size for file in (folder / "state").rglob("*") if file.is_file())
+    rows = [
+        ("", "without state", "first run", "nothing new, best / median", "ratio"),
+        ("read_table", f"{without:.2f} s", f"{first:.2f} s", _best(again), f"{min(again) / first:.3f}"),
+        ("command", "", f"{command_first:.2f} s", _best(command_again), f"{min(command_again) / command_first:.3f}"),
+    ]
+    print(machine())
+    print(f"{asked.groups} groups, {asked.offsets} offsets, {asked.partitions} partitions, {size / 1e6:.0f} MB kept\n")
+    print(table(rows))
+    ratio = min(again) / first
+    print(f"\ntime against that of the first run: {ratio:.3f}, goal {GOAL}: {'met' if ratio <= GOAL else 'missed'}")
+    print(f"against a run without state: {min(again) / without:.3f}")
+    return 0 if ratio <= GOAL else 1
+
+
+def _best(seconds: Sequence[float]) -> str:
+    return f"{min(seconds):.3f} / {median(seconds):.3f} s"
+
+
+def _timed(run: Callable[[], Any]) -> tuple[float, Any]:
+    started = time.perf_counter()
+    found = run()
+    return time.perf_counter() - started, found
+
+
+def _command(bootstrap: str, state: Path) -> None:
+    words = ["table", "lag", "--bootstrap", bootstrap, "--state", str(state), "--sort=-lag", "--limit", "20"]
+    places = os.pathsep.join(place for place in sys.path if place)
+    program = [sys.executable, "-m", "kafka_records_tables.commands.main", *words]
+    subprocess.run(program, check=True, capture_output=True, env={**os.environ, "PYTHONPATH": places})
+
+
+if __name__ == "__main__":
+    sys.exit(main())
