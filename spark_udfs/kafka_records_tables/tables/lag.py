@@ -25,7 +25,7 @@ SPARK_CHECKPOINT: Final = Option(
     "spark_checkpoint",
     "checkpoints",
     "rows of queries of Spark Structured Streaming too, by their checkpoints: DIR, or NAME=DIR to call the query NAME",
-    instead_of=("current_offsets", "assigned_partitions"),
+    instead_of=("current_offsets", "assigned_partitions", "commit_progress"),
 )
 
 TIMES: Final = Option(
