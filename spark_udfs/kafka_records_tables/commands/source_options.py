@@ -73,9 +73,9 @@ def add_source_kind(parser: argparse.ArgumentParser) -> None:
         "--source",
         choices=[LOGS, REQUESTS],
         default=LOGS,
-        help="with --bootstrap: logs reads the topics of coordinators (the default), requests asks coordinators "
-        f"instead, which takes no right to read these topics. Requests fill {', '.join(UNKNOWN)}; some columns stay "
-        "null, see docs/live.md",
+        help="with --bootstrap: logs (the default) reads the topics of coordinators; requests asks the coordinators, "
+        f"for clusters that hide these topics. Requests fill {', '.join(UNKNOWN)}; values that no request returns are "
+        "null (docs/live.md)",
     )
 
 

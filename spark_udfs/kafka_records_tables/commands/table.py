@@ -116,7 +116,7 @@ examples:
   kafka-records table lag --bootstrap broker-1:9092 --spark-checkpoint billing=/checkpoints/billing --group billing
       how far a query of Spark is behind, by its checkpoint
   kafka-records table lag --bootstrap broker-1:9092 --source requests --group billing
-      the same where __consumer_offsets may not be read: coordinators are asked
+      the same on a cluster that hides __consumer_offsets
   kafka-records table progress /var/lib/kafka/data --where state!=ok --where state!=idle
       which groups do not get on, and since when; --where 'state is null' has those of which it is unknown
   kafka-records table log_files /var/lib/kafka/data --where topic=__consumer_offsets --sort=-records_to_load

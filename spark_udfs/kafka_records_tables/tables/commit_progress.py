@@ -19,7 +19,7 @@ WINDOW: Final = Option(
 INTERVAL: Final = Option(
     "interval",
     "duration",
-    "of coordinators that are asked instead of read, how long after the first time they are asked again",
+    "with requests to coordinators (--source requests): the time between the two moments that are compared",
     default="30s",
     least_ms=1000,
 )
