@@ -96,7 +96,7 @@ class RecordChecks:
             records = batch.filter(control.is_null())
         if not records.num_rows:
             return None
-        found = DecodedRecords(records, self._schemas)
+        found = DecodedRecords(records, self._schemas, self._context.shared)
         found.report(self._context, lambda row: "", ~found.has_error)
         return found
 

@@ -72,7 +72,7 @@ class ActivitySums:
             return
         chosen = _filtered(batch, ("offset", "timestamp_ms", "producer_id", "transaction", "control"), is_chosen)
         rows = _filtered(batch, _DECODED, is_of_offset)
-        found = DecodedRecords(rows, self._schemas)
+        found = DecodedRecords(rows, self._schemas, self._context.shared)
         found.report(
             self._context, lambda row: _LOST if found.has_key[row] else "not counted: nobody can tell whose it is"
         )

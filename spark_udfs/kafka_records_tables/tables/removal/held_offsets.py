@@ -2,38 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
-from kafka_records_engine.columns.framing_in_columns import prefix_column
 from kafka_records_engine.numpy_types import FLAGS
 from kafka_records_tables.coordinator.groups.group_model import picked_with
 from kafka_records_tables.coordinator.groups.last_group_records import NOT_USED, GroupRecords, Replayed
 from kafka_records_tables.coordinator.groups.subscriptions import PICKED, REGEX_RECORD, HeldGroup, held_groups
 from kafka_records_tables.coordinator.offsets.commits import COMMITS
-from kafka_records_tables.coordinator.offsets.last_commits import CommitKey, Deciding, LastCommits, last_offsets
+from kafka_records_tables.coordinator.offsets.last_commits import CommitKey, Deciding
 from kafka_records_tables.coordinator.records.decoded_records import (
     DecodedRecords,
-    are_of_types,
     filter_record_types,
     nulled,
     numbers_of,
     schemas,
 )
-from kafka_records_tables.coordinator.records.latest import Latest
-from kafka_records_tables.coordinator.transactions import OPEN, UNKNOWN, Resolved, TransactionResolver
 from kafka_records_tables.tables.commit_columns import commit_columns
 from kafka_records_tables.tables.made_once import MadeOnce
+from kafka_records_tables.tables.settled_commits import SettledCommits
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from kafka_records_engine.sources import Context
-    from kafka_records_runtime.schema import RecordSchema
 
 READS: Final = ("offset", "timestamp_ms", "key", "value", "producer_id", "transaction", "control")
 """The columns of raw rows that are needed."""
@@ -141,31 +136,18 @@ class _Maker:
         self._types = numbers_of(known, COMMITS)
         self._all_types = numbers_of(known, names)
         self._groups = GroupRecords(known, with_values=(REGEX_RECORD,), columns=("timestamp_ms",))
-        self._commits = LastCommits(known)
-        self._pending, self._tombstones = Latest(("offset", "key")), Latest(("offset", "key"))
-        self._settling = TransactionResolver(context, tombstones_at_once=True, last_of_key=True)
+        self._commits = SettledCommits(context, with_pending=True)
 
     def take(self, batch: pa.RecordBatch) -> tuple[()]:
         rows = filter_record_types(batch, self._all_types, self._context, NOT_USED)
         if rows.num_rows:
-            self._add(self._settling.take(rows))
+            self._groups.add(rows)
+        self._commits.take(rows)
         return ()
 
-    def _add(self, settled: Iterator[Resolved]) -> None:
-        for outcome, batch in settled:
-            self._groups.add(batch)
-            numbers, _ = prefix_column(batch.column("key"))
-            rows = batch.filter(pa.array(are_of_types(numbers, self._types)))
-            self._commits.add(outcome, rows)
-            self._tombstones.add(rows.filter(pc.is_null(rows.column("value"))))
-            if outcome in (OPEN, UNKNOWN):
-                self._pending.add(rows)
-
     def rest(self) -> tuple[_Found]:
-        self._add(self._settling.rest())
-        last = self._commits.deciding(self._context)
+        last, still_open = self._commits.rest()
         replayed = self._groups.replayed(self._context, picked=_PICKED, reports_commits=False)
-        still_open = _still_open(self._pending, self._tombstones, self._known)
         offsets = None
         if last is not None and last.is_there.any():
             offsets = _offsets(last, still_open)
@@ -205,15 +187,6 @@ def _has_own_key(found: DecodedRecords, types: tuple[int, ...]) -> FLAGS:
     has: FLAGS = (columns.record_type == types[-1]) & (columns.key_bytes_left == 0)
     has[list(columns.leniencies)] = False
     return has
-
-
-def _still_open(pending: Latest, tombstones: Latest, known: Mapping[int, RecordSchema]) -> frozenset[CommitKey]:
-    """The partitions with a commit in an open transaction and no tombstone behind it."""
-    waiting = last_offsets(pending, known)
-    if not waiting:
-        return frozenset()
-    deleted = last_offsets(tombstones, known)
-    return frozenset(key for key, offset in waiting.items() if offset > deleted.get(key, -1))
 
 
 def _seen(replayed: Replayed, groups: Mapping[str, HeldGroup], types: tuple[int, ...]) -> dict[str, int]:

@@ -345,9 +345,9 @@ def _how_replaced(write: Write, last: Event) -> Verdict | None:
 
 
 def _commits(rows: pa.RecordBatch, types: tuple[int, ...]) -> pa.RecordBatch:
-    """The commits among raw rows, without tombstones."""
+    """The commits and tombstones of offsets among raw rows."""
     numbers, _ = prefix_column(rows.column("key"))
-    is_commit = rows.column("value").is_valid().to_numpy(zero_copy_only=False) & are_of_types(numbers, types)
+    is_commit = are_of_types(numbers, types)
     is_commit &= rows.column("control").is_null().to_numpy(zero_copy_only=False)
     names = ("offset", "timestamp_ms", "base_offset", "key", "value", "control", "file", "position")
     return rows.select([name for name in names if name in rows.schema.names]).filter(pa.array(is_commit))
@@ -364,14 +364,15 @@ class _OffsetReplay:
         schemas: Mapping[int, RecordSchema],
         context: Context,
     ) -> None:
-        """`commits` are the commits among `rows`, without tombstones."""
+        """`commits` are the commits and tombstones among `rows`."""
         self._live = live
         offsets = rows.column("offset").to_numpy()
         is_record = rows.column("control").is_null().to_numpy(zero_copy_only=False)
         plain = outside_transactions(rows, context, tombstones_at_once=True)
-        found = DecodedRecords(commits.rows, schemas)
-        found.report(context, lambda row: "nothing is known of the offset that it commits")
-        self._commits = live.rows(found, commits.types, commits)
+        found = DecodedRecords(commits.rows, schemas, context.shared)
+        found.report(context, lambda row: "nothing is known of the offset that it commits", ~found.is_tombstone)
+        made = live.rows(found, commits.types, commits)
+        self._commits = made.chosen(~found.is_tombstone[np.searchsorted(found.offsets, made.log_offset)])
         at = np.searchsorted(offsets, self._commits.log_offset)
         words = rows.column("transaction").take(pa.array(at))
         is_open = pc.is_in(words, pa.array([PENDING, OPEN])).to_numpy(zero_copy_only=False) & ~plain[at]
