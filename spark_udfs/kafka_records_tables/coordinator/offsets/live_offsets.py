@@ -150,9 +150,10 @@ class LiveOffsets:
     def delete(self, keys: Iterable[CommitKey]) -> None:
         """Take tombstones. Each takes the pending offsets of its partition along (`OffsetMetadataManager.replay`)."""
         self.deletions += 1
-        gone = {number: None for key in keys if (number := self._numbers.get(key)) is not None}
+        known, of_number = self._numbers.get, self.keys
+        gone = {number: None for key in keys if (number := known(key)) is not None}
         for number in gone:
-            group, topic, _ = self.keys[number]
+            group, topic, _ = of_number[number]
             if number in self._of_group.get(group, ()):
                 _drop(self._of_group, group, number)
                 _drop(self._of_topic, topic, number)
@@ -211,12 +212,13 @@ class LiveOffsets:
         """Offsets of a topic that are there for sure, of any group, `most` of them: those that go when the topic of
         those `without` goes. A deletion leaves offsets alone that name the id of another topic of this name, whose own
         deletion a coordinator missed (`OffsetMetadataManager.onTopicsDeleted`)."""
-        value = self.values.item
-        ids = {0, *(value(number, TOPIC_ID) for number in without if self.keys[number][1] == topic)}
+        value, keys = self.values.item, self.keys
+        ids = {0, *[value(number, TOPIC_ID) for number in without if keys[number][1] == topic]}
         found: list[int] = []
         for number in self._of_topic.get(topic, ()):
-            is_sure = is_log_whole or not value(number, IS_LEGACY)
-            if number not in without and is_sure and value(number, TOPIC_ID) in ids:
+            if number in without or not (is_log_whole or not value(number, IS_LEGACY)):
+                continue
+            if value(number, TOPIC_ID) in ids:
                 found.append(number)
                 if len(found) == most:
                     break

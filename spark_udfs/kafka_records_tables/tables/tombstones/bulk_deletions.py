@@ -112,7 +112,7 @@ class _Weight(NamedTuple):
 class BulkDeletion:
     """Some tombstones of a write, and what is known about them."""
 
-    def __init__(self, write: Write, tombstones: Iterable[Event], ended: frozenset[str] | set[str]) -> None:
+    def __init__(self, write: Write, tombstones: Iterable[Event], ended: frozenset[str]) -> None:
         """`ended` are the groups of which the write has the last tombstone."""
         self._write = write
         self._ended = ended

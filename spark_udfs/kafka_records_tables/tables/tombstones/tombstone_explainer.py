@@ -276,24 +276,11 @@ class TombstoneExplainer:
 
     def _open(self, write: Write, passed_ms: int, *, is_last: bool) -> None:
         case = _Case(write, passed_ms, is_last)
-        ended = _ended(write)
-        replaced = {group_id: _how_replaced(write, last) for group_id, last in ended.items()}
-        swept, deleted = [], []
-        for event in write.tombstones:
-            if event.record in COMMITS:
-                deleted.append(event.key)
-                swept.append(event)
-                continue
-            group_id = event.group_id
-            found = replaced.get(group_id)
-            if found is None and group_id not in ended:
-                found = of_member(event, write, self._groups, self._session_ms) or _ALONE
-            if found is None:
-                swept.append(event)
-            else:
-                case.told[event.offset] = found
+        swept = [event for event in write.tombstones if event.record in COMMITS]
+        deleted, goes = [event.key for event in swept], _NO_GROUPS
+        if len(swept) < len(write.tombstones):
+            swept, goes = self._explain_at_once(case)
         if swept:
-            goes = {group_id for group_id, found in replaced.items() if found is None} if replaced else _NO_GROUPS
             begin = write.offset
             is_log_whole = begin < self._whole_up_to
             is_new = self._new_from is not None and self._new_from <= begin
@@ -309,6 +296,24 @@ class TombstoneExplainer:
         if deleted:
             self._live.delete(deleted)
         self._cases.append(case)
+
+    def _explain_at_once(self, case: _Case) -> tuple[list[Event], frozenset[str]]:
+        """Explain the tombstones that wait for nothing. The others, and the groups that end without giving way."""
+        write = case.write
+        ended = _ended(write)
+        replaced = {group_id: _how_replaced(write, last) for group_id, last in ended.items()}
+        swept = []
+        for event in write.tombstones:
+            found = None
+            if event.record not in COMMITS:
+                found = replaced.get(event.group_id)
+                if event.group_id not in ended:
+                    found = of_member(event, write, self._groups, self._session_ms) or _ALONE
+            if found is None:
+                swept.append(event)
+            else:
+                case.told[event.offset] = found
+        return swept, frozenset(group_id for group_id, found in replaced.items() if found is None)
 
 
 def _if_more_follows(found: Verdict, event: Event) -> Verdict:
