@@ -56,7 +56,8 @@ class MadeOnce(Generic[_Maker, _Made]):
         if self._is_first:
             self._making.made += self._making.maker.take(batch)
         self._found.catch_up()
-        return self._making.next_of(self._number)
+        # Another table may have come to the end before this one takes the last rows.
+        return [] if self._making.is_over else self._making.next_of(self._number)
 
     def rest(self) -> list[_Made]:
         """What is left, at the end of the log."""
@@ -75,7 +76,7 @@ class _Making(Generic[_Maker, _Made]):
         self.context = context
         """What is found goes here, for each of the tables to repeat."""
         self.made: list[_Made] = []
-        """What some table does not have yet. One may come to the end before another one takes the last rows."""
+        """What some table does not have yet."""
         self.is_over = False
         self._had: list[int] = []
         """How much of `made` each table has."""

@@ -43,16 +43,14 @@ class SettledCommits:
     def __init__(self, context: Context, *, with_pending: bool = False) -> None:
         self._once: MadeOnce[_Maker, CommitsAtEnd] = MadeOnce(SettledCommits, _Maker, context)
         self._once.maker.with_pending |= with_pending
-        self._made: list[CommitsAtEnd] = []
 
     def take(self, batch: pa.RecordBatch) -> None:
         """Add raw rows after those before, with `transactions.COLUMNS`."""
-        # Another table may have come to the end already.
-        self._made += self._once.take(batch)
+        self._once.take(batch)
 
     def rest(self) -> CommitsAtEnd:
         """What they come to at the end of the log."""
-        (made,) = [*self._made, *self._once.rest()]
+        (made,) = self._once.rest()
         return made
 
 

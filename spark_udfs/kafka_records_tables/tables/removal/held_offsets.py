@@ -103,16 +103,14 @@ class HeldCollector:
         self._context = context
         self._with_commits = with_commits
         self._once: MadeOnce[_Maker, _Found] = MadeOnce((HeldCollector, names), lambda own: _Maker(own, names), context)
-        self._found: list[_Found] = []
-        """What was made: when another table has come to the end already."""
 
     def take(self, batch: pa.RecordBatch) -> None:
         """Add raw rows after those before."""
-        self._found += self._once.take(batch)
+        self._once.take(batch)
 
     def held(self) -> Held:
         """What it holds at the end of the log."""
-        (found,) = [*self._found, *self._once.rest()]
+        (found,) = self._once.rest()
         if found.commits is None or found.held.offsets is None or not self._with_commits:
             return found.held
         last = found.commits
