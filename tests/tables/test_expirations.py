@@ -441,7 +441,7 @@ A_DURATION = "write 90s, 30m, 24h, 7d or 2w, or as in ISO 8601 P7D or PT24H"
         (
             "groups",
             {"windw": "1h"},
-            "groups has no option 'windw'; did you mean window? It is one of activity, progress",
+            "groups has no option 'windw'; did you mean window? It is one of activity, lag, progress",
         ),
         ("expirations", {"xyzzy": 1}, "expirations has no option 'xyzzy'; there are at, retention, within, rules"),
         ("expirations", {"retetion": "7d"}, "expirations has no option 'retetion'; did you mean retention?"),
