@@ -142,6 +142,13 @@ def test_control_records_of_a_quorum_with_voters(tmp_path: Path, capsys: pytest.
     version, voters = map(json.loads, said.out.splitlines())
     assert (version["control"], version["value"]["data"]) == ("kraft_version", {"version": 0, "kRaftVersion": 1})
     assert (voters["control"], voters["value"]["data"]["voters"][0]["voterId"]) == ("kraft_voters", 3)
+    (feature,) = read_table("features", tmp_path).table.to_pylist()
+    assert (feature["feature"], feature["level"]) == ("kraft.version", 1)
+    log.write_bytes(batch(record(0, (5).to_bytes(4, "big"), b"\0"), 1, attributes=0x20))
+    broken = read_table("features", tmp_path)
+    assert (len(broken), [each.severity for each in broken.findings]) == (0, ["damage"])
+    assert "the control record with the level of kraft.version cannot be read" in broken.findings[0].what
+    assert not read_table("topics", tmp_path).findings
     log.write_bytes(batch(record(0, (6).to_bytes(4, "big"), b"\0\0\x05"), 1, attributes=0x20))
     assert main(["dump", str(tmp_path)]) == 1
     assert json.loads(capsys.readouterr().out)["error"]["part"] == "value"

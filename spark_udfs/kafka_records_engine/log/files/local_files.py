@@ -116,7 +116,7 @@ class LocalFiles:
 
     def resolved(self, path: str) -> str:
         """The absolute path without symbolic links."""
-        return str(Path(path).resolve())
+        return os.path.realpath(path)
 
     def for_arrow(self, path: str) -> tuple[FileSystem, str]:
         """See `places.Files.for_arrow`."""

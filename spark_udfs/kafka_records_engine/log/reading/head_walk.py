@@ -30,7 +30,7 @@ from kafka_records_engine.log.reading._resync import TO_MAGIC, length_of
 from kafka_records_engine.log.reading._scanning import PAD, Chunk, entries_of, nonsense_at
 from kafka_records_engine.numpy_types import FLAGS, INT64
 
-_CHUNK: Final = 256 * 1024
+_CHUNK: Final = 1024 * 1024
 _LARGE: Final = 8 * 1024
 """Batches that are larger on average are not worth reading for their heads."""
 _MARKER: Final = 78

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
+from kafka_records.schemas.control import KRAFT_VERSION_RECORD
+from kafka_records_runtime import walker
 from kafka_records_tables.tables.cluster.metadata_reader import MetadataReplay
 from kafka_records_tables.tables.cluster.metadata_records import MetadataRecords, events
 
@@ -30,7 +32,16 @@ class ClusterReplay(MetadataReplay):
         self.brokers: dict[int, dict[str, Any]] = {}
         """The record of each registered broker, changed as later records say, with `registered_ms`."""
         self.features: dict[str, tuple[int, int | None]] = {}
-        """Level of each feature, and since when."""
+        """Level of each feature but kraft.version, and since when."""
+
+    @property
+    def kraft_version(self) -> tuple[int, int | None]:
+        """The level of kraft.version, and since when; 0 where no record tells it. Raises DecodeError."""
+        if self._records.kraft_version is None:
+            return 0, None
+        value, at = self._records.kraft_version
+        message, _ = walker.decode(KRAFT_VERSION_RECORD, value, 0, allow_trailing=True)
+        return message["kraft_version"], at
 
     def _add(self, decoded: DecodedRecords, is_checkpoint: bool) -> None:
         times = None if is_checkpoint else decoded.rows.column("timestamp_ms")

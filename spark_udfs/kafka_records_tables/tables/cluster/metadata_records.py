@@ -23,6 +23,7 @@ READS: Final = ("offset", "timestamp_ms", "key", "value", "control")
 """The columns of raw rows that a table about the metadata log needs."""
 
 _BEGIN, _END, _ABORT = "BeginTransactionRecord", "EndTransactionRecord", "AbortTransactionRecord"
+_KRAFT_VERSION: Final = "kraft_version"
 _STOPS: Final = "what it changed is unknown: a controller does not load this log"
 
 
@@ -67,6 +68,10 @@ class MetadataRecords:
         """The latest time of a row."""
         self._is_checkpoint = False
         """Whether the rows are those of a checkpoint that was named alone."""
+        self._in_checkpoint = False
+        """Whether the rows of a checkpoint are at hand, whose times are not those of changes."""
+        self.kraft_version: tuple[bytes, int | None] | None = None
+        """The last `KRaftVersionRecord`, if there is one, and its time; None in a checkpoint, which does not tell."""
 
     def take(self, batch: pa.RecordBatch) -> Iterator[tuple[DecodedRecords, bool]]:
         """What is in force after some more rows; and whether it is of the checkpoint, without times of its own."""
@@ -96,7 +101,7 @@ class MetadataRecords:
         taken out of it but from the start on."""
         log = self._context.log
         if self._first is None and batch.num_rows:
-            self._is_checkpoint = batch.column("control")[0].as_py() == "snapshot_header"
+            self._is_checkpoint = self._in_checkpoint = batch.column("control")[0].as_py() == "snapshot_header"
         if self._first is None and log.start is None and batch.num_rows:
             first = int(batch.column("offset")[0].as_py())
             log.start = first if first > _CONTROL_RECORDS else 0
@@ -128,9 +133,11 @@ class MetadataRecords:
         context, self._first = self._context, 0
         if context.log.checkpoint is not None:
             self._first = context.log.checkpoint.end_offset
+            self._in_checkpoint = True
             for rows in context.log.checkpoint.rows:
                 for found in self._in_force(rows):
                     yield found, True
+            self._in_checkpoint = False
         elif context.log.start:
             what = f"this log begins at offset {context.log.start}, and no sound checkpoint holds what was before"
             consequence = "what was written before is unknown: pass the whole folder of the metadata log"
@@ -140,6 +147,7 @@ class MetadataRecords:
         if not batch.num_rows:
             return
         if batch.column("control").null_count < batch.num_rows:
+            self._note_kraft_version(batch)
             batch = batch.filter(batch.column("control").is_null())
         types = api_key_column(batch.column("key"), batch.column("value"))
         known = self._is_known[types]  # -1 is the last of them
@@ -156,6 +164,12 @@ class MetadataRecords:
                     yield from ended or ()
             begin = turn + 1
         yield from self._part(batch, types, begin, batch.num_rows)
+
+    def _note_kraft_version(self, batch: pa.RecordBatch) -> None:
+        """The last of the records by which the quorum itself raises its feature, which are control records."""
+        found = batch.filter(pc.equal(batch.column("control"), _KRAFT_VERSION))
+        for row in found.select(["timestamp_ms", "value"]).to_pylist()[-1:]:
+            self.kraft_version = row["value"] or b"", None if self._in_checkpoint else row["timestamp_ms"]
 
     def _part(self, batch: pa.RecordBatch, types: INT16, begin: int, end: int) -> Iterator[DecodedRecords]:
         part, kinds = batch.slice(begin, end - begin), types[begin:end]

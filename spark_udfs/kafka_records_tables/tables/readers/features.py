@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
+from kafka_records_engine.findings import Finding, reason_of
+from kafka_records_runtime.errors import DecodeError
 from kafka_records_tables.tables.cluster.broker_replay import ClusterReplay
 from kafka_records_tables.tables.cluster.metadata_reader import MetadataReader
 from kafka_records_tables.tables.column_types import instants, record_batch
@@ -18,9 +20,21 @@ if TYPE_CHECKING:
 class Reader(MetadataReader[ClusterReplay]):
     def __init__(self, context: Context) -> None:
         super().__init__(ClusterReplay(context, TABLE.records))
+        self._context = context
+
+    def _of_quorum(self) -> dict[str, tuple[int, int | None]]:
+        context = self._context
+        try:
+            level, at = self._replay.kraft_version
+        except DecodeError as error:
+            what = f"the control record with the level of kraft.version cannot be read: {error}"
+            finding = Finding("damage", reason_of(error), what, "it has no row", context.topic, context.partition)
+            context.report(finding)
+            return {}
+        return {"kraft.version": (level, at)} if level else {}
 
     def _rows(self) -> pa.RecordBatch:
-        features = self._replay.features
+        features = {**self._replay.features, **self._of_quorum()}
         changed = pa.array([at for _, at in features.values()], pa.int64())
         columns = {
             "feature": pa.array([*features], pa.string()),
