@@ -25,11 +25,11 @@ _HEAD = """\
 
 <!-- Written by tools/report_page.py from the declarations in kafka_records_tables.report.rules: make generate. -->
 
-What is wrong in the topics of the coordinators, for those who do not know the tables: since when, how sure that is,
-which records show it, and what to do next, with the command.
+What is wrong in the coordinators' topics, without knowing the tables: since when, how sure that is, which records
+show it, and what to do next, with the command.
 
 ```sh
-kafka-records report /var/lib/kafka/data                                   # on the terminal: what needs somebody
+kafka-records report /var/lib/kafka/data                                   # on the terminal: what needs attention
 kafka-records report /var/lib/kafka/data --details                         # with causes, evidence and all steps
 kafka-records report --bootstrap broker-1:9092 --output report.html        # a page for people
 kafka-records report /var/lib/kafka/data --fail-on high                    # exit status 3 if there is one
@@ -45,25 +45,25 @@ report.findings[1].next[0].command.split()[:3]
 # ['kafka-records', 'table', 'regressions']
 ```
 
-`--group G` asks for what is about a group, `--topic-filter 'orders*'` for what is about some topics: a finding stays
-that names such a topic, or a group with a row about one. It is judged and counted by all rows, so that "2 of 3
-partitions" of a group are of all its topics. What is about the logs of the coordinators stays, for all that is told of
-any topic hangs on them. Of tables stay the rows about such topics, as `table --topic-filter` prints them.
+`--group G` limits the report to a group, `--topic-filter 'orders*'` to topics: findings that name such a topic, or a
+group with a row about one. Findings are still judged and counted by all rows, so "2 of 3 partitions" of a group are
+of all its topics. Findings about the logs of the coordinators stay, because everything depends on them. Tables keep
+only rows about such topics, as `table --topic-filter` prints them.
 
-Give the retention of the brokers (`--retention`, their `offsets.retention.minutes`), for expiry is counted with it. The
-moment of the report is `--as-of`, or else now for running brokers, and the time of the last record for files: in a copy
-of last month nothing has become older since. Commands that ask brokers name the brokers of the report; in a report of
+Pass the brokers' retention (`--retention`, their `offsets.retention.minutes`), because expiry is computed with it.
+The moment of the report is `--as-of`, otherwise now for running brokers and the time of the last record for files, so
+a copy of last month is judged as of last month. Commands in findings name the brokers of the report; in a report of
 files they name `$BOOTSTRAP`, which you set.
 
 ## The first screen
 
-As text, a report has what needs somebody (all levels but `note`), the worst first, in three lines each: what happened,
-and to whom; since when, whether it goes on, how much was hit, and who has a part in it; what to do first, with the
-command. `--details` prints all findings, notes too, with causes, effects, the records that show them and all steps.
-What was met while reading is one line for each reason. A report in which nothing was found is one line.
+As text, a report has what needs attention (all levels but `note`), the worst first, in three lines each: what
+happened, and to whom; since when, whether it continues, how much was affected, and who is involved; what to do first,
+with the command. `--details` prints all findings with causes, effects, the records that show them and all steps.
+Problems while reading are one line for each reason. A report without findings is one line.
 
-A page has the same lines of each incident. Its details have a time axis: the records that show it, members that join
-and leave, rebalances and commits, and offsets against the end of the log as far as rows have times.
+A page has the same lines of each incident. Its details have a time axis: the records that show it, joining and
+leaving members, rebalances and commits, and offsets against the end of the log.
 
 ## Levels
 
@@ -82,57 +82,56 @@ _ASKS = {
 _JSON = """
 ## Causes
 
-A finding is an incident: what happened (`problem`), what follows from it (`impact`), since when (the first record that
-shows it), whether it goes on, how much was hit (`scale`), who (`who`), and what to do, the first step first. Findings
-that follow from another one are its `effects`.
+A finding is an incident: what happened (`problem`), its consequence (`impact`), since when (the first record that
+shows it), whether it continues, how much was affected (`scale`), who (`who`), and what to do, the first step first.
+Findings that follow from another one are its `effects`.
 
-Each kind knows the causes that it can have. Records, metadata and ends of logs speak for or against each. A cause that
-a fact rules out is not named; `refuted_by` has the fact. Where two remain, `decision` has the question that decides
-between them, and the command that answers it. `lacked` says what the report did not have, and which causes it could not
-tell apart for that.
+Each kind has a list of possible causes. Records, metadata and log ends support or rule out each. A cause that is
+ruled out is not named; `refuted_by` has the fact. If two remain, `decision` has the question that decides between
+them, and the command that answers it. `lacked` says what the report did not have, and which causes it could therefore
+not tell apart.
 
-`confidence` is about the cause: `high` where records show it, or it is the only one that remains and nothing was
-missing; `medium` where more speaks for it than against it; `low` otherwise. `symptom_confidence` is about the problem:
-where it is not `high`, `why_not_sure` says what no record holds, or what a cleaner may have taken.
+`confidence` is about the cause: `high` if records show it, or if it is the only one left and nothing was missing;
+`medium` if more supports it than contradicts it; `low` otherwise. `symptom_confidence` is about the problem: if it is
+not `high`, `why_not_sure` says what no record holds, or what a cleaner may have removed.
 
 ## Thresholds
 
-Levels go by named thresholds, below each kind. `kafka-records report --print-thresholds` prints a file of all of them,
-with what each decides and why. A file for `--thresholds` (TOML) has those that differ:
+Named thresholds decide levels; each kind lists its own. `kafka-records report --print-thresholds` prints a file of
+all of them, with what each decides and why. A file for `--thresholds` (TOML) has those that differ:
 
 ```toml
 [offsets_expiring]
 high_within = "48h"
 ```
 
-A name that no threshold has is refused, with the one that was meant, and so are two thresholds that contradict each
-other, as a `high_within` above `within`. Of one kind and level, the worst
-`report.most_of_a_kind` findings stand by themselves; the others are one, with counts and the command that lists them.
+An unknown name is an error with the likely one, and so are two thresholds that contradict each other, such as a
+`high_within` above `within`. Of one kind and level, the worst `report.most_of_a_kind` findings are shown one by one;
+the others are one finding, with counts and the command that lists them.
 
 ## The page
 
 `--output report.html` writes one file for people: findings first, then numbers, groups, activity, who reads a topic,
-and a page for each group, topic and table, which a link such as `report.html#group=billing` opens. It needs no network,
-makes no request to anywhere and can be sent as it is; whoever opens it sees the names, offsets and metadata of the
-topics. What a large cluster has beyond 15 MB is left out, and the page names the command that prints it. It opens in
-browsers of 2023 and later.
+and a page for each group, topic and table, with links such as `report.html#group=billing`. It needs no network and
+makes no request; anybody who opens it sees the names, offsets and metadata of the topics. Above 15 MB rows are left
+out, and the page names the command that prints them. It opens in browsers of 2023 and later.
 
 ## JSON
 
-`--format json` writes one document: `format_version`, the `request`, `findings`, `numbers`, what is `missing`, what was
-met while `reading`, `counts` (with the times of the first and the last record), and the rows of all `tables` as `table
---format json` prints them (`--no-tables` leaves them out).
-[report.schema.json](../spark_udfs/kafka_records_tables/report/report.schema.json) is its schema. Every number names the
-rows that it counts or sums.
+`--format json` writes one document: `format_version`, the `request`, `findings`, `numbers`, what is `missing`,
+problems while `reading`, `counts` (with the times of the first and the last record), and the rows of all `tables` as
+`table --format json` prints them (`--no-tables` leaves them out). Its schema is
+[report.schema.json](../spark_udfs/kafka_records_tables/report/report.schema.json). Every number names the rows that
+it counts or sums.
 
 ## Since the last report
 
 `--diff OLD.json` compares with an earlier JSON document: what is new, gone, worse or better, as text, and in JSON as
-`diff`. A finding is the same one when it is of the same kind and about the same rows, whatever their number and times.
-A finding that is summed up in one of the two reports is the same as one about its group or topic in the other, and a
-summary is new only if it names a group or topic that had no such finding; a summary names 100 of them. An earlier
-report about other groups or topics is refused. Another source, a later moment, another retention, other thresholds and
-the like are named in notes (`diff.notes` in JSON).
+`diff`. Two findings are the same if their kind and the rows they are about are the same, regardless of numbers and
+times. A finding within a summary of the other report is the same as that one, and a summary is new only if it names a
+group or topic without such a finding before; a summary names 100 of them. An earlier report about other groups or
+topics is an error. Another source, a later moment, another retention or other thresholds are named in notes
+(`diff.notes` in JSON).
 
 ```python
 segments = "tests/data/topics/kafka-4.3/segments"
@@ -140,18 +139,18 @@ earlier = read_report(segments, as_of="2026-11-21T02:12:00Z")  # or the path of 
 later = read_report(segments, diff=earlier)
 len(later.diff.new), later.diff.worse, later.diff.gone
 # (7, (), ())
-later.diff.notes[0].partition(":")[0]  # what is found in them is new or gone for that
+later.diff.notes[0].partition(":")[0]  # findings from them are new or gone because of that
 # 'one of the two reports lacks tables (group_lag, lag, log_ends, progress)'
 ```
 
 ## A job that watches
 
-`--fail-on high` ends with exit status 3 while there is a finding of that level or a worse one. `--fail-on
-new:high`, with `--diff`, does so once: when a finding is new, or has become worse, since that report. All
-[exit statuses](command.md#exit-status): 0 complete, 1 rows are missing, 2 no answer, 3 findings; 1 wins over 3.
+`--fail-on high` exits with 3 if there is a finding of that level or a worse one. `--fail-on new:high`, with `--diff`,
+does so once: when a finding is new, or has become worse, since that report. All [exit
+statuses](command.md#exit-status): 0 complete, 1 rows are missing, 2 no answer, 3 findings; 1 takes precedence over 3.
 
-The job keeps its last report and compares with it. A new report takes its place where it is complete (0 or 3) and not
-where rows are missing: what was found there would be old news for the next run.
+The job keeps its last report and compares with it. A new report replaces it only if it is complete (0 or 3): findings
+that were missing from an incomplete one would look new in the next run.
 
 ```sh
 last=/var/lib/kafka-records/last.json
@@ -172,12 +171,13 @@ case $status in
 esac
 ```
 
-What a healthy cluster passes through in moments is no finding, so that two reports, taken one after the other, say the
-same: a transaction counts from `transaction_open.open_after` on, and a group is judged when nothing has happened to it
-for `report.group_settles_within`. So the report of a stored copy never judges a group by what happened in the last 15 s
-before its last record. Where rows were missing in one of two reports, findings in them come and go for that.
+Transient states of a healthy cluster are not findings, so that two successive reports agree: a transaction counts
+from `transaction_open.open_after` on, and a group is judged when nothing has happened to it for
+`report.group_settles_within`. So the report of a stored copy never judges a group by its last 15 s. If rows were
+missing in one of two reports, findings in them come and go.
 
-How often it is right about clusters that were brought into trouble on purpose, by kind: [incidents.md](incidents.md).
+[incidents.md](incidents.md) says how often the report is right about clusters that were brought into trouble on
+purpose.
 
 ## Kinds of findings
 
