@@ -232,7 +232,6 @@ def test_who_may_not_read_is_told_of_requests_and_they_take_other_rights(guarded
     nobody = ("--bootstrap", bootstrap, "--command-config", str(folder / "nobody"), "--source", "requests")
     ran = run("table", "groups", *nobody)
     assert (ran.status, "user nobody may not describe the cluster" in ran.err) == (0, True)
-    assert "no such file" not in ran.err
     (folder / "wrong").write_text((folder / "asker").read_text().replace('password="asker"', 'password="hunter2"'))
     refused = run("table", "lag", "--bootstrap", bootstrap, "--command-config", str(folder / "wrong"), *asked[4:])
     assert refused.status == 2
