@@ -45,7 +45,7 @@ def _context(looks: Mapping[str, Sequence[Row]] | None = None, **tables: Sequenc
         {name: _table(TABLES[name], rows) for name, rows in tables.items()},
         (),
         thresholds_of(None),
-        second_look=lambda declared, _: _table(declared, (looks or {}).get(declared.name, ())),
+        second_look=lambda declared, *_: _table(declared, (looks or {}).get(declared.name, ())),
     )
 
 

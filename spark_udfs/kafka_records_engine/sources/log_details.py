@@ -16,12 +16,13 @@ FILES: Final = pa.schema(
     [
         ("segments", pa.int64()),
         ("bytes", pa.int64()),
-        ("sizes", pa.list_(pa.struct([("offset", pa.int64()), ("bytes", pa.int64())]))),
+        ("sizes", pa.list_(pa.struct([("offset", pa.int64()), ("bytes", pa.int64()), ("timestamp_ms", pa.int64())]))),
         ("cleaner_offset", pa.int64()),
     ]
 )
-"""Files with records and their bytes; the same by file, with the offset in its name; the offset up to which
-`cleaner-offset-checkpoint` says that the log is cleaned."""
+"""Files with records and their bytes; the same by file, with the offset in its name and the latest time of a record (by
+its time index, null where that does not tell); the offset up to which `cleaner-offset-checkpoint` says that the log is
+cleaned."""
 
 _PARTITIONS: Final = pa.list_(pa.struct([("topic", pa.string()), ("partitions", pa.list_(pa.int32()))]))
 

@@ -20,6 +20,7 @@ from kafka_records_engine.log.format.checkpoints import CLEANED, HIGH_WATERMARKS
 from kafka_records_engine.log.reading import segment_files as reader
 from kafka_records_engine.log.reading.cuts import cuts_of
 from kafka_records_engine.log.reading.log_end import LogEnd, end_of
+from kafka_records_engine.log.reading.tails import latest_time
 from kafka_records_engine.log.reading.metadata_checkpoints import checkpoint_from
 from kafka_records_engine.log.reading.open_producers import open_producers
 from kafka_records_engine.log.reading.raw_rows import gathered
@@ -118,7 +119,7 @@ class Segments:
                     directory = log.place.resolved().parent
                     if directory not in cleaned:
                         cleaned[directory] = _cleaned(directory, context)
-                    told |= _files_of(opened)
+                    told |= _files_of(opened, log.place)
                     told["cleaner_offset"] = cleaned[directory].get((log.topic, log.partition))
         return found
 
@@ -222,11 +223,14 @@ def _open_in(log: reader.FoundLog, opened: reader.OpenLog, context: Context) -> 
     }
 
 
-def _files_of(opened: reader.OpenLog) -> dict[str, Any]:
+def _files_of(opened: reader.OpenLog, folder: Place) -> dict[str, Any]:
     """The columns FILES of a log, without what a checkpoint says."""
     if not opened.segments or opened.is_part:
         return {}
-    sizes = [{"offset": each.base_offset, "bytes": each.size} for each in opened.segments]
+    sizes = [
+        {"offset": each.base_offset, "bytes": each.size, "timestamp_ms": latest_time(folder, each)}
+        for each in opened.segments
+    ]
     return {"segments": len(opened.segments), "bytes": opened.size, "sizes": sizes}
 
 

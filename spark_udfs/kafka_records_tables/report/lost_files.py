@@ -10,6 +10,7 @@ import pyarrow.compute as pc
 from kafka_records_engine.findings import UNREAD_LOG
 from kafka_records_engine.log.files.discovery import LogSourceError
 from kafka_records_engine.sources import Context
+from kafka_records_engine.sources.log_details import FILES, log_details
 
 if TYPE_CHECKING:
     from kafka_records_engine.findings import Finding
@@ -35,9 +36,10 @@ class LostFile(NamedTuple):
 def lost_files(source: Any, findings: Iterable[Finding]) -> list[LostFile]:
     """The first missing file of each log partition whose files leave out offsets.
 
-    A cleaner begins at the start of a log, and leaves gaps there. So where a log is whole up to offsets that stand in
-    no file, a cleaner cannot have taken these (`LogCleanerManager`: it goes on from where it has ended). Where it has
-    been, nobody can tell the two apart. Read again are only logs of which a reading said that offsets are in no file.
+    A cleaner begins at the start of a log, and leaves gaps there. So where a log is whole from the offset in the name
+    of its first file up to offsets that are in no file, a cleaner has hardly taken these (`LogCleanerManager`: it goes
+    on from where it has ended). Where `cleaner-offset-checkpoint` says that it has been there, the two cannot be told
+    apart. Read again are only logs of which a reading said that offsets are in no file.
     """
     places = dict.fromkeys(
         (each.topic, each.partition) for each in findings if each.reason == UNREAD_LOG and each.file is not None
@@ -48,11 +50,16 @@ def lost_files(source: Any, findings: Iterable[Finding]) -> list[LostFile]:
             logs = [log for log in source.partitions(topic) if log.partition == partition]
         except LogSourceError:  # it went away meanwhile
             continue
-        found += [lost for lost in map(_first_gap, logs) if lost is not None]
+        files = log_details(source, [topic], FILES.names, Context()).get((topic, partition), {})
+        first_file = files["sizes"][0]["offset"] if files.get("sizes") else None
+        cleaned = files.get("cleaner_offset") or 0
+        gaps = (_first_gap(log, first_file) for log in logs)
+        found += [lost for lost in gaps if lost is not None and lost.first >= cleaned]
     return found
 
 
-def _first_gap(log: LogPartition) -> LostFile | None:
+def _first_gap(log: LogPartition, first_file: int | None) -> LostFile | None:
+    """`first_file` is the offset in the name of the first file."""
     context = Context()
     begins: int | None = None
     last, last_ms, last_file = -1, None, None
@@ -60,7 +67,10 @@ def _first_gap(log: LogPartition) -> LostFile | None:
         if not batch.num_rows or "file" not in batch.schema.names:
             continue
         offsets = batch.column("offset").to_numpy()
-        begins = int(offsets[0]) if begins is None else begins
+        if begins is None:
+            begins = int(offsets[0])
+            if first_file is not None and first_file < begins:
+                return None
         expected = int(offsets[0]) if last < 0 else last + 1
         gaps = (offsets - range(expected, expected + len(offsets))).nonzero()[0]
         if len(gaps):

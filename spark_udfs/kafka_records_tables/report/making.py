@@ -274,14 +274,19 @@ class _Reading:
             raise LogSourceError(self._source.name, rights[0].what)
         return {name: self._chosen(name, found[name].table) for name in REPORTED if name in found}
 
-    def look(self, table: Table, groups: tuple[str, ...] | None) -> pa.Table | None:
-        """The rows of another table, for some groups; None where the source does not have its topic."""
+    def look(self, table: Table, groups: tuple[str, ...] | None, topic: str | None) -> pa.Table | None:
+        """The rows of another table, for some groups or a topic; None where the source does not have its topic."""
         question = self._question
         options = {name: value for name, value in question.options_of_all.items() if name in _names(table)}
         if question.as_of_ms is not None and not is_of_records(table):
             return None
         asked = question_of(
-            [table], as_of=question.as_of_ms, assume=question.assume, package=question.package, options=options
+            [table],
+            as_of=question.as_of_ms,
+            assume=question.assume,
+            topic=topic,
+            package=question.package,
+            options=options,
         )
         try:
             found = read_answers(replace(asked, groups=groups), self._source, self._engine)

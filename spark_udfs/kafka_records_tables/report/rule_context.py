@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from kafka_records_tables.tables import Table
 
 Made = TypeVar("Made")
-SecondLook = Callable[["Table", "tuple[str, ...] | None"], "pa.Table | None"]
+SecondLook = Callable[["Table", "tuple[str, ...] | None", "str | None"], "pa.Table | None"]
 
 SECOND_MS: Final = 1000
 MINUTE_MS: Final = 60 * SECOND_MS
@@ -46,7 +46,7 @@ class RuleContext:
     bootstrap: str | None = None
     config: str | None = None
     second_look: SecondLook | None = None
-    """Reads another table of the source for some groups; None where a report is made of tables alone."""
+    """Reads another table of the source for some groups or a topic; None where a report is made of tables alone."""
     _made: dict[Callable[[RuleContext], Any], Any] = field(default_factory=dict, init=False, repr=False, compare=False)
     _looks: dict[Any, pa.Table] = field(default_factory=dict, init=False, repr=False, compare=False)
 
@@ -76,17 +76,17 @@ class RuleContext:
             self._made[make] = make(self)
         return cast("Made", self._made[make])
 
-    def look(self, table: str | Table, groups: Sequence[str] | None = None) -> pa.Table:
+    def look(self, table: str | Table, groups: Sequence[str] | None = None, *, topic: str | None = None) -> pa.Table:
         """The rows of a table that no report reads for every group, for those that something was found about: the
-        source is read once more. No rows where the report is made of tables alone, or the source does not have the
-        topic."""
+        source is read once more. `topic` is for tables of every topic. No rows where the report is made of tables
+        alone, or the source does not have the topic."""
         name = table if isinstance(table, str) else table.name
         declaration = TABLES[table] if isinstance(table, str) else table
-        key = name, None if groups is None else tuple(sorted(set(groups)))
+        key = name, None if groups is None else tuple(sorted(set(groups))), topic
         if key not in self._looks:
             found = None
             if self.second_look is not None and groups != ():
-                found = self.second_look(declaration, key[1])
+                found = self.second_look(declaration, key[1], topic)
             self._looks[key] = declaration.schema.empty_table() if found is None else found
         return self._looks[key]
 

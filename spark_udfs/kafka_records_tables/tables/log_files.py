@@ -154,12 +154,13 @@ def _row(log: Mapping[str, Any], counted: Mapping[str, Any]) -> dict[str, Any]:
         "superseded_percent": 100 * counted["superseded"] // records if records else None,
         "tombstones": counted.get("tombstones"),
         "open_transaction_offset": counted.get("open_from"),
-        **_cleaning(log, counted.get("open_from")),
+        **cleaning(log, counted.get("open_from")),
     }
 
 
-def _cleaning(log: Mapping[str, Any], open_from: int | None) -> dict[str, Any]:
-    """What a cleaner may do with a log."""
+def cleaning(log: Mapping[str, Any], open_from: int | None) -> dict[str, Any]:
+    """What a cleaner may do with a log (`topic`, `sizes`, `cleaner_offset`): `cleanable_offset`, `dirty_bytes`,
+    `dirty_percent` and `held_by`; nothing for a log that no cleaner compacts."""
     is_compacted = log["topic"] in _COMPACTED or log["cleaner_offset"] is not None
     sizes = log["sizes"]
     if not is_compacted or not sizes or any(each["offset"] is None for each in sizes):

@@ -31,7 +31,11 @@ TABLE: Final = Table(
         Column("place", "string", "folder of the log"),
         Column("segments", "int64", "files with records"),
         Column("bytes", "int64", "their bytes"),
-        Column("sizes", "list<struct<offset: int64, bytes: int64>>", "the same by file, with the offset in its name"),
+        Column(
+            "sizes",
+            "list<struct<offset: int64, bytes: int64, timestamp_ms: int64>>",
+            "the same by file, with the offset in its name and the latest time of a record",
+        ),
         Column("cleaner_offset", "int64", "up to where the log is cleaned, by cleaner-offset-checkpoint"),
     ),
     sort=("topic", "partition"),

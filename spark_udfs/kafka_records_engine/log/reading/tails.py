@@ -88,7 +88,14 @@ def tail_of(opened: OpenLog, folder: Place | None, heads: WalkedHeads, is_to_rea
     )
 
 
-def _times(folder: Place, segment: SegmentFile) -> Iterator[tuple[int, int]]:
+def latest_time(folder: Place, segment: SegmentFile) -> int | None:
+    """The latest time of a record of a file, in milliseconds since 1970, by its time index; None where none tells.
+    Raises OSError."""
+    times = [timestamp for _, timestamp in _times(folder, segment, samples=1)]
+    return times[-1] if times and times[-1] >= 0 else None
+
+
+def _times(folder: Place, segment: SegmentFile, samples: int = _SAMPLES) -> Iterator[tuple[int, int]]:
     """Some offsets of a file, each with the latest time of a record up to it."""
     data = _beside(folder, segment, "timeindex")
     if data is None:
@@ -99,7 +106,7 @@ def _times(folder: Place, segment: SegmentFile) -> Iterator[tuple[int, int]]:
         while low < high:
             middle = (low + high) // 2
             low, high = (middle + 1, high) if any(_time_entry(index, middle)) else (low, middle)
-        for number in sorted({low - 1 - low * step // _SAMPLES for step in range(_SAMPLES)} if low else ()):
+        for number in sorted({low - 1 - low * step // samples for step in range(samples)} if low else ()):
             timestamp, delta = _time_entry(index, number)
             yield (segment.base_offset or 0) + delta, timestamp
 

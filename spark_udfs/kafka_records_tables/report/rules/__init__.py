@@ -32,6 +32,7 @@ from kafka_records_tables.report.rules import (
     shared_instance_ids,
     slow_groups,
     still_groups,
+    uncleaned_logs,
     uneven_assignments,
     unneeded_offsets,
 )
@@ -64,6 +65,7 @@ RULES: Final[tuple[ReportRule, ...]] = (
     *broken_logs.RULES,
     *damaged_logs.RULES,
     *cut_logs.RULES,
+    *uncleaned_logs.RULES,
     *unneeded_offsets.RULES,
 )
 """All rules, in the order in which the page about them has them."""

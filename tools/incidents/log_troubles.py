@@ -1,0 +1,123 @@
+"""Trouble with the logs of the coordinators themselves."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import closing
+from pathlib import Path
+from typing import Final
+
+from examples import offset_admin
+from kafka_records.rpc.offset_commit_request import (
+    OffsetCommitRequest,
+    OffsetCommitRequestPartition,
+    OffsetCommitRequestTopic,
+)
+from kafka_records.rpc.offset_commit_response import OffsetCommitResponse
+from kafka_records_runtime.partitioner import partition_for
+from kafka_records_tables.topics import OFFSETS
+from tools.broker import HOST
+from tools.incidents.kinds import kind
+from tools.incidents.scene import Scene, now
+from tools.incidents.truth import Truth, incident
+
+_PARTITIONS: Final = 100
+_SMALL_SEGMENTS: Final = {"offsets.topic.segment.bytes": "1048576", "log.cleaner.backoff.ms": "1000"}
+
+
+class _Committer:
+    """Commits for groups without members, ever higher offsets of a topic, as fast as the broker takes them."""
+
+    def __init__(self, scene: Scene, topic: str, groups: Sequence[str]) -> None:
+        self._port, self._topic, self._groups = scene.broker.port, topic, groups
+        self._offset = 0
+
+    def commit(self, rounds: int) -> None:
+        """`rounds` commits of each group for each partition."""
+        for group in self._groups:
+            with closing(offset_admin.coordinator(HOST, self._port, group)) as connection:
+                for number in range(self._offset + 1, self._offset + rounds + 1):
+                    places = tuple(OffsetCommitRequestPartition(each, number) for each in range(_PARTITIONS))
+                    topics = (OffsetCommitRequestTopic(self._topic, partitions=places),)
+                    request = OffsetCommitRequest(group_id=group, topics=topics)
+                    connection.ask(request, OffsetCommitResponse.decode, at_most=9)
+        self._offset += rounds
+
+
+def _two_groups(scene: Scene) -> list[str]:
+    """Names of groups in different partitions of the offsets topic."""
+    first = second = scene.names.group()
+    while partition_for(second, 4) == partition_for(first, 4):
+        second = scene.names.group()
+    return [first, second]
+
+
+def _committed(scene: Scene) -> tuple[_Committer, list[str], str]:
+    """Two groups that have filled and rolled their logs."""
+    scene.surround(3)
+    topic, groups = scene.topic(_PARTITIONS), _two_groups(scene)
+    scene.fill(topic, 450 * _PARTITIONS, _PARTITIONS)
+    committer = _Committer(scene, topic, groups)
+    committer.commit(scene.random.randint(150, 180))
+    return committer, groups, topic
+
+
+def _newest_file(scene: Scene, partition: int) -> Path:
+    return sorted(scene.broker.folder.rglob(f"{OFFSETS}-{partition}/*.log"))[-1]
+
+
+@kind("cleaner_fails", "a batch of __consumer_offsets is damaged on the disk: the cleaner fails there", _SMALL_SEGMENTS)
+def cleaner_fails(scene: Scene) -> Truth:
+    """Other logs are cleaned as before; this one is `uncleanable` until the broker restarts."""
+    committer, groups, topic = _committed(scene)
+    scene.wait(4, 6)
+    partition = partition_for(groups[0], 4)
+    with _newest_file(scene, partition).open("r+b") as log:
+        log.seek(8)
+        second = 12 + int.from_bytes(log.read(4), "big")
+        log.seek(second + 8)
+        log.write((3).to_bytes(4, "big"))
+    since = now()
+    committer.commit(200)
+    scene.wait(128, 140)
+    committer.commit(1)
+    truth = incident("cleaner_fails", groups[:1], [OFFSETS])
+    truth.planted = f"The size of a batch of {OFFSETS}-{partition} was overwritten on the disk while the broker ran."
+    truth.partitions = [f"{OFFSETS}-{partition}"]
+    truth.since, truth.since_margin_ms = since, 20_000
+    truth.scale = {"logs": 1}
+    truth.conclusion = "Let another replica lead, delete the damaged folder, have it fetched anew; restart the broker."
+    truth.proof = "cleaner-offset-checkpoint stays before the damaged batch, while other logs are cleaned later"
+    truth.named = [f"{OFFSETS}-{partition}", "clean"]
+    truth.cause = ["cleaner failed|uncleanable|damage"]
+    truth.first_step = ["replica|fetched|clean"]
+    truth.never_say("segment file is missing", "no file is missing: what is gone was cleaned")
+    truth.details = {"topic": topic}
+    return truth
+
+
+@kind(
+    "cleaner_off",
+    "log.cleaner.enable is false: no log is compacted",
+    {**_SMALL_SEGMENTS, "log.cleaner.enable": "false"},
+)
+def cleaner_off(scene: Scene) -> Truth:
+    """`__consumer_offsets` grows with every commit."""
+    committer, groups, topic = _committed(scene)
+    since = now()
+    committer.commit(200)
+    scene.wait(128, 140)
+    committer.commit(1)
+    logs = {partition_for(each, 4) for each in groups}
+    truth = incident("cleaner_off", groups, [OFFSETS])
+    truth.planted = "The cleaner of the broker is switched off."
+    truth.partitions = [f"{OFFSETS}-{each}" for each in sorted(logs)]
+    truth.since, truth.since_margin_ms = since, 40_000
+    truth.scale = {"logs": len(logs)}
+    truth.conclusion = "Set log.cleaner.enable to true and restart the broker."
+    truth.proof = "there are several closed files, and no log has an entry in cleaner-offset-checkpoint"
+    truth.named = [OFFSETS, "clean"]
+    truth.cause = ["log\\.cleaner\\.enable|no cleaner|threads are dead"]
+    truth.first_step = ["log\\.cleaner|cleaner"]
+    truth.details = {"topic": topic}
+    return truth
