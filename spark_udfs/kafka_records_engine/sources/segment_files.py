@@ -20,10 +20,10 @@ from kafka_records_engine.log.format.checkpoints import CLEANED, HIGH_WATERMARKS
 from kafka_records_engine.log.reading import segment_files as reader
 from kafka_records_engine.log.reading.cuts import cuts_of
 from kafka_records_engine.log.reading.log_end import LogEnd, end_of
-from kafka_records_engine.log.reading.tails import latest_time
 from kafka_records_engine.log.reading.metadata_checkpoints import checkpoint_from
 from kafka_records_engine.log.reading.open_producers import open_producers
 from kafka_records_engine.log.reading.raw_rows import gathered
+from kafka_records_engine.log.reading.tails import latest_time
 from kafka_records_engine.log.reading.unread import Unread, UnreadAsked, unread_from
 from kafka_records_engine.sources.log_details import FILES, OPEN, Details
 from kafka_records_engine.sources.log_facts import KnownTopics
