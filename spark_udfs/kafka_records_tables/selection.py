@@ -113,9 +113,27 @@ class Selection:
             held.append(batch)
             count += batch.num_rows
             if count > 2 * limit + _SPARE:
-                held = self._ordered(held).slice(0, limit).to_batches()
+                held = self._ordered(self._candidates(held, limit)).slice(0, limit).to_batches()
                 count = sum(each.num_rows for each in held)
-        return self._ordered(held).slice(0, limit)
+        return self._ordered(self._candidates(held, limit)).slice(0, limit)
+
+    def _candidates(self, rows: list[pa.RecordBatch], limit: int) -> list[pa.RecordBatch]:
+        """Those of the rows that may be among the first `limit`, by the first column of the order alone: to sort all of
+        them takes much longer than to look for the last value that counts."""
+        if not limit or not self._query.order or sum(batch.num_rows for batch in rows) <= _SPARE:
+            return rows
+        key = self._query.order[0]
+        kind = self._held.field(key.column).type
+        if not (pa.types.is_integer(kind) or pa.types.is_string(kind) or pa.types.is_timestamp(kind)):
+            return rows
+        column = pa.chunked_array([batch.column(key.column) for batch in rows]).drop_null()
+        if len(column) < limit:
+            return rows
+        order = "descending" if key.descending else "ascending"
+        places = pc.select_k_unstable(pa.table({"key": column}), limit, [("key", order)])
+        last = column[places[-1].as_py()]
+        is_first = pc.greater_equal if key.descending else pc.less_equal
+        return [batch.filter(pc.fill_null(is_first(batch.column(key.column), last), False)) for batch in rows]
 
     def _ordered(self, rows: list[pa.RecordBatch]) -> pa.Table:
         table = pa.Table.from_batches(rows, self._held)

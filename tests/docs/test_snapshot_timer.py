@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from kafka_records_tables.commands import snapshot
+from kafka_records_tables.commands import snapshot, table
 from kafka_records_tables.commands.parser import Parser
 from tests.docs.pages import blocks
 
@@ -45,6 +45,23 @@ def test_the_line_of_the_crontab() -> None:
     command, _, standard_output = command.partition(" >")
     assert standard_output == "/dev/null"
     check_command(shlex.split(command))
+
+
+def test_the_recipe_of_metrics_with_a_state() -> None:
+    page = PAGE.with_name("live.md")
+    (block,) = blocks(page, "crontab")
+    *when, command = block.strip().split(maxsplit=5)
+    assert when == ["*"] * 5
+    service = configparser.ConfigParser(interpolation=None)
+    service.read_string(blocks(page, "ini")[0])
+    started = shlex.split(service["Service"]["ExecStart"])
+    assert shlex.split(command.removesuffix(" 2>/dev/null")) == started
+    assert started[0] == PROGRAM
+    parser = Parser(prog="kafka-records")
+    table.add_parser(parser.add_subparsers())
+    options = parser.parse_args(started[1:])
+    assert options.state == "/var/lib/kafka-records/lag"
+    assert options.output.suffix == ".prom"
 
 
 def test_the_service_runs_the_command() -> None:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 from pathlib import Path
+from random import Random
 from types import SimpleNamespace
 from typing import Any
 
 import pyarrow as pa
 import pytest
 
-from kafka_records_tables import read_table
+from kafka_records_tables import read_table, selection
 from kafka_records_tables.near_names import UnknownColumn, has_words, near
 from kafka_records_tables.query import Condition, QueryError, condition, milliseconds, query_of
 from kafka_records_tables.selection import Selection
@@ -167,6 +168,27 @@ def rows(*values: tuple[str | None, str | None, int | None]) -> list[pa.RecordBa
     ]
 
 
+@pytest.mark.parametrize("by", ["offset", "-offset", "-group_id", "commit_timestamp"])
+@pytest.mark.parametrize("limit", [0, 1, 20, 4999])
+def test_the_first_rows_are_those_of_a_whole_sort(by: str, limit: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(selection, "_SPARE", 10)
+    chance = Random(7)
+    values = [
+        {
+            "group_id": f"g{chance.randrange(40)}",
+            "topic": "t",
+            "partition": at,
+            "offset": chance.choice([None, chance.randrange(50)]),
+        }
+        for at in range(5000)
+    ]
+    table = pa.Table.from_pylist(values, schema=OFFSETS.schema)
+    query = query_of(OFFSETS, sort=[by], limit=limit)
+    order = [(key.column, "descending" if key.descending else "ascending") for key in query.order]
+    found = pa.Table.from_batches([*Selection(OFFSETS, table.to_batches(max_chunksize=700), query)], table.schema)
+    assert found.equals(table.sort_by(order).slice(0, limit))
+
+
 SOME = [("b", "orders", 3), ("a", "orders.dlq", None), (None, None, 7), ("a", "Payments", 3), ("ab", "orders", -1)]
 
 
@@ -226,6 +248,7 @@ def test_more_text_than_can_be_sorted(monkeypatch: pytest.MonkeyPatch) -> None:
 
     table = SimpleNamespace(from_batches=lambda *_: SimpleNamespace(sort_by=overflow))
     monkeypatch.setattr("kafka_records_tables.selection.pa.Table", table)
+    monkeypatch.setattr("kafka_records_tables.selection.is_sorted", lambda *_: False)
     with pytest.raises(QueryError) as raised:
         selected()
     assert str(raised.value) == (
