@@ -184,6 +184,17 @@ def test_a_password(guarded: Guarded, mechanism: str) -> None:
     assert offsets(guarded.at("PASSWORD"), password_of("reader", mechanism)) == {"shipping": 42}
 
 
+def test_no_secret_is_kept(guarded: Guarded, tmp_path: Path) -> None:
+    asked = password_of("reader", "SCRAM-SHA-256")
+    for _ in range(2):
+        brokers = LiveBrokers(guarded.at("PASSWORD"), asked)
+        assert read_table("current_offsets", brokers, state=tmp_path).table.num_rows
+    kept = [file.read_bytes() for file in tmp_path.rglob("*") if file.is_file()]
+    assert len(kept) > 2
+    secrets = [USERS["reader"].encode(), asked["sasl.jaas.config"].encode()]
+    assert [secret for secret in secrets for content in kept if secret in content] == []
+
+
 @pytest.mark.parametrize("mechanism", ["PLAIN", "SCRAM-SHA-512"])
 def test_a_password_over_tls_from_a_file(guarded: Guarded, tmp_path: Path, mechanism: str) -> None:
     path = tmp_path / "client.properties"
