@@ -22,7 +22,7 @@ FOLLOWED := tests/message_specs tests/codecs tests/runtime tests/log/test_lossle
 # Older makes cannot keep the lines of two targets apart.
 SIDE_BY_SIDE := $(MAKE) --no-print-directory --jobs=2 $(if $(filter output-sync,$(.FEATURES)),--output-sync=target)
 
-# Spark starts its workers with this interpreter, and its own jars, whatever the machine has set.
+# Spark starts its workers with this interpreter, and its own jars, regardless of what the machine has set.
 export PYSPARK_PYTHON := $(CURDIR)/$(BIN)/python
 export PYSPARK_DRIVER_PYTHON := $(CURDIR)/$(BIN)/python
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
@@ -69,7 +69,7 @@ test: jar ## Run lint, types, import contracts, the generated tree and all tests
 	$(PYTEST) -m "not matrix"
 
 .PHONY: generate
-generate: $(INSTALLED) ## Write generated/kafka_records, docs/reference, docs/tables.md and docs/report.md anew.
+generate: $(INSTALLED) ## Write generated/kafka_records, docs/reference, docs/tables.md and docs/report.md.
 	$(BIN)/kafka-records-codegen generate $(GENERATED)
 	$(BIN)/kafka-records-codegen docs $(REFERENCE)
 	$(BIN)/python -m tools.table_pages
@@ -84,7 +84,7 @@ docs: $(INSTALLED) ## Build the documentation as a site with a search, in build/
 	@$(BIN)/python -m tools.docs_site
 
 .PHONY: shots
-shots: docs ## Take the pictures in docs/img anew: a terminal, and in a Chromium the report and the site.
+shots: docs ## Take the pictures in docs/img: a terminal, and in a Chromium the report and the site.
 	@$(BIN)/python -m tools.shots
 
 .PHONY: notebooks
@@ -108,7 +108,7 @@ lint: contracts ## Lint with ruff, check the formatting and that imports point o
 	$(BIN)/black --check --quiet $(HAND_WRITTEN) || { echo "Not formatted: run make format." >&2; exit 1; }
 
 .PHONY: format
-format: $(INSTALLED) ## Sort imports, mend what ruff can mend, format with black.
+format: $(INSTALLED) ## Sort imports, fix what ruff can fix, format with black.
 	$(BIN)/ruff check --fix --exit-zero
 	$(BIN)/black $(HAND_WRITTEN)
 
@@ -163,7 +163,7 @@ follow: java-found $(INSTALLED) ## Bring specs, code, vectors and pages up to RE
 	$(PYTEST) -m "not (spark or broker or matrix$(if $(wildcard $(RELEASE)), or maven))" $(FOLLOWED)
 
 .PHONY: vectors
-vectors: java-found $(INSTALLED) ## Write the kept vectors anew into build/vectors, by Kafka's classes; RELEASE=4.3.1 names others than the newest.
+vectors: java-found $(INSTALLED) ## Write the kept vectors into build/vectors, by Kafka's classes; RELEASE=4.3.1 names others than the newest.
 	$(BIN)/python -m tools.follow.written_anew $(RELEASE) --out build/vectors
 
 .PHONY: spark-releases
@@ -171,7 +171,7 @@ spark-releases: java-found $(INSTALLED) ## Run the tests that every supported Py
 	$(BIN)/python tools/spark_releases.py --all
 
 .PHONY: support
-support: java-found $(INSTALLED) ## Run what docs/support.md tells of, with every release of Kafka, PySpark and Python; hours, or CELLS="kafka/4.*".
+support: java-found $(INSTALLED) ## Run what docs/support.md reports on, with every release of Kafka, PySpark and Python; hours, or CELLS="kafka/4.*".
 	$(BIN)/python tools/support.py $(CELLS)
 
 .PHONY: judge
@@ -192,7 +192,7 @@ incident-scores: $(INSTALLED) ## Score the report on the recorded incidents of t
 	$(BIN)/python -m tools.incidents.score tests/data/incidents --page docs/incidents.md
 
 .PHONY: page-scripts
-page-scripts: $(INSTALLED) ## Fetch the Vega builds that a report page holds from npm anew, and hold them against their digests.
+page-scripts: $(INSTALLED) ## Fetch the Vega builds that a report page holds from npm again, and compare them with their digests.
 	$(BIN)/python -m tools.page_scripts
 
 .PHONY: fuzz

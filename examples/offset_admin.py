@@ -1,4 +1,4 @@
-"""Show what a consumer group has committed, and delete such offsets, over a socket and with nothing but the codecs.
+"""Show what a consumer group has committed, and delete such offsets, over a socket and with only the codecs.
 
     python examples/offset_admin.py 127.0.0.1:9092 payments              what the group has committed
     python examples/offset_admin.py 127.0.0.1:9092 payments orders:0     delete what it has committed for a partition
@@ -109,7 +109,7 @@ def committed(connection: Connection, group: str) -> dict[Partition, int]:
 
 
 def delete(connection: Connection, group: str, partitions: Iterable[Partition]) -> dict[Partition, ErrorCode]:
-    """Delete committed offsets; the outcome by partition is NONE where nothing is left, deleted or not there before."""
+    """Delete committed offsets; the outcome by partition is NONE if nothing is left, deleted or not there before."""
     asked: dict[str, list[offset_delete.OffsetDeleteRequestPartition]] = {}
     for topic, index in partitions:
         asked.setdefault(topic, []).append(offset_delete.OffsetDeleteRequestPartition(index))

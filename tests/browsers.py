@@ -13,7 +13,7 @@ from tools.chromium import NoChromium, chromium
 
 @contextmanager
 def started_browser() -> Iterator[Browser]:
-    """A browser that was just started; skips the test where there is none and none can be had."""
+    """A browser that was just started; skips the test if there is none and none can be had."""
     try:
         found = chromium()
     except NoChromium as missing:

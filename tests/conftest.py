@@ -122,7 +122,7 @@ _SESSIONS: Final = ("in_jvm", "registered", "quick", "session", "spark")
 @pytest.hookimpl(tryfirst=True)
 def pytest_runtest_call(item: pytest.Item) -> None:
     """Column functions ask the active session, that of the last DataFrame that was made: a test begins with its own, or
-    with the shared one. That one decodes in Python, whatever a test before has registered in it."""
+    with the shared one. That one decodes in Python, regardless of what a test before has registered in it."""
     given = getattr(item, "funcargs", {})
     own = [given[name] for name in _SESSIONS if hasattr(given.get(name), "_jsparkSession")]
     session = next(iter([*own, *_shared]), None)

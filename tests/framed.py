@@ -1,4 +1,4 @@
-"""Keys and values for the tests of framing: what the row form says of them, the other forms have to say too."""
+"""Keys and values for the tests of framing: what the row form says about them, the other forms have to say too."""
 
 from __future__ import annotations
 

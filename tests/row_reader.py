@@ -33,10 +33,10 @@ from kafka_records_runtime.schema import RecordSchema
 class DecodedRow:
     """What could be read of one record.
 
-    `record_type` is None when the key has none, `value_version` for tombstones and unknown types. `key` and `value`
-    are dict trees, None where there is nothing or where `error` says why. `key_bytes_left` and `value_bytes_left` count
-    the bytes behind the messages, `leniencies` names what a strict reader would have refused. `has_unknown_tags` says
-    that there were tagged fields, at any depth, which the schemas do not define.
+    `record_type` is None when the key has none, `value_version` for tombstones and unknown types. `key` and `value` are
+    dict trees, None if there is nothing or where `error` says why. `key_bytes_left` and `value_bytes_left` count the
+    bytes after the messages, `leniencies` names what a strict reader would have refused. `has_unknown_tags` says that
+    there were tagged fields, at any depth, which the schemas do not define.
     """
 
     record_type: int | None = None
@@ -56,7 +56,7 @@ class DecodedRow:
 
 
 class RowReader:
-    """Reads records by the schemas of their types, as leniently as Kafka's own readers (bytes behind a message, for
+    """Reads records by the schemas of their types, as leniently as Kafka's own readers (bytes after a message, for
     instance, are left alone)."""
 
     def __init__(self, schemas: Mapping[int, RecordSchema], unknown_tags: bool = False) -> None:
@@ -72,10 +72,10 @@ class RowReader:
         }
 
     def read(self, key: bytes | None, value: bytes | None) -> DecodedRow:
-        """Never raises for what stands in the bytes: `DecodedRow.error` holds it.
+        """Never raises for what is in the bytes: `DecodedRow.error` holds it.
 
         A value version outside the range of its type is an UnsupportedVersion there, as it is for the broker, which
-        stops loading the partition; a record type without schema is no error, unless it is an api key.
+        stops loading the partition; a record type without schema is not an error, unless it is an api key.
         """
         row = DecodedRow()
         read = self._read_metadata if self._is_metadata else self._read

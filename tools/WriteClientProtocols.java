@@ -30,8 +30,8 @@ import org.apache.kafka.connect.util.ConnectorTaskId;
  * Writes tests/data/vectors/client-protocols.jsonl: what Connect and the sticky assignors put into the records of
  * groups, by Kafka's own classes, and what these read in it and in damaged copies.
  *
- * Each line has message, version (that of the schema where none precedes the bytes), hex and, where Kafka's schema
- * reads the bytes, json: the fields under the names of our specs. Bytes behind the message are left alone. A message
+ * Each line has message, version (that of the schema if none precedes the bytes), hex and, where Kafka's schema
+ * reads the bytes, json: the fields under the names of our specs. Bytes after the message are left alone. A message
  * whose schema tolerates missing fields is read by it, so json may have what the bytes lack.
  *
  * Class path: kafka-clients, connect-runtime and connect-api of one release, and slf4j-api. Argument: a seed.

@@ -44,7 +44,7 @@ def chromium() -> Chromium:
     named = os.environ.get("KAFKA_RECORDS_CHROMIUM")
     if named:
         if not os.access(named, os.X_OK):
-            raise NoChromium(f"KAFKA_RECORDS_CHROMIUM names {named}, which is no program")
+            raise NoChromium(f"KAFKA_RECORDS_CHROMIUM names {named}, which is not a program")
         return Chromium(Path(named))
     for name in _ON_PATH:
         if found := shutil.which(name):

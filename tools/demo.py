@@ -48,7 +48,7 @@ def show_local(source: str) -> int:
 
 
 def show_by_spark(source: str) -> int:
-    """Read every table by the data source, and hold its rows against those of the local engine."""
+    """Read every table by the data source, and compare its rows with those of the local engine."""
     import pyspark
 
     from kafka_records_tables.engines.spark_session import local_session
@@ -90,7 +90,7 @@ def _show_by_spark(spark: SparkSession, name: str, source: str) -> pa.Table:
 
 
 def difference(expected: pa.Table, found: pa.Table) -> str | None:
-    """How the rows of Spark differ from those of the local engine; None where they are equal."""
+    """How the rows of Spark differ from those of the local engine; None if they are equal."""
     if len(expected) != len(found):
         return f"NOT EQUAL: {len(found)} rows by Spark, {len(expected)} by the local engine"
     if expected.equals(found):

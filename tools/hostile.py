@@ -153,7 +153,7 @@ def mutated(data: bytes, random: Random) -> bytes:
 
 
 def _run(what: str, size: int, allowed: type[KafkaRecordsError], call: Callable[[], Any]) -> Outcome:
-    """The outcome of `call`, if it stays within its memory and time and raises nothing but `allowed`."""
+    """The outcome of `call`, if it stays within its memory and time and raises only `allowed`."""
     seconds = SPARE_SECONDS + size * SECONDS_PER_BYTE
     tracemalloc.reset_peak()
     before, _ = tracemalloc.get_traced_memory()
@@ -196,7 +196,7 @@ def _check_lenient(name: str, strict: Outcome, lenient: Outcome, found: list[str
         return
     _same(f"{name}: lenient", lenient, strict)
     if found:
-        raise RuleBroken(f"{name}: a lenient reader names {', '.join(found)} where nothing is wrong")
+        raise RuleBroken(f"{name}: a lenient reader names {', '.join(found)} if nothing is wrong")
 
 
 def _check_message(name: str, message: Any, version: int, size: int) -> None:

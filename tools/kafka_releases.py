@@ -37,4 +37,4 @@ LATEST: Final = os.environ.get(RELEASE_VARIABLE, WHOLE)
 RECORD_MODULES: Final = frozenset(
     {"kafka_2.13", "kafka-group-coordinator", "kafka-share-coordinator", "kafka-transaction-coordinator"}
 )
-"""Modules that hold nothing but the records of coordinators."""
+"""Modules that hold only the records of coordinators."""

@@ -3,7 +3,7 @@
     python tools/notebooks.py            write
     python tools/notebooks.py --check    compare only; exit status 1 when a notebook shows something else
 
-What stands in a notebook besides sources and outputs, such as times and the version of Python, is left out, so that the
+What is in a notebook besides sources and outputs, such as times and the version of Python, is left out, so that the
 same outputs are the same bytes.
 """
 

@@ -1,7 +1,7 @@
 """Fetches what draws the plots of a report page, Vega and Vega-Lite, from npm, and keeps it in the package.
 
-    python -m tools.page_scripts            fetches the releases below and writes the files of the package anew
-    python -m tools.page_scripts --check    compares the files with the digests below, without a network
+    python -m tools.page_scripts            fetches the releases below and writes the files of the package again python
+    -m tools.page_scripts --check    compares the files with the digests below, without a network
 
 A newer release: raise its version in RELEASES, run it, and put the digests that it prints into DIGESTS.
 """
@@ -39,7 +39,7 @@ _BUILDS: Final = {
 _BUNDLED: Final = re.compile(
     r"vega(-.*)?|d3-.*|topojson-client|delaunator|robust-predicates|internmap|json-stringify-pretty-compact|tslib"
 )
-"""The packages whose code stands in these builds; npm installs others for their commands."""
+"""The packages whose code is in these builds; npm installs others for their commands."""
 
 
 def as_script(module: str) -> str:

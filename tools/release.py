@@ -58,7 +58,7 @@ _TABLES: Final = ("current_offsets", "groups")
 
 
 class NotReady(Exception):
-    """What has to be mended before this can be released."""
+    """What has to be fixed before this can be released."""
 
 
 def version(tree: Path) -> str:
@@ -73,8 +73,8 @@ def check_changelog(text: str, version: str) -> None:
     first = next((line for line in text.splitlines() if line.startswith("## ")), "## nothing")
     if not re.fullmatch(rf"## {re.escape(version)} \([0-9]{{4}}-[0-9]{{2}}-[0-9]{{2}}\)", first):
         raise NotReady(
-            f"CHANGELOG.md begins with {first.removeprefix('## ')!r} where '{version} (YYYY-MM-DD)' has to stand: "
-            "write it, or try with --draft"
+            f"CHANGELOG.md begins with {first.removeprefix('## ')!r} where '{version} (YYYY-MM-DD)' has to be: write "
+            "it, or try with --draft"
         )
 
 

@@ -1,4 +1,4 @@
-"""A real broker that serves log segments which stand in files: captured ones, or those of `write_segments`.
+"""A real broker that serves log segments which are in files: captured ones, or those of `write_segments`.
 
     with serving(Path("tests/data/topics/kafka-4.3/segments")) as broker:
         LiveBrokers(broker.bootstrap)

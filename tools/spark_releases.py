@@ -26,13 +26,13 @@ from tools.timed_steps import TimedSteps  # noqa: E402
 _EPILOG = """\
 Each release gets a virtual environment with that PySpark, with numpy, pandas and pyarrow of its time (the first with
 the oldest that pyproject.toml allows, the last with the newest it was tried with), and with what the tests need.
-msgspec is not there: nothing that Spark runs may want it. The sources of this checkout are tested as they stand, and
+msgspec is not there: nothing that Spark runs may want it. The sources of this checkout are tested as they are, and
 the jar that `make jar` built of them, which is the same for every release.
 
 A release passes when every test passes and none is skipped. Prints one line per release, below it one line per test
 that did not pass, and a summary; what pytest says about a release that does not pass goes to standard error.
 
-Environments stay in $KAFKA_RECORDS_CACHE, by default kafka-records in the user's cache directory, and are made anew
+Environments stay in $KAFKA_RECORDS_CACHE, by default kafka-records in the user's cache directory, and are recreated
 when a version in them changes. One takes pip a minute or two and 0.7 GB of disk; delete them at any time. They need
 Python 3.11, since PySpark 3.5 knows no newer one, and Java 17 or later.
 

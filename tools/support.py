@@ -254,7 +254,7 @@ def _first_missing(text: str) -> str:
     if unknown := symbol.match(text, where):
         place = f" in {unknown[2]}" if unknown[2] else ""
         return f"lacks {unknown[1]}{place}, which tools/judge needs"
-    # What stands before the name of a nested class is a package to the compiler.
+    # What is before the name of a nested class is a package to the compiler.
     if package := re.compile(r"error: package (\S+) does not exist").match(text, where):
         return f"lacks {package[1]}, which tools/judge needs"
     told = _last_line(text) if found is None else found[0].removeprefix("error: ")

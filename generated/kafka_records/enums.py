@@ -24,7 +24,7 @@ class MemberState(OpenIntEnum):
     """
 
     STABLE = 0
-    """It has what the newest target assignment it was told of gives it."""
+    """It has what its newest target assignment gives it."""
     UNREVOKED_PARTITIONS = 1
     """It has yet to confirm that it gave up partitions."""
     UNRELEASED_PARTITIONS = 2
@@ -41,7 +41,7 @@ class StreamsMemberState(OpenIntEnum):
     """
 
     STABLE = 1
-    """It has what the newest target assignment it was told of gives it."""
+    """It has what its newest target assignment gives it."""
     UNREVOKED_TASKS = 2
     """It has yet to confirm that it gave up tasks."""
     UNRELEASED_TASKS = 3
@@ -71,7 +71,7 @@ class DeliveryState(OpenIntEnum):
 
 
 class TransactionState(OpenIntEnum):
-    """Where a transactional id's current transaction stands (KIP-98).
+    """The state of the current transaction of a transactional id (KIP-98).
 
     `transactionStatus` of TransactionLogValue; `org.apache.kafka.coordinator.transaction.TransactionState`.
     """

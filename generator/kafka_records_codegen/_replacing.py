@@ -1,9 +1,9 @@
 """Replaces the files of a folder. A run that ends half-way does no harm, however it ends.
 
-New files are written into a folder of their own inside the one they go to. Only when all of them stand there complete
-are they renamed to their places, so a full disk, a name that is too long or a kill leaves the old files as they were.
+New files are written into a folder of their own inside the one they go to. Only when all of them are there complete are
+they renamed to their places, so a full disk, a name that is too long or a kill leaves the old files as they were.
 Between the first and the last rename the folder holds new files beside old ones, each of them complete, and the next
-run mends that. Meanwhile a lock of the kernel keeps other runs out. It ends with its process.
+run fixes that. Meanwhile a lock of the kernel keeps other runs out. It ends with its process.
 """
 
 from __future__ import annotations
@@ -112,7 +112,7 @@ def replace(folder: Path, files: Mapping[str, str], names: Sequence[str], old: S
                 _stage(staging / name, files[name].encode(), at(folder / name))
             for name in names:
                 at(folder / name).parent.mkdir(parents=True, exist_ok=True)
-        with _named("the folder holds new files beside old ones; another run mends that") as at:
+        with _named("the folder holds new files beside old ones; another run fixes that") as at:
             for name in names:
                 os.replace(staging / name, at(folder / name))
             for name in old:

@@ -31,9 +31,9 @@ _EXAMPLES = """examples:
   kafka-records-codegen compare main message_specs
       list what the specs break, compared with those of another state; compare --help says more
 
-Every folder below --specs becomes a subpackage. Specs are JSON files in Kafka's own message language. The folder
---out belongs to one package and has its modules or its pages: a file whose first line says anything else stops the
-run. One run at a time writes to it; a run that fails leaves it as it was, or for the next run to mend, and says which.
+Every folder below --specs becomes a subpackage. Specs are JSON files in Kafka's own message language. The folder --out
+belongs to one package and has its modules or its pages: a file whose first line says anything else stops the run. One
+run at a time writes to it; a run that fails leaves it as it was, or for the next run to fix, and says which.
 
 exit status:
   0    done, or nothing to do
@@ -92,10 +92,10 @@ def _unusable(problem: str) -> int:
 
 def _run(options: argparse.Namespace) -> int:
     if not options.specs.is_dir():
-        problem = "is no folder" if options.specs.exists() else "no such folder"
+        problem = "is not a folder" if options.specs.exists() else "no such folder"
         return _unusable(f"{options.specs}: {problem}; --specs names the folder with the spec files")
     if os.path.lexists(options.out) and not options.out.is_dir():
-        return _unusable(f"{options.out}: is no folder; --out names the folder of the {options.written}")
+        return _unusable(f"{options.out}: is not a folder; --out names the folder of the {options.written}")
     model = _load(options)
     if model is None:
         return _DIFFERENT
@@ -365,7 +365,7 @@ def _rank(word: str) -> str:
         return word
     close = close_name(word, _RANKS)
     meant = f"did you mean {close}?" if close else f"choose one of {', '.join(_RANKS)}"
-    raise argparse.ArgumentTypeError(f"{word!r} is no rank of changes; {meant}")
+    raise argparse.ArgumentTypeError(f"{word!r} is not a rank of changes; {meant}")
 
 
 def _package(name: str) -> str:

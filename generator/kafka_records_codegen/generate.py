@@ -18,7 +18,7 @@ class Product:
     """One kind of generated file.
 
     `writes` are the paths it may write below the folder of its `tree`, as patterns of `fnmatch`; `made_from` says which
-    part of the model decides what stands in the files. `generate` gives the files: path → text.
+    part of the model decides what is in the files. `generate` gives the files: path → text.
     """
 
     name: str

@@ -44,9 +44,9 @@ def load(
     What Kafka's generator accepts although it is probably a mistake is a warning, which is appended to `warnings`. If
     `strict` is set, it is a violation.
 
-    `older_dialect` also takes what the specs of releases before 4.0 hold and Kafka's generator refuses today:
-    a message without `flexibleVersions` has none (2.8), text behind the end of the message is ignored (2.8), and
-    requests may name the listener `zkBroker` (up to 3.9).
+    `older_dialect` also takes what the specs of releases before 4.0 hold and Kafka's generator refuses today: a message
+    without `flexibleVersions` has none (2.8), text after the end of the message is ignored (2.8), and requests may name
+    the listener `zkBroker` (up to 3.9).
     """
     return load_with_specs(specs_dir, older_dialect=older_dialect, strict=strict, warnings=warnings).model
 

@@ -136,7 +136,7 @@ def differences(out: Path, files: Mapping[str, str], found: Comparison) -> Itera
 
 
 def _entries(folder: Path, prefix: str) -> Iterator[tuple[str, os.DirEntry[str]]]:
-    """All that is below `folder`, by its path behind `prefix`; nothing if there is no such folder."""
+    """All that is below `folder`, by its path after `prefix`; nothing if there is no such folder."""
     try:
         with os.scandir(folder) as scanned:
             entries = list(scanned)

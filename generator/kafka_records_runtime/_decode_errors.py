@@ -50,7 +50,7 @@ class BufferUnderflow(DecodeError):
 
 
 class UnexpectedNull(DecodeError):
-    """A null where the version does not allow one."""
+    """A null if the version does not allow one."""
 
     @property
     def detail(self) -> str:
@@ -136,7 +136,7 @@ class InvalidMarker(DecodeError):
 
 
 class InvalidTag(DecodeError):
-    """A tag that must not stand there: that of a field which this version does not tag, or a number that no writer can
+    """A tag that must not be there: that of a field which this version does not tag, or a number that no writer can
     write."""
 
     def __init__(self, message_name: str, version: int, path: str, offset: int, tag: int, fault: str) -> None:

@@ -38,7 +38,7 @@ class FieldNotInVersion(EncodeError):
 
 
 class NullNotAllowed(EncodeError):
-    """None where the version has no null."""
+    """None if the version has no null."""
 
     @property
     def detail(self) -> str:
@@ -70,7 +70,7 @@ class ValueOutOfRange(EncodeError):
 
 
 class WrongType(EncodeError):
-    """A value of a Python type the field does not take. An int is no bool, but a bool is an int, as in Python."""
+    """A value of a Python type the field does not take. An int is not a bool, but a bool is an int, as in Python."""
 
     def __init__(self, message_name: str, version: int | None, path: str, expected: str, found: str) -> None:
         super().__init__(message_name, version, path, expected, found)
@@ -119,7 +119,7 @@ class InvalidText(EncodeError):
 
 
 class UnknownField(EncodeError):
-    """A struct was given as a dict, and a key of it is no field of the struct."""
+    """A struct was given as a dict, and a key of it is not a field of the struct."""
 
     def __init__(self, message_name: str, version: int | None, path: str, key: str) -> None:
         super().__init__(message_name, version, path, key)
@@ -127,7 +127,7 @@ class UnknownField(EncodeError):
 
     @property
     def detail(self) -> str:
-        return f"has the key {self.key!r}, which is no field of it"
+        return f"has the key {self.key!r}, which is not a field of it"
 
 
 class TagsNotSupported(EncodeError):

@@ -89,7 +89,8 @@ class TruncatedFrame(FramingError):
 
 
 class InvalidFrameNumber(FramingError):
-    """A metadata record with a `part` of its frame, at `offset`, that is no varint or too large a number (`fault`)."""
+    """A metadata record with a `part` of its frame, at `offset`, that is not a varint or too large a number
+    (`fault`)."""
 
     def __init__(self, part: str, offset: int, fault: str) -> None:
         super().__init__(part, offset, fault)

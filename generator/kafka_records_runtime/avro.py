@@ -1,4 +1,4 @@
-"""Avro: the schemas that stand beside generated modules, and messages as the values such a schema describes.
+"""Avro: the schemas that are beside generated modules, and messages as the values such a schema describes.
 
 Nothing here reads or writes Avro's own format; `fastavro` does, with these schemas and values.
 """
@@ -37,7 +37,7 @@ def read_schema(module: str, name: str | None = None) -> dict[str, Any]:
     """The schema in the file beside `module`. With `name`, only the type of that name: the key or the value of a
     record.
 
-    Each of these is complete, since a key shares no type with its value. The file is parsed anew at each call; it may
+    Each of these is complete, since a key shares no type with its value. The file is parsed again at each call; it may
     lie in a zip file. Its package is found and not imported, because that needs msgspec.
     """
     package, _, stem = module.rpartition(".")
@@ -115,7 +115,7 @@ def _value_of_field(schema: MessageSchema, field: FieldSchema, held: Any) -> Any
 
 
 class _Misfit(Exception):
-    """A value that does not fit, on its way up: every level adds where it stands."""
+    """A value that does not fit, on its way up: every level adds where it is."""
 
     def __init__(self, detail: str) -> None:
         self.detail = detail

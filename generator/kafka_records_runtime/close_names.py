@@ -1,4 +1,4 @@
-"""The name that was probably meant by one that nobody has. Loads nothing but the standard library."""
+"""The name that was probably meant by one that nobody has. Loads only the standard library."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def close_names(name: str, names: Iterable[str], most: int = 1, likeness: float 
 
 
 def close_name(name: str, names: Iterable[str], likeness: float = LIKENESS) -> str | None:
-    """The closest of the `names`, None where none is close."""
+    """The closest of the `names`, None if none is close."""
     return next(iter(close_names(name, names, 1, likeness)), None)
 
 

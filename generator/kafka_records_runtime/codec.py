@@ -168,7 +168,7 @@ def text_array_packer(table: dict[int, dict[int, Pack]], form: str, length: int,
 
 
 def read_uvarint(data: bytes, pos: int) -> tuple[int, int]:
-    """The unsigned varint at `pos` and the position behind it; gives up on more than five bytes or 31 bits."""
+    """The unsigned varint at `pos` and the position after it; gives up on more than five bytes or 31 bits."""
     value = shift = 0
     while True:
         byte = data[pos]
@@ -405,13 +405,13 @@ def write_compact_byte_strings(items: Sequence[bytes]) -> bytes:
 
 
 class Codec(Generic[M]):
-    """The complete codec of one message, behind the fast paths of its generated class.
+    """The complete codec of one message, after the fast paths of its generated class.
 
-    `schema` loads the message's schema: it is imported when the first error or JSON conversion asks for it.
-    `classes` maps the spec's struct names to the generated classes. `readers` and `writers` are the very tables in
-    which `decode` and `encode` of the class find their fast path for a version: `bytes -> message` and
-    `message -> bytes`; to read a header, `(bytes, place) -> (message, place behind it)`. Another such function may take
-    the place of an entry: when it raises anything, and where there is none, the methods below do the work.
+    `schema` loads the message's schema: it is imported when the first error or JSON conversion asks for it. `classes`
+    maps the spec's struct names to the generated classes. `readers` and `writers` are the very tables in which `decode`
+    and `encode` of the class find their fast path for a version: `bytes -> message` and `message -> bytes`; to read a
+    header, `(bytes, place) -> (message, place behind it)`. Another such function may take the place of an entry: when
+    it raises anything, and if there is none, the methods below do the work.
     """
 
     __slots__ = ("_load", "classes", "readers", "writers")

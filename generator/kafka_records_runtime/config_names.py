@@ -1,7 +1,7 @@
 """Which configs are secrets: the names that are known to be none, by the definitions in Kafka 4.4.0's classes.
 
-A config is a secret if its definition says so (type PASSWORD) or if nobody knows its definition, as in
-`KafkaConfigSchema.isSensitive`. Names are those of `AbstractKafkaConfig`, `LogConfig`, `GroupConfig` and
+A config is a secret if its definition says so (type PASSWORD) or if its definition is unknown, as in
+`KafkaConfigSchema.isSensitive`. Names are from `AbstractKafkaConfig`, `LogConfig`, `GroupConfig` and
 `ClientMetricsConfigs`.
 """
 
@@ -14,7 +14,7 @@ RESOURCE_TYPES: Final = {2: "topic", 4: "broker", 16: "client-metrics", 32: "gro
 """Words for the types of resources that have configs (`ConfigResource.Type`), as Kafka's tools spell them."""
 
 REDACTED: Final = "(redacted)"
-"""What stands in place of a secret."""
+"""What is in place of a secret."""
 
 _LISTENER: Final = re.compile(r"listener\.name\.[^.]+\.")
 """Before the name of a broker config that is about one listener."""
@@ -32,8 +32,8 @@ def shown_value(resource_type: str, name: str, value: str | None, *, show_secret
 
 
 def known_configs() -> str:
-    """The names that are no secrets as the functions in the JVM read them: a line for each type of resource, its number
-    and the names after it, with tabs between them."""
+    """The names that are not secrets as the functions in the JVM read them: a line for each type of resource, its
+    number and the names after it, with tabs between them."""
     return "".join("\t".join((str(n), *sorted(_KNOWN[kind]))) + "\n" for n, kind in RESOURCE_TYPES.items())
 
 
@@ -193,4 +193,4 @@ _KNOWN: Final = {
     "client-metrics": frozenset(_CLIENT_METRICS.split()),
     "broker": frozenset(_BROKER.split()),
 }
-"""By the type of the resource, the names of configs that are no secrets."""
+"""By the type of the resource, the names of configs that are not secrets."""

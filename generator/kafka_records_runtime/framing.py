@@ -1,19 +1,19 @@
-"""Framing: what comes before the messages of a record, which says of which type and version they are.
+"""Framing: what comes before the messages of a record, which says about which type and version they are.
 
 `COORDINATOR`: the key is an int16 record type and a message, the value an int16 version and a message. The int16 is the
 *prefix* of a key or value. The rules are those of Kafka's `CoordinatorRecordSerde`: it always reads the key at version
-0, checks the version of the value against the versions of its type, and ignores bytes behind a message. Kafka's readers
+0, checks the version of the value against the versions of its type, and ignores bytes after a message. Kafka's readers
 throw away a record of an unknown type or version; a decoded record keeps its bytes (`records`).
 
 `METADATA`: there is no key. The value is a *frame* and a message; the frame is a frame version, an api key, which is
 the record type, and the version of the message, each an unsigned varint. The rules are those of `MetadataRecordSerde`:
-it refuses another frame version, an unknown api key and bytes behind the message. (It cuts numbers above 2147483647 to
+it refuses another frame version, an unknown api key and bytes after the message. (It cuts numbers above 2147483647 to
 their last 16 bits; here every number above 32767 is refused.)
 
 This module is the home of what both look like: their bytes, how they are split off and written, and which error a
 record without them gets. Two modules have the same for many rows at a time, with the width and the byte order from
 here: `kafka_records_engine.columns.framing_in_columns` for Arrow columns, `kafka_records_engine.spark.framing_in_jvm`
-for Spark expressions. Tests hold them against the functions here.
+for Spark expressions. Tests compare them with the functions here.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ def framing_of(records: Mapping[int, RecordSchema]) -> Framing:
 
 
 PREFIX: Final = Struct(">h")
-"""What stands before a message: the record type of a key, the version of a value. NumPy takes `PREFIX.format` too."""
+"""What is before a message: the record type of a key, the version of a value. NumPy takes `PREFIX.format` too."""
 
 KEY_VERSION: Final = 0
 """The version of every record key."""
@@ -81,14 +81,14 @@ def value_version_of(value: bytes) -> int:
 
 
 def split_key(key: bytes | None) -> tuple[int, bytes]:
-    """The record type of a key, and the message behind it. Raises NullKey or MissingRecordType."""
+    """The record type of a key, and the message after it. Raises NullKey or MissingRecordType."""
     if key is None:
         raise unframed_key(None)
     return record_type_of(key), key[PREFIX.size :]
 
 
 def split_value(value: bytes) -> tuple[int, bytes]:
-    """The version of a value, and the message behind it. Raises MissingValueVersion."""
+    """The version of a value, and the message after it. Raises MissingValueVersion."""
     return value_version_of(value), value[PREFIX.size :]
 
 
@@ -186,7 +186,7 @@ def frame_start(api_key: int) -> bytes:
 
 
 def bytes_behind(message: MessageSchema, version: int, used: int, left: int) -> DecodeError:
-    """The error of `left` bytes behind a message of `used` bytes, for records that may not have any."""
+    """The error of `left` bytes after a message of `used` bytes, for records that may not have any."""
     from kafka_records_runtime.failure import ReadFailure
 
     return ReadFailure(TrailingBytes, used, left).located(message, version)
@@ -219,7 +219,7 @@ def _varint(number: int) -> bytes:
 
 
 class SchemaRecordType:
-    """Reads records into plain values (`walker.decode`) with nothing but their schemas."""
+    """Reads records into plain values (`walker.decode`) with only their schemas."""
 
     def __init__(self, schema: RecordSchema) -> None:
         from kafka_records_runtime import walker

@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 
 _PROJECT: Final = "kafka-records"
 _SOURCE_TREE: Final = Path(__file__).resolve().parents[2]
-"""The clone, when this module is imported from one: `generator/kafka_records_runtime` stands in it."""
+"""The clone, when this module is imported from one: `generator/kafka_records_runtime` is in it."""
 
 
 def install_command(extra: str) -> str:

@@ -244,7 +244,7 @@ def _parse_primitive(base: str, data: Any) -> Any:
             try:
                 return Uuid.from_string(_text_of(data))
             except ValueError:
-                raise _JsonFailure("is no uuid, which is 22 characters of URL-safe base64") from None
+                raise _JsonFailure("is not a uuid, which is 22 characters of URL-safe base64") from None
         case "string":
             return _text_of(data)
         case _:

@@ -1,4 +1,4 @@
-"""The wire layout of a message: what stands where in one version of it.
+"""The wire layout of a message: which bytes one version of it has, in their order.
 
 `struct_layouts` alone derives it, from the compact schema and once per version. The schema walker, the generator's
 readers, writers and pages, the JSON conversion and the columns all work from the values defined here. Two
@@ -23,16 +23,14 @@ UNKNOWN_TAGS: Final = "unknown_tagged_fields"
 order."""
 
 UVARINT: Final = "uvarint"
-"""The head of everything compact, and of what stands in a tag: an unsigned varint."""
+"""The head of everything compact, and of what is in a tag: an unsigned varint."""
 
 P = TypeVar("P")
 
 
-# -- values --------------------------------------------------------------------------------------
-#
-# `head` names the type of the length, count or marker in front of a value: int8, int16, int32 or uvarint; None where
-# there is none. `size` is the number of bytes of a value that always has as many, else None; `smallest` the fewest that
-# a value can have.
+# -- values --------------------------------------------------------------------------------------  `head` names the
+# type of the length, count or marker in front of a value: int8, int16, int32 or uvarint; None if there is none. `size`
+# is the number of bytes of a value that always has as many, else None; `smallest` the fewest that a value can have.
 
 
 @dataclass(frozen=True)
@@ -155,8 +153,8 @@ class Member:
 class TagsLayout:
     """What ends a struct of a flexible version: a count, and for each tagged field its tag, its size and its value.
 
-    `known` holds the fields that may stand there, by ascending tag. `misplaced` holds the fields with a tag that may
-    not stand there, because the version lacks the field or has it before the section.
+    `known` holds the fields that may be there, by ascending tag. `misplaced` holds the fields with a tag that may not
+    be there, because the version lacks the field or has it before the section.
     """
 
     known: tuple[Member, ...]
@@ -167,8 +165,8 @@ class TagsLayout:
 
 @dataclass(frozen=True)
 class FixedRun:
-    """Members of fixed width that stand side by side, and what follows them: a member of another kind, the tagged
-    fields, or nothing more."""
+    """Members of fixed width that are side by side, and what follows them: a member of another kind, the tagged fields,
+    or nothing more."""
 
     fixed: tuple[Member, ...]
     behind: Member | TagsLayout | None
@@ -189,7 +187,7 @@ class StructLayout:
 
     @cached_property
     def tags(self) -> TagsLayout | None:
-        """The section of tagged fields; None where there is none."""
+        """The section of tagged fields; None if there is none."""
         if not self.is_flexible:
             return None
         known = [Member(each.field, each.value) for each in self.fields if each.value and each.tagged]

@@ -32,7 +32,7 @@ class Leniency(StrEnum):
     """A tag is there twice. If it is a known one, the last value counts; if it is unknown, both are kept."""
 
     TAG_ORDER = "tag_order"
-    """Tags stand in any order."""
+    """Tags are in any order."""
 
     TAG_NUMBER = "tag_number"
     """An unknown tag has a number that cannot be written again: 2147483647, or one that reads as negative."""

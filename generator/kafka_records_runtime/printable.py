@@ -1,7 +1,8 @@
 """Text that comes from files, as a terminal may see it.
 
-Names of files, group ids and metadata are whatever somebody chose: line breaks that end a line too early, escape
-sequences that a terminal obeys, marks that turn the direction of the text that follows them, bytes that are not UTF-8.
+Names of files, group ids and metadata are regardless of what somebody chose: line breaks that end a line too early,
+escape sequences that a terminal obeys, marks that turn the direction of the text that follows them, bytes that are not
+UTF-8.
 """
 
 from __future__ import annotations
@@ -41,7 +42,7 @@ def _escaped(character: str) -> str:
 def json_printable(text: str) -> str:
     r"""The same JSON in printable characters; all others become `\uXXXX`. There are no line breaks between its tokens.
 
-    So such characters stand inside of texts only, where the escape means the same.
+    So such characters are inside of texts only, where the escape means the same.
     """
     return text if _is_printable(text) else "".join(map(_json_escaped, text))
 

@@ -228,7 +228,7 @@ class _Builder:
 
 
 def _defaults(schema: MessageSchema, name: str) -> tuple[dict[str, Any], tuple[Any, ...]]:
-    """The members of a struct at their defaults, and the fields whose default has to be made anew each time."""
+    """The members of a struct at their defaults, and the fields whose default has to be recreated each time."""
     fields = schema.struct(name).fields
     blank = {field.name: None if field.default is EMPTY_STRUCT else field.default for field in fields}
     if schema.flexible is not None:

@@ -138,7 +138,7 @@ def _read_metadata_record(
 
 
 class PlainRecordType(SchemaRecordType):
-    """Reads records into plain values with nothing but their schemas."""
+    """Reads records into plain values with only their schemas."""
 
     def record(self, key: Any, value: Any, **others: Any) -> PlainRecord:
         return PlainRecord(key, value, self.schema.type, self.name, **others)

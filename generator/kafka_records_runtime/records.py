@@ -116,7 +116,8 @@ class UnknownVersionRecord(JsonRecord, Generic[K], frozen=True, gc=False):
     """A record whose value has a version that this build does not know, for example one of a newer Kafka.
 
     `key` is typed; `value` holds all bytes of the value, which start with `value_version`. Kafka's brokers stop loading
-    a partition at such a record, so `error` says what the column `error` of Spark and `kafka-records dump` say of it.
+    a partition at such a record, so `error` says what the column `error` of Spark and `kafka-records dump` say about
+    it.
     """
 
     key: K
@@ -161,7 +162,7 @@ class UnknownApiKeyRecord(JsonRecord, frozen=True, gc=False):
     """A record of metadata framing whose api key (`record_type`) this build does not know, or of a retired one.
 
     `value` holds all its bytes. Kafka stops reading at such a record, so `error` says what the column `error` of Spark
-    and `kafka-records dump` say of it. `name` is None unless the api key is retired.
+    and `kafka-records dump` say about it. `name` is None unless the api key is retired.
     """
 
     value: bytes

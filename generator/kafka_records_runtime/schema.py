@@ -59,7 +59,7 @@ _NATURAL_DEFAULTS: Final[dict[str, object]] = {
 }
 
 PRIMITIVES: Final = _NATURAL_DEFAULTS.keys()
-"""The types that are no structs, as specs spell them."""
+"""The types that are not structs, as specs spell them."""
 
 
 def natural_default(type: str) -> object:

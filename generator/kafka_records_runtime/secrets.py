@@ -59,7 +59,7 @@ def secret_fields(message: str, value: Mapping[str, Any]) -> frozenset[str]:
 
 
 def without_secrets(message: str, data: dict[str, Any]) -> dict[str, Any]:
-    """The JSON form of a message with a text in place of each secret, and without fields that nobody knows."""
+    """The JSON form of a message with a text in place of each secret, and without unknown fields."""
     hidden = secret_fields(message, data)
     if not hidden:
         return data

@@ -5,4 +5,4 @@ from __future__ import annotations
 from typing import Final
 
 MAX_STRING: Final = 32767
-"""Bytes of UTF-8 a string may have, whatever the width of its length."""
+"""Bytes of UTF-8 a string may have, regardless of the width of its length."""

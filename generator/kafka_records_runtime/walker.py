@@ -1,4 +1,4 @@
-"""The schema walker: a complete, careful codec that needs nothing but a schema.
+"""The schema walker: a complete, careful codec that needs only a schema.
 
 It is the second opinion on every generated fast path, and it knows where things went wrong: its errors carry a path and
 a byte offset. `decode` is strict by default: what it accepts encodes to the same bytes again, apart from over-long

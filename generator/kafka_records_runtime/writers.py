@@ -70,7 +70,7 @@ def check_absent(schema: MessageSchema, field: FieldSchema, value: object) -> No
 
 
 def check_keys(value: object, names: frozenset[str]) -> None:
-    """Refuse a dict with a key that is no member."""
+    """Refuse a dict with a key that is not a member."""
     if isinstance(value, dict):
         for key in value:
             if key not in names:

@@ -48,7 +48,7 @@ final class Asked implements Serializable {
     }
   }
 
-  /** The text of an option, null where it is not given. */
+  /** The text of an option, null if it is not given. */
   String text(String name) {
     return options.get(name);
   }
@@ -90,7 +90,7 @@ final class Asked implements Serializable {
     return value.equals("true");
   }
 
-  /** The number of an option, null where it is not given. */
+  /** The number of an option, null if it is not given. */
   Integer number(String name) {
     String value = options.get(name);
     try {
@@ -100,7 +100,7 @@ final class Asked implements Serializable {
     }
   }
 
-  /** The names of an option, separated by commas; null where it is not given. */
+  /** The names of an option, separated by commas; null if it is not given. */
   String[] names(String name) {
     String value = options.get(name);
     return value == null ? null : value.split(",");

@@ -254,7 +254,7 @@ final class Cursor {
   }
 
   /**
-   * Appends a short string by words; the bytes behind its last whole word are the end of the word that ends with it.
+   * Appends a short string by words; the bytes after its last whole word are the end of the word that ends with it.
    * Returns false, and appends nothing, where it is not UTF-8.
    */
   private boolean shortText(int from, int length, RowBuffer out) {

@@ -31,7 +31,7 @@ public final class DecodeRecords extends Function<InternalRow> {
   private transient boolean hides;
   private transient RowBuffer out;
   private transient DecodedRow row;
-  /** Spark keeps rows on the driver as they are, where it folds constants; in a task whatever keeps rows copies them. */
+  /** Spark keeps rows on the driver as they are, where it folds constants; in a task everything that keeps rows copies them. */
   private transient boolean isOnDriver;
   private transient LastCall last;
   /** What the last call has returned. */

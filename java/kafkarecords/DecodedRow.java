@@ -62,7 +62,7 @@ final class DecodedRow extends GenericInternalRow {
   boolean hidesValue;
   private byte[] rawKey;
   private byte[] rawValue;
-  /** Place of the record's column among those of records, -1 where there is nothing of it. */
+  /** Place of the record's column among those of records, -1 if there is nothing of it. */
   private int place;
   private final UnsafeRow record;
 

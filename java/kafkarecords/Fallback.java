@@ -4,7 +4,7 @@ import java.nio.charset.StandardCharsets;
 import java.util.Arrays;
 import org.apache.spark.unsafe.Platform;
 
-/** The default of a field, as a row holds it: the 8 bytes of a fixed width, or what stands behind them. */
+/** The default of a field, as a row holds it: the 8 bytes of a fixed width, or what is after them. */
 final class Fallback {
   final boolean isNull;
   /** Null for a value of fixed width. */

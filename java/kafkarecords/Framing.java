@@ -100,7 +100,7 @@ enum Framing {
 
   abstract Undecodable unframed(byte[] key, byte[] value);
 
-  /** The error of a type that no record of the topic has; null where that is none. The value must have a type. */
+  /** The error of a type that no record of the topic has; null if that is none. The value must have a type. */
   abstract Undecodable unknownType(byte[] value);
 
   /** The version of a value that has a type: {@code number} and {@code at} take the result apart. */

@@ -9,9 +9,9 @@ public final class FromMessage extends Function<InternalRow> {
   private final boolean isFailfast;
   private final boolean keepsTags;
   private final boolean showsSecrets;
-  /** The version of bytes without a prefix, null where they have one. */
+  /** The version of bytes without a prefix, null if they have one. */
   private final Integer bare;
-  /** The version to read at, whatever the prefix says; null where the prefix counts. */
+  /** The version to read at, regardless of what the prefix says; null if the prefix counts. */
   private final Integer readAs;
   private final boolean newerAsHighest;
   private transient Message message;

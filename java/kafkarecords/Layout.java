@@ -8,9 +8,9 @@ final class Layout {
   final Struct struct;
   /** Fields of the row: one per field of the struct, and one for unknown tagged fields where they are kept. */
   final int fields;
-  /** By slot: how the field lies before the tagged ones; null where it does not. */
+  /** By slot: how the field lies before the tagged ones; null if it does not. */
   final Value[] body;
-  /** By slot: what stands in the row where the bytes have nothing. Null for untagged fields of the version. */
+  /** By slot: what is in the row where the bytes have nothing. Null for untagged fields of the version. */
   final Fallback[] fallbacks;
   /** By slot: whether the row holds an offset and a size. */
   final boolean[] isVariable;
@@ -18,7 +18,7 @@ final class Layout {
   final long[] blank;
   /** The bytes of the row before its fields. */
   final int bits;
-  /** The slots in which the body writes something, and how their fields lie; null where it is a default. */
+  /** The slots in which the body writes something, and how their fields lie; null if it is a default. */
   final int[] steps;
   final Value[] values;
   /** The slots of tagged fields whose default has no fixed width. */

@@ -79,7 +79,7 @@ final class Message {
     return lowest <= version && version <= highest;
   }
 
-  /** What an error about {@code version} adds; empty where there is nothing to add. */
+  /** What an error about {@code version} adds; empty if there is nothing to add. */
   String note(int version) {
     for (String[] note : notes) {
       if (Integer.parseInt(note[1]) <= version && version <= Integer.parseInt(note[2])) {

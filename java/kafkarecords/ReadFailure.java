@@ -18,7 +18,7 @@ final class ReadFailure extends RuntimeException {
     this.detail = detail;
   }
 
-  /** Puts a part before the path: the name of a field, or {@code [2]}, which needs no dot behind its name. */
+  /** Puts a part before the path: the name of a field, or {@code [2]}, which needs no dot after its name. */
   ReadFailure inside(String part) {
     path = path.isEmpty() || path.startsWith("[") ? part + path : part + "." + path;
     return this;

@@ -169,7 +169,7 @@ final class Reader {
     try {
       for (; index < count; index++, at += width) {
         if (!value(element, cursor, out, array, at)) {
-          out.setNull(array + 8, index); // the bits come behind the count
+          out.setNull(array + 8, index); // the bits come after the count
         }
       }
     } catch (ReadFailure failure) {

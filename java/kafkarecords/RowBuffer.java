@@ -9,7 +9,7 @@ import org.apache.spark.unsafe.Platform;
  * Bytes in which rows are put together in the form of Spark's UnsafeRow and UnsafeArrayData, so that nothing becomes an
  * object: Spark copies such a row as a whole where it wants one.
  *
- * <p>A row is a bit per field (set: null), 8 bytes per field, and behind them what has no fixed width, padded to 8
+ * <p>A row is a bit per field (set: null), 8 bytes per field, and after them what has no fixed width, padded to 8
  * bytes; the 8 bytes of such a field are its offset from the start of the row, and its size. An array is the same with a
  * count before it and elements of their own width. Spark compares and hashes rows by these bytes, so equal rows have to
  * have equal ones: what is not written is zero, and what has no fixed width comes in the order of the fields.
@@ -22,7 +22,7 @@ final class RowBuffer {
 
   byte[] bytes = new byte[512];
   int size;
-  /** On the driver Catalyst folds constants and keeps the rows as they are; in a task whatever keeps rows copies them. */
+  /** On the driver Catalyst folds constants and keeps the rows as they are; in a task everything that keeps rows copies them. */
   private final boolean isOnDriver = TaskContext.get() == null;
 
   /** Begins a row; returns where it begins. */
@@ -82,7 +82,7 @@ final class RowBuffer {
     return start;
   }
 
-  /** Makes room for bytes up to the next multiple of 8, whatever is there; returns where they begin. */
+  /** Makes room for bytes up to the next multiple of 8, everything that is there; returns where they begin. */
   int room(int length) {
     int start = size;
     long whole = padded(length);

@@ -21,7 +21,7 @@ import org.apache.spark.sql.types.StringType;
 import org.apache.spark.sql.types.StructType;
 
 /**
- * The fields of a message that are secrets, and what stands in their place.
+ * The fields of a message that are secrets, and what is in their place.
  *
  * <p>Which ones those are, and which configs are none, say kafka_records_runtime.secrets and config_names.
  */
@@ -145,7 +145,7 @@ final class Secrets {
     return at < 0 || value.isNullAt(at) ? -1 : at;
   }
 
-  /** By the number of a type of resource, the names of configs that are no secrets. Read when first needed. */
+  /** By the number of a type of resource, the names of configs that are not secrets. Read when first needed. */
   private static final class Names {
     static final Map<String, Set<String>> KNOWN = read();
 

@@ -30,7 +30,7 @@ final class SparkTypes {
     this.isCommented = isCommented;
   }
 
-  /** Every field of every version, in the order of the spec; with comments, each has what the spec says of it. */
+  /** Every field of every version, in the order of the spec; with comments, each has what the spec says about it. */
   static StructType of(Message message, boolean keepsTags, boolean isCommented) {
     return new SparkTypes(message, keepsTags, isCommented).of(message.root(), new ArrayList<>());
   }

@@ -46,7 +46,7 @@ final class Value {
       this.width = width;
     }
 
-    /** Whether a row holds it behind its fields: a uuid is a text there. */
+    /** Whether a row holds it after its fields: a uuid is a text there. */
     boolean isVariable() {
       return size < 0 || this == UUID;
     }

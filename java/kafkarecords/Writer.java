@@ -109,7 +109,7 @@ final class Writer {
         unknownOrdinal = at;
         unknownType = columns[at].dataType();
       } else if (!slots.containsKey(name)) {
-        throw wrong(path, "has the key '" + name + "', which is no field of it");
+        throw wrong(path, "has the key '" + name + "', which is not a field of it");
       } else {
         int slot = slots.get(name);
         ordinals[slot] = at;

@@ -85,7 +85,7 @@ def _all_texts(name: str, what: str, given: Iterable[object]) -> tuple[str, ...]
     found = []
     for each in given:
         if not isinstance(each, str):
-            raise TypeError(f"{name} is {what}, and {each!r} among them is none")
+            raise TypeError(f"{name} is {what}, and {each!r} among them is not one")
         found.append(each)
     return tuple(found)
 

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 Severity = Literal["damage", "note"]
 
 UNDECIDED_TRANSACTION: Final = "UndecidedTransaction"
-"""The `reason` of a record that can be read, where nobody can tell whether its transaction was committed."""
+"""The `reason` of a record that can be read, but whose transaction may have been committed or not: it is unknown."""
 
 UNKNOWN_STATE: Final = "UnknownState"
 """The `reason` of a record that can be read, but is in a state that Kafka does not know."""
@@ -28,7 +28,7 @@ DAMAGED_LOG: Final = "DamagedLog"
 """The `reason` of damage that a source met in the bytes of a log, before there was a record."""
 
 UNREAD_LOG: Final = "UnreadLog"
-"""The `reason` of a note about a sound log: something stands in its files that is no record."""
+"""The `reason` of a note about a sound log: something is in its files that is not a record."""
 
 UNREACHABLE_LOG: Final = "UnreachableLog"
 """The `reason` of damage that another try may not meet: nobody gave some offsets of a log in time."""
@@ -57,13 +57,13 @@ OTHER_RETENTION: Final = "OtherRetention"
 """The `reason` of a note that says that brokers kept offsets for a shorter time than the one that was given."""
 
 UNJUDGED_RULES: Final = "UnjudgedRules"
-"""The `reason` of a note about rules that were asked for and that no broker was held against."""
+"""The `reason` of a note about rules that were asked for and that no broker was compared with."""
 
 LATER_RECORDS: Final = "LaterRecords"
 """The `reason` of a note that a table was asked about a moment before the last records of its log."""
 
 OUTSIDE_LOG: Final = "OutsideLog"
-"""The `reason` of a note that the moment asked about lies before the first record of a topic, or long behind the
+"""The `reason` of a note that the moment asked about lies before the first record of a topic, or long after the
 last."""
 
 UNMADE_CHECKS: Final = "UnmadeChecks"
@@ -90,7 +90,7 @@ class Finding:
     """One thing that whoever reads the answer has to know.
 
     `str()` is one line: `<file>: byte <position>, batch at offset <offset>: <what> (<consequence>)`, with the partition
-    where there is no file.
+    if there is no file.
 
     `damage` means that bytes are not what a broker wrote, or that something is missing from the answer or may be: a
     command that met some ends with status 1. A `note` is what a healthy log may have: zeros of a pre-allocated file, an
@@ -109,15 +109,15 @@ class Finding:
     """Of the record, in the log."""
     file: str | None = None
     position: int | None = None
-    """The byte in the file where the batch (or what stands in its place) starts; None for the file as a whole."""
+    """The byte in the file where the batch (or what is in its place) starts; None for the file as a whole."""
     base_offset: int | None = None
-    """The offset its entry starts with (the base offset of a magic 2 batch); None where no batch can be told."""
+    """The offset its entry starts with (the base offset of a magic 2 batch); None if no batch can be told."""
     record_type: int | None = None
     version: int | None = None
     path: str | None = None
     """The field that could not be decoded, outermost first: `members[2].client_host`."""
     byte_offset: int | None = None
-    """The byte where it stands, counted from behind the int16 that a key or value starts with."""
+    """The byte where it is, counted from after the int16 that a key or value starts with."""
     raw_key: bytes | None = field(default=None, repr=False)
     raw_value: bytes | None = field(default=None, repr=False)
     records: int = 0
@@ -126,8 +126,8 @@ class Finding:
     """Bytes of the file that are not read because of it: the whole batch if no record of it is read, and all bytes of
     compressed records if only some come out."""
     complete_from: int | None = None
-    """Of INCOMPLETE_HISTORY the offset in the log from which on an answer about what happened is complete. None where
-    that depends on a moment."""
+    """Of INCOMPLETE_HISTORY the offset in the log from which on an answer about what happened is complete. None if that
+    depends on a moment."""
 
     def __str__(self) -> str:
         return f"{self.place}: {self.what} ({self.consequence})"
@@ -218,7 +218,7 @@ def said_of(error: KafkaRecordsError) -> str:
     names a byte of the file."""
     place = f" at byte {getattr(error, 'offset', None)}:"
     behind = "type" if getattr(error, "message_name", "").endswith("Key") else "version"
-    return str(error).replace(place, f"{place[:-1]} behind its {behind}:", 1)
+    return str(error).replace(place, f"{place[:-1]} after its {behind}:", 1)
 
 
 def reason_of(error: KafkaRecordsError) -> str:

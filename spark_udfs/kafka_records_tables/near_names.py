@@ -1,4 +1,4 @@
-"""Names that nobody has, and the name that was meant. Loads nothing but the standard library."""
+"""Names that nobody has, and the name that was meant. Loads only the standard library."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class UnknownOption(ValueError):
 
 
 def near(name: str, names: Iterable[str]) -> str:
-    """What to say about a name that is none of `names`: the one that was meant, or all there are."""
+    """What to say about a name that is not one of `names`: the one that was meant, or all there are."""
     known = list(names)
     return did_you_mean(name, known, 1).removeprefix("; ") or f"there are {', '.join(known)}"
 

@@ -1,6 +1,6 @@
 """What is asked of the rows of a table: which of them, which columns, in which order.
 
-What people write (`offset>=100`, `-commit_timestamp`, `2h ago`) is read here and held against the declaration of the
+What people write (`offset>=100`, `-commit_timestamp`, `2h ago`) is read here and compared with the declaration of the
 table. Nothing here loads numpy or pyarrow, so that a command can complain at once; `selection` applies it to rows.
 """
 
@@ -154,13 +154,13 @@ def _order(table: Table, sort: Sequence[str]) -> tuple[Key, ...]:
 def condition(table: Table, text: str) -> Condition:
     """The condition that a text stands for.
 
-    A value in quotes, `"…"` or `'…'`, is what stands between them. Raises UnknownColumn and QueryError.
+    A value in quotes, `"…"` or `'…'`, is what is between them. Raises UnknownColumn and QueryError.
     """
     match = _CONDITION.fullmatch(text)
     if match is None:
         raise QueryError(
-            f"{text!r} is no condition: write COLUMN OPERATOR VALUE, as in offset>=100, with one of = != < <= > >= and "
-            "~ (contains), or COLUMN is null, or COLUMN is not null"
+            f"{text!r} is not a condition: write COLUMN OPERATOR VALUE, as in offset>=100, with one of = != < <= > "
+            ">= and ~ (contains), or COLUMN is null, or COLUMN is not null"
         )
     column = column_called(table, match[1])
     if match[2]:
@@ -195,15 +195,15 @@ def _value(column: Column, text: str) -> str | int | float | bool | datetime:
             return _moment(text)
         except ValueError:
             raise QueryError(
-                f"{column.name} is a timestamp, and {text!r} is none: write 2026-01-31, 2026-01-31T12:00 (UTC) or "
+                f"{column.name} is a timestamp, and {text!r} is not one: write 2026-01-31, 2026-01-31T12:00 (UTC) or "
                 "2026-01-31T12:00+02:00"
             ) from None
     if kind == "float64":
         if re.fullmatch(r"[+-]?[0-9]{1,30}([.][0-9]{1,30})?", text) is None:
-            raise QueryError(f"{column.name} is a {kind}, and {text!r} is no number: write it as 12 or 0.5")
+            raise QueryError(f"{column.name} is a {kind}, and {text!r} is not a number: write it as 12 or 0.5")
         return float(text)
     if re.fullmatch(r"[+-]?[0-9]{1,30}", text) is None:
-        raise QueryError(f"{column.name} is an {kind}, and {text!r} is no whole number")
+        raise QueryError(f"{column.name} is an {kind}, and {text!r} is not a whole number")
     number, most = int(text), 1 << (_BITS[kind] - 1)
     if not -most <= number < most:
         raise QueryError(f"{column.name} is an {kind}, and {text} is outside of its range")
@@ -246,7 +246,7 @@ def duration(text: str) -> int:
         return int(short[1]) * _SECONDS[short[2]] * 1000
     parts = _ISO_DURATION.fullmatch(text.strip())
     if parts is None or not any(parts.groups()):
-        raise QueryError(f"{text!r} is no duration: write 90s, 30m, 24h, 7d or 2w, or as in ISO 8601 P7D or PT24H")
+        raise QueryError(f"{text!r} is not a duration: write 90s, 30m, 24h, 7d or 2w, or as in ISO 8601 P7D or PT24H")
     return sum(int(count) * _SECONDS[unit] for count, unit in zip(parts.groups(), "wdhms", strict=True) if count) * 1000
 
 
@@ -257,7 +257,7 @@ def milliseconds(text: str, now_ms: int | None = None) -> int:
     """The moment that a text names, in milliseconds since 1970.
 
     ISO 8601, in UTC where it names no zone; at least twelve digits of milliseconds since 1970; or a time before now:
-    `90s`, `30m`, `2h`, `7d`, `1w`, with or without `ago` behind it. Raises QueryError.
+    `90s`, `30m`, `2h`, `7d`, `1w`, with or without `ago` after it. Raises QueryError.
     """
     text = text.strip()
     ago = _AGO.fullmatch(text)
@@ -275,7 +275,7 @@ def milliseconds(text: str, now_ms: int | None = None) -> int:
     try:
         moment = _moment(text)
     except ValueError:
-        raise QueryError(f"{text!r} is no moment: write {_MOMENTS}") from None
+        raise QueryError(f"{text!r} is not a moment: write {_MOMENTS}") from None
     return int((moment - datetime(1970, 1, 1, tzinfo=UTC)).total_seconds() * 1000)
 
 

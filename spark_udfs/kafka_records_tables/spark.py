@@ -89,8 +89,8 @@ def table(
         (`2026-01-31T12:00`, `2h` ago): the log up to the first record with a later timestamp. All rows of the topic are
         brought together for it.
     assume
-        What records count as whose source does not tell of transactions: `committed`. By default tables that depend on
-        it refuse such rows.
+        What records count as whose source does not show transactions: `committed`. By default tables that depend on it
+        refuse such rows.
     mode
         `FAILFAST` ends the query at the first damage that is found, which the error names. `PERMISSIVE` gives the rows
         that can be told; `findings` lists what was found.
@@ -111,7 +111,7 @@ def table(
     StreamGiven
         At once, for a streaming DataFrame: `changes` takes those.
     MissingColumn
-        At once (under Spark Connect a message of Spark's when the query runs), for rows that are no raw rows:
+        At once (under Spark Connect a message of Spark's when the query runs), for rows that are not raw rows:
         `as_raw_rows` makes some of them.
     WorkerPython
         At once, when local workers would run a Python without this package.
@@ -252,7 +252,7 @@ def changes(
     -------
     DataFrame
         A streaming DataFrame for the output mode `append`. `change` is `upsert` (the row is new or was another one) or
-        `delete` (it is no more, and comes as it was); `as_of_offset` the offset behind the last record of the log
+        `delete` (it is no more, and comes as it was); `as_of_offset` the offset after the last record of the log
         partition that the table had seen. The columns of the table follow. Applied in their order, the changes of all
         micro-batches so far give exactly the rows of `table` over all raw rows so far; but `disappearances` is less
         sure of the last tombstones until it is known what follows them.
@@ -354,7 +354,7 @@ def read_table(
         The session.
     source
         A path or several: data directories of a broker, partition folders, `.log` files, on a file system that driver
-        and workers share. Or whatever else `kafka_records_tables.read_table` takes.
+        and workers share. Or anything else that `kafka_records_tables.read_table` takes.
     topic
         What files hold that do not say so; the topic of the table by default.
     name, group, columns, as_of, assume, mode, package, **options
@@ -363,7 +363,7 @@ def read_table(
     Returns
     -------
     DataFrame
-        As `table` gives it. The driver lists the partitions now, and every query reads their files anew.
+        As `table` gives it. The driver lists the partitions now, and every query reads their files again.
 
     Raises
     ------

@@ -52,7 +52,7 @@ def tables_with(name: str, tables: Iterable[Table]) -> str:
 
 def option_values(table: Table, given: Mapping[str, Any], as_of_ms: int | None = None) -> dict[str, Any]:
     """The values of all options of a table: milliseconds since 1970, milliseconds, a word, numbers of partitions by
-    topic, or checkpoints; None where there is none.
+    topic, or checkpoints; None if there is none.
 
     A duration ahead is counted from `as_of_ms`, or from now. Raises UnknownOption, TypeError and ValueError.
     """
@@ -120,7 +120,7 @@ def value_of(option: Option, value: Any, as_of_ms: int | None = None) -> Any:
 
 def _word(option: Option, value: Any) -> str:
     if arguments.text(option.name, value) not in option.words:
-        raise QueryError(f"{value!r} is none of {', '.join(option.words)}")
+        raise QueryError(f"{value!r} is not one of {', '.join(option.words)}")
     return str(value)
 
 
@@ -137,7 +137,8 @@ def _release(name: str, value: Any) -> str:
     text: str = arguments.text(name, value)
     if not _RELEASE.fullmatch(text) or not is_release(text):
         raise QueryError(
-            f"{text!r} is no release of Kafka that is known, from {RELEASES[0]} to {RELEASES[-1]}: write 3.9, or 4.1.2"
+            f"{text!r} is not a release of Kafka that is known, from {RELEASES[0]} to {RELEASES[-1]}: write 3.9, or "
+            "4.1.2"
         )
     return text
 
@@ -159,9 +160,9 @@ def partition_counts(name: str, value: Any) -> dict[str, int]:
             raise TypeError(f"{name} is a number, a mapping of topics to numbers or a text, not {value!r}")
         if not 0 < number <= _MOST_PARTITIONS:
             shown = given.get(topic, number)
-            raise QueryError(f"{shown!r} is no number of partitions: write 50, or {topic}=50 for one topic")
+            raise QueryError(f"{shown!r} is not a number of partitions: write 50, or {topic}=50 for one topic")
         if topic not in (topics := _topics()):
-            raise QueryError(f"{topic!r} is no topic of a coordinator; {near(topic, topics)}")
+            raise QueryError(f"{topic!r} is not a topic of a coordinator; {near(topic, topics)}")
     return found
 
 
@@ -188,7 +189,7 @@ def _path(name: str, value: Any) -> str:
     if not isinstance(path, str):
         raise TypeError(f"{name} is a directory, several, or a mapping of names to directories, not {value!r}")
     if not path:
-        raise QueryError("an empty text is no directory")
+        raise QueryError("an empty text is not a directory")
     return path
 
 

@@ -500,4 +500,4 @@ def test_a_topic_that_was_made_anew_gets_no_offsets_of_the_former_one(
     deleted.write_text(json.dumps(line | {"topic_id": "M4_2Tv--T0Gv8t6piaeUcQ"}) + "\n", encoding="utf-8")
     status, out, _ = run(capsys, broker, "--restore", deleted, "--execute", "--yes")
     assert (status, held(admin, "anew")) == (1, {})
-    assert "Error: OTHER_TOPIC: the topic was made anew since" in out
+    assert "Error: OTHER_TOPIC: the topic was recreated since" in out

@@ -1,4 +1,4 @@
-"""Lag by a broker and by its directory, held against Kafka's own kafka-consumer-groups."""
+"""Lag by a broker and by its directory, compared with Kafka's own kafka-consumer-groups."""
 
 from __future__ import annotations
 

@@ -23,7 +23,7 @@ pytestmark = pytest.mark.broker
 
 @pytest.fixture(scope="module")
 def quiet(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
-    """A broker at which nothing happens but what stands here."""
+    """A broker at which nothing happens but what is here."""
     broker = Broker(tmp_path_factory.mktemp("quiet"))
     with skipped_without_kafka():
         broker.start()

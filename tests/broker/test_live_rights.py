@@ -78,7 +78,7 @@ def new_broker(folder: Path) -> Iterator[Broker]:
 
 @pytest.fixture(scope="module")
 def is_empty(new_broker: Broker, folder: Path) -> dict[str, Ran]:
-    """What commands say of it before any client came."""
+    """What commands say about it before any client came."""
     at = ("--bootstrap", new_broker.bootstrap)
     tables = {name: run("table", name, *at) for name in ("transactions", "groups", "checks", "lag", "log_ends")}
     return {

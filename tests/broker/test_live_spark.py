@@ -198,7 +198,7 @@ def test_a_stream_takes_so_many_offsets_and_goes_on(
 def test_a_batch_that_failed_is_given_again_and_the_same(
     session: SparkSession, broker: Broker, admin: KafkaAdminClient, tmp_path: Path
 ) -> None:
-    """From `latest`: what came before the first start is left out, whatever fails."""
+    """From `latest`: what came before the first start is left out, regardless of what fails."""
     create_topics(admin, spark_again=1)
     send(broker, "spark_again", 5)
     options = {"bootstrap": broker.bootstrap, "topic": "spark_again", "startingOffsets": "latest"}
@@ -390,11 +390,11 @@ def test_lost_records_end_a_stream_unless_it_may_go_on(
     admin.delete_topics(["spark_lost"])
     create_topics(admin, spark_lost=1)
     send(broker, "spark_lost", 30)
-    with pytest.raises(DataLost, match="topic spark_lost was deleted and made anew since it was read"):
+    with pytest.raises(DataLost, match="topic spark_lost was deleted and recreated since it was read"):
         all_there_is(strict, end)
     again = all_there_is(lenient, end)
     assert [row["offset"] for row in read_all(lenient, end, again)] == list(range(30))
-    with pytest.raises(DataLost, match="topic spark_lost was deleted or made anew after its offsets were planned"):
+    with pytest.raises(DataLost, match="topic spark_lost was deleted or recreated after its offsets were planned"):
         strict.partitions(seen, end)
 
 

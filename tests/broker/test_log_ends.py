@@ -1,4 +1,4 @@
-"""Where logs begin and end, as a broker says and as its directory says, held against Kafka's own clients and tools."""
+"""Where logs begin and end, as a broker says and as its directory says, compared with Kafka's own clients and tools."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ def test_a_broker_tells_what_it_tells_its_clients(written: Broker) -> None:
         assert before <= row["high_watermark_timestamp_ms"] <= time.time() * 1000
         assert row["place"] == written.bootstrap
     assert rows["raised", 1]["log_start_offset"] == 7
-    # The marker of the first transaction stands at offset 1.
+    # The marker of the first transaction is at offset 1.
     assert (rows["open", 0]["last_stable_offset"], rows["open", 0]["high_watermark"]) == (2, 4)
     assert rows["empty", 2]["log_end_offset"] == 0
 

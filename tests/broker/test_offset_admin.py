@@ -50,7 +50,7 @@ def connect(broker: Broker) -> Iterator[Connect]:
 
 @pytest.fixture
 def offline(admin: KafkaAdminClient) -> str:
-    """A group that is nothing but its offsets."""
+    """A group that is only its offsets."""
     commit(admin, "offline", {("orders", 0): 5, ("orders", 1): 7})
     return "offline"
 

@@ -142,7 +142,7 @@ def client(written: WrittenLog, tmp_path_factory: pytest.TempPathFactory) -> Ite
 
 
 def replace_logs(data: Path, written: WrittenLog) -> None:
-    # Without its word that it was stopped in peace, the broker looks at every batch and builds its indexes anew.
+    # Without its word that it was stopped in peace, the broker looks at every batch and builds its indexes again.
     (data / ".kafka_cleanshutdown").unlink()
     for number in range(PARTITIONS):
         folder = data / f"{OFFSETS_TOPIC}-{number}"

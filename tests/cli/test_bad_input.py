@@ -114,8 +114,8 @@ def test_not_a_log_segment(tmp_path: Path) -> None:
     status, out, err = run("dump", str(path))
     assert (status, out) == (1, "")
     assert err.splitlines() == [
-        f"{path}: byte 0: not a log segment: offset 6998706423909916783 cannot stand in a file named for "
-        "offset 0 (68 bytes not read)",
+        f"{path}: byte 0: not a log segment: offset 6998706423909916783 cannot be in a file named for offset 0 (68 "
+        "bytes not read)",
         "0 records and 0 transaction markers in 1 file of 1 partition",
         "1 damaged place in the files: 0 records known to be lost, 68 bytes not read",
     ]
@@ -185,7 +185,8 @@ def test_many_records_without_a_key_are_summed_up(tmp_path: Path) -> None:
     assert lines[999:] == [
         f"{path}: byte 0, batch at offset 0: record at offset 999: the record has no key (shown with its bytes)",
         f"{path}: byte {len(batch(0, [(None, b'x')] * 1003))}, batch at offset 1003: record at offset 1003: "
-        "OffsetCommitValue v3 at byte 8 behind its version: leader_epoch needs 4 bytes, 2 left (shown with its bytes)",
+        "OffsetCommitValue v3 at byte 8 after its version: leader_epoch needs 4 bytes, 2 left (shown with its "
+        "bytes)",
         "1004 records and 0 transaction markers in 1 file of 1 partition",
         "3 more records with an error of the kind NullKey: their lines have it",
         "1004 records could not be decoded",
@@ -199,7 +200,7 @@ def test_a_record_that_does_not_parse(tmp_path: Path) -> None:
     path = write_segment(tmp_path, FIRST, broken, batch(4, [commit("d", 4)]))
     ran = run("dump", str(path))
     message = "OffsetCommitValue v3 at byte 8: leader_epoch needs 4 bytes, 2 left"
-    told = message.replace("byte 8", "byte 8 behind its version")
+    told = message.replace("byte 8", "byte 8 after its version")
     assert (ran.status, offsets(ran)) == (1, [0, 1, 2, 3, 4])
     assert ran.err.splitlines() == [
         f"{path}: byte {len(FIRST)}, batch at offset 2: record at offset 3: {told} (shown with its bytes)",
@@ -279,7 +280,7 @@ def test_records_without_their_frame(
     assert (record["key"], record["value"], record["record_type"]) == (shown_key, shown_value, record_type)
     assert (record["error"]["part"], record["error"]["message"]) == (part, message)
     assert ran.status == 1
-    told = message.replace("at byte 2:", "at byte 2 behind its type:")
+    told = message.replace("at byte 2:", "at byte 2 after its type:")
     assert ran.err.splitlines()[0] == (
         f"{path}: byte 0, batch at offset 0: record at offset 0: {told} (shown with its bytes)"
     )

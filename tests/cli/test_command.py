@@ -54,7 +54,7 @@ class Example(NamedTuple):
 
     @property
     def is_of_a_deletion(self) -> bool:
-        """Whether it makes sense behind the others of `delete-offsets` alone."""
+        """Whether it makes sense after the others of `delete-offsets` alone."""
         return "delete-offsets" in self.line or "deletable_offsets" in self.line
 
     @property

@@ -69,7 +69,7 @@ def of_kafka(folder: Path) -> Iterator[Evidence]:
 
 
 def of_ours(line: str) -> Evidence:
-    """A line of `dump`, its key and value as they stand there, character for character."""
+    """A line of `dump`, its key and value as they are there, character for character."""
     parsed = json.loads(line)
     body = '"key":' + line.partition(',"key":')[2].rpartition(',"producer_id":')[0]
     names = ("producer_id", "is_transactional", "control")
@@ -98,7 +98,7 @@ def _sorted(body: str) -> str:
 
 
 def _with_opened_members(body: str) -> str:
-    """The dump tool opens what the members of a classic consumer group carry, our dump shows it as it stands."""
+    """The dump tool opens what the members of a classic consumer group carry, our dump shows it as it is."""
     record: dict[str, Any] = json.loads(f"{{{body}}}")
     assert record["key"]["type"] == 2
     value = record["value"]["data"]

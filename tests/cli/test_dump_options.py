@@ -210,9 +210,9 @@ def test_explain_of_a_broken_record_from_dump(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("{}\n", "line 1 of standard input is no line of dump"),
-        ("\n[1]\n", "line 2 of standard input is no line of dump"),
-        ("0001\n", "line 1 of standard input is no line of dump"),
+        ("{}\n", "line 1 of standard input is not a line of dump"),
+        ("\n[1]\n", "line 2 of standard input is not a line of dump"),
+        ("0001\n", "line 1 of standard input is not a line of dump"),
         (
             '{"topic":"__consumer_offsets","partition":0,"offset":1,"control":null}\n',
             "line 1 of standard input has no raw_key and raw_value: dump --bytes adds them",

@@ -54,7 +54,7 @@ def test_what_kafka_reads_is_shown_as_kafka_shows_it(cases: list[Case], dumped: 
 
 
 def _as_dump_tool(case: Case) -> str | None:
-    """The key and payload of the dump tool in the form of a formatter; None where it opens the members of a group."""
+    """The key and payload of the dump tool in the form of a formatter; None if it opens the members of a group."""
     if case["key_message"] == "GroupMetadataKey":
         return None
     return f'{{"key":{as_numbers(case["dump_key"])},"value":{as_numbers(case["dump_payload"])}}}'

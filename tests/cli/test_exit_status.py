@@ -130,7 +130,7 @@ def test_missing_rows_win_over_findings(damaged: Path) -> None:
     ("arguments", "why"),
     [
         (("--fail-on", "new:high"), "--fail-on new:… needs --diff OLD.json"),
-        (("--fail-on", "new:hig"), "'hig' is no level; did you mean high?"),
+        (("--fail-on", "new:hig"), "'hig' is not a level; did you mean high?"),
         (("--fail-on", "old:high"), "'old:high': only new: goes before a level, as new:high"),
         (("--fail-on", ":high"), "':high': only new: goes before a level, as new:high"),
     ],

@@ -113,7 +113,7 @@ def test_arguments_that_make_no_sense(arguments: tuple[str, ...], message: str) 
         ),
         (
             ("--message", "EndTxnMarker", "--version", "0", "--key", "00"),
-            "--key and --value go with --topic; the bytes of a message stand alone",
+            "--key and --value go with --topic; the bytes of a message are alone",
         ),
     ],
 )

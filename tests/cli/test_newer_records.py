@@ -193,7 +193,7 @@ def test_a_view_names_each_table_that_cannot_read(segment: str, made: Callable[.
 
 
 def test_a_struct_with_more_fields_does(made: Callable[..., str]) -> None:
-    """A tag that a newer release puts into the partitions of a transaction is none of the table's business."""
+    """A tag that a newer release puts into the partitions of a transaction is not one of the table's business."""
     old = '"name": "PartitionIds"'
     tag = '"name": "Why", "type": "string", "versions": "1+", "tag": 0, "taggedVersions": "1+", "about": "Why." },\n'
     package = made("more_inside", {f"{{ {old}": f"{{ {tag} {{ {old}"}, "transaction_state")

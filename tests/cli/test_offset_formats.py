@@ -108,7 +108,7 @@ def test_a_group_in_two_partitions_of_the_log_has_two_offsets(tmp_path: Path) ->
     ran = run(*asked)
     assert (ran.status, ran.err) == (
         2,
-        "kafka-records: the offset of t-0 of the group 'billing' stands in partitions 0 and 3 of the log: "
+        "kafka-records: the offset of t-0 of the group 'billing' is in partitions 0 and 3 of the log: "
         "--where log_partition=N chooses one\n",
     )
     assert run(*asked, "--where", "log_partition=3").out == '{"t":{"0":2}}\n'

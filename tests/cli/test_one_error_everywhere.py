@@ -28,7 +28,7 @@ RECORDS_THAT_CANNOT_BE_READ = {
     "the value ends": (KEY, VALUE[:-3]),
     "the value ends after its version": (KEY, VALUE[:2]),
     "the value ends in a member": (b"\0\2\0\1g", MEMBERS),
-    "the value has null where there is none": (KEY, VALUE.replace(b"\xff\xff\0\0", b"\xff\xff\xff\xff")),
+    "the value has null if there is none": (KEY, VALUE.replace(b"\xff\xff\0\0", b"\xff\xff\xff\xff")),
     "the value has an unknown version": (KEY, b"\0\5" + VALUE[2:]),
     "the value has a negative version": (KEY, b"\xff\xff" + VALUE[2:]),
     "the value has a version of another record type": (b"\0\0" + KEY[2:], VALUE),
@@ -60,7 +60,7 @@ def told_of(error: KafkaRecordsError) -> Told:
 
 
 def by_python(key: bytes, value: bytes) -> Told:
-    """What `decode_record` raises, or says of a record of an unknown version."""
+    """What `decode_record` raises, or says about a record of an unknown version."""
     try:
         found = decode_record(key, value)
     except (DecodeError, FramingError) as error:
@@ -107,7 +107,7 @@ def test_the_findings_of_a_table(record: tuple[bytes, bytes], tmp_path: Path) ->
     assert {name: found[name] for name in ("reason", "version", "path", "byte_offset")} == without(told, "message")
     behind = "type" if "Key v" in told["message"] else "version"
     place = f"at byte {told['byte_offset']}"
-    assert told["message"].replace(f"{place}:", f"{place} behind its {behind}:") in ran.err
+    assert told["message"].replace(f"{place}:", f"{place} after its {behind}:") in ran.err
     assert ran.status == 1
 
 
@@ -126,7 +126,7 @@ def test_explain(record: tuple[bytes, bytes]) -> None:
     assert told["message"] in errors
     assert ran.status == 1
     if told["reason"] == "BufferUnderflow" and " 0 left" not in told["message"]:
-        # Numbers that fit and the bytes behind a length that do not fit are lines of their own.
+        # Numbers that fit and the bytes after a length that do not fit are lines of their own.
         assert errors[told["message"]] == str(told["byte_offset"])
 
 

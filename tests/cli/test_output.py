@@ -93,7 +93,7 @@ def test_outputs_that_cannot_be(
     ("arguments", "message"),
     [
         (("--overwrite",), "--overwrite goes with --output"),
-        (("--format", "parquet"), "--format parquet needs --output: a Parquet file is no text"),
+        (("--format", "parquet"), "--format parquet needs --output: a Parquet file is not a text"),
         (("--format", "csv", "--wide"), "--wide goes with --format table; csv leaves nothing out"),
         (("--output", ""), "argument --output: is empty, and names no file or directory"),
     ],

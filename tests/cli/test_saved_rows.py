@@ -88,8 +88,8 @@ def test_undecodable_records_are_named_by_file_and_offset(tmp_path: Path, capsys
     path.write_text(json.dumps({**row, "key": "000100"}) + "\n" + json.dumps({**row, "offset": 8, "key": "0001x"}))
     status, _, said = run(capsys, "dump", path, "--saved-encoding", "hex")
     assert status == 1
-    assert f"{path}: record at offset 8: row 2: key is no hex (the record is left out)" in said
-    assert "__consumer_offsets-0: record at offset 7: OffsetCommitKey v0 at byte 0 behind its type: " in said
+    assert f"{path}: record at offset 8: row 2: key is not hex (the record is left out)" in said
+    assert "__consumer_offsets-0: record at offset 7: OffsetCommitKey v0 at byte 0 after its type: " in said
 
 
 @pytest.mark.parametrize(
@@ -97,7 +97,7 @@ def test_undecodable_records_are_named_by_file_and_offset(tmp_path: Path, capsys
     [
         (["--saved-column", "value"], "argument --saved-column: 'value' is not RAW=NAME, as value=payload"),
         (["--saved-column", "valeu=x"], "raw rows have no column 'valeu', but topic, partition, offset"),
-        (["--saved-encoding", "base32"], "'base32' is none of base64, hex, text, nor key=… or value=… of these"),
+        (["--saved-encoding", "base32"], "'base32' is not one of base64, hex, text, nor key=… or value=… of these"),
         (["--saved-format", "excel"], "invalid choice: 'excel'; choose one of parquet"),
         (["--saved-time-unit", "min"], "invalid choice: 'min'; choose one of s, ms, us, ns"),
         (["--bootstrap", "h:1", "--saved-format", "csv"], "--bootstrap reads brokers, and SOURCE is for files"),

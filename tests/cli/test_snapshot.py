@@ -187,7 +187,7 @@ def test_what_cannot_be_done(
 def test_usage(segments: str, kept: str) -> None:
     assert "the following arguments are required: --output" in run("snapshot", segments).err
     ran = run("snapshot", segments, "--output", kept, "--file-size", "0")
-    assert "argument --file-size: '0' is no number of MiB from 1 to 999999\n" in ran.err
+    assert "argument --file-size: '0' is not a number of MiB from 1 to 999999\n" in ran.err
     assert "SOURCE (or --bootstrap)" in run("snapshot", "--output", kept).err
 
 

@@ -91,7 +91,7 @@ def test_errors_are_one_line(query: str, message: str, tmp_path: Path, monkeypat
     ("arguments", "message"),
     [
         ((), "the following arguments are required: QUERY"),
-        ((SEGMENTS,), f"the last argument is the query, and {SEGMENTS!r} is none: write 'SELECT … FROM groups'"),
+        ((SEGMENTS,), f"the last argument is the query, and {SEGMENTS!r} is not one: write 'SELECT … FROM groups'"),
         (("SELECT 1",), "the following arguments are required: SOURCE (or --bootstrap)"),
     ],
 )

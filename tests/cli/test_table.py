@@ -107,9 +107,8 @@ def test_damage_is_told_and_the_rest_is_delivered(tmp_path: Path) -> None:
     lines = ran.err.splitlines()
     last = len(first) + len(spoiled) + len(batch(3, [commit("a", 5)]))
     assert lines[0] == (
-        f"{path}: byte 0, batch at offset 0: record at offset 1: "
-        "OffsetCommitValue v3 at byte 8 behind its version: leader_epoch needs 4 bytes, 2 left "
-        "(its row is left out: an older offset would be wrong)"
+        f"{path}: byte 0, batch at offset 0: record at offset 1: OffsetCommitValue v3 at byte 8 after its version: "
+        "leader_epoch needs 4 bytes, 2 left (its row is left out: an older offset would be wrong)"
     )
     assert re.fullmatch(
         rf"{re.escape(str(path))}: byte {len(first)}, batch at offset 2: wrong CRC: 0x[0-9a-f]{{8}} in the file, "
@@ -117,8 +116,8 @@ def test_damage_is_told_and_the_rest_is_delivered(tmp_path: Path) -> None:
         lines[1],
     )
     assert lines[2] == (
-        f"{path}: byte {last}, batch at offset 4: record at offset 4: the record has no key "
-        "(not used: nobody can tell whose offset it is)"
+        f"{path}: byte {last}, batch at offset 4: record at offset 4: the record has no key (not used: it is unknown "
+        "whose offset it is)"
     )
     assert lines[3:] == [
         "1 row from 4 records and 0 transaction markers in 1 file of 1 partition",
@@ -164,7 +163,7 @@ def test_a_transaction_whose_marker_cannot_be_read_is_not_guessed(tmp_path: Path
     )
     assert lines[2:4] == [
         "1 row from 3 records and 0 transaction markers in 1 file of 1 partition",
-        "1 record of transactions of which nobody can tell how they ended",
+        "1 record of transactions with an unknown end",
     ]
 
 

@@ -88,10 +88,12 @@ def test_a_group_that_is_not_there_brings_names_like_it(segments: str) -> None:
 def test_a_word_that_a_column_does_not_know_brings_the_one_that_was_meant(segments: str) -> None:
     ran = run("table", "groups", segments, "--where", "state=Stabel", "--where", "group_kind!=simple")
     assert (ran.status, ran.lines[2:]) == (0, [])
-    assert "note: 'Stabel' is no word of state that this build knows; did you mean Stable?" in ran.err.splitlines()
+    assert "note: 'Stabel' is not a word of state that this build knows; did you mean Stable?" in ran.err.splitlines()
     assert "group_kind" not in ran.err
     said = run("table", "regressions", segments, "--where", "kind=xyzzy").err
-    assert "note: 'xyzzy' is no word of kind that this build knows; there are topic_recreated, after_deletion, " in said
+    assert (
+        "note: 'xyzzy' is not a word of kind that this build knows; there are topic_recreated, after_deletion, " in said
+    )
 
 
 def test_rows_that_no_comparison_holds_for_are_told(topics_dir: Path) -> None:
@@ -100,9 +102,9 @@ def test_rows_that_no_comparison_holds_for_are_told(topics_dir: Path) -> None:
     count = len(read_table("lag", source).table)
     said = run("table", "lag", source, "--where", "lag>0").err
     assert f"note: lag is null in {count} rows, where no comparison holds; lag: offsets from the committed one" in said
-    assert "null where the end is unknown, or problem leaves none" in said
+    assert "null if the end is unknown, or problem leaves none" in said
     groups = run("table", "group_lag", source, "--where", "lag>0").err
-    assert "where no comparison holds; lag: sum of the lags that are known; null where none is, for no end " in groups
+    assert "where no comparison holds; lag: sum of the lags that are known; null if none is, for no end " in groups
 
 
 @pytest.mark.parametrize(
@@ -176,8 +178,8 @@ A_DURATION = "write 90s, 30m, 24h, 7d or 2w, or as in ISO 8601 P7D or PT24H"
     [
         ("groups", ("--within", "24h"), "--within: groups has no such option, expirations has"),
         ("expirations", ("--within", "24h", "--at", "now"), "--within does not go with at: leave one of them out"),
-        ("expirations", ("--at", "soon"), f"--at: 'soon' is no moment: write {_MOMENTS}; {AHEAD}"),
-        ("expirations", ("--retention", "-7d"), f"--retention: '-7d' is no duration: {A_DURATION}"),
+        ("expirations", ("--at", "soon"), f"--at: 'soon' is not a moment: write {_MOMENTS}; {AHEAD}"),
+        ("expirations", ("--retention", "-7d"), f"--retention: '-7d' is not a duration: {A_DURATION}"),
         ("expirations", ("--rules", "x"), "argument --rules: invalid choice: 'x'; choose one of kafka-4.3, kip-211"),
     ],
 )
@@ -328,8 +330,8 @@ def test_repeated_findings_are_summed_up_and_a_file_has_all(tmp_path: Path) -> N
     lines = ran.err.splitlines()
     assert len(lines) == 50 + 1 + 1 + 2
     assert lines[50:] == [
-        f"{path}: byte 0, batch at offset 0: record at offset 60: the record has no key "
-        "(not used: nobody can tell whose offset it is)",
+        f"{path}: byte 0, batch at offset 0: record at offset 60: the record has no key (not used: it is unknown "
+        "whose offset it is)",
         "10 more findings of the kind BufferUnderflow: --findings FILE writes all of them",
         "1 row from 62 records and 0 transaction markers in 1 file of 1 partition",
         "61 records could not be decoded",
@@ -352,18 +354,18 @@ def test_repeated_findings_are_summed_up_and_a_file_has_all(tmp_path: Path) -> N
     ("arguments", "message"),
     [
         (("--columns", "offset,grup"), "current_offsets has no column 'grup'; did you mean group_id?"),
-        (("--columns", "offset,"), "argument --columns: 'offset,' is no list of columns: write A,B"),
-        (("--where", "offset>a"), "offset is an int64, and 'a' is no whole number"),
+        (("--columns", "offset,"), "argument --columns: 'offset,' is not a list of columns: write A,B"),
+        (("--where", "offset>a"), "offset is an int64, and 'a' is not a whole number"),
         (("--sort", "ofset"), "current_offsets has no column 'ofset'; did you mean offset?"),
-        (("--limit", "-1"), "argument --limit: '-1' is no number of 0 or more"),
-        (("--processes", "0"), "argument --processes: '0' is no number of 1 or more"),
+        (("--limit", "-1"), "argument --limit: '-1' is not a number of 0 or more"),
+        (("--processes", "0"), "argument --processes: '0' is not a number of 1 or more"),
         (
             ("--as-of", "1700000000"),
             "argument --as-of: 1700000000 is a moment of the years before 1974 as milliseconds since 1970: write "
             "2026-01-31, 2026-01-31T12:00 (UTC), 2026-01-31T12:00+02:00, 1769860800000 (milliseconds since 1970), or "
             "90s, 30m, 2h, 7d or 1w for a time before now",
         ),
-        (("--format", "parquet"), "--format parquet needs --output: a Parquet file is no text"),
+        (("--format", "parquet"), "--format parquet needs --output: a Parquet file is not a text"),
         (("--format", "json", "--wide"), "--wide goes with --format table; json leaves nothing out"),
         (
             ("--package", "no_such_package"),
@@ -378,17 +380,17 @@ def test_repeated_findings_are_summed_up_and_a_file_has_all(tmp_path: Path) -> N
         (("--topic-filter", ""), "argument --topic-filter: is empty, and matches no topic; '*' matches all"),
         (
             ("--as-of", "\u0662h"),
-            "argument --as-of: '\u0662h' is no moment: write 2026-01-31, 2026-01-31T12:00 (UTC), "
+            "argument --as-of: '\u0662h' is not a moment: write 2026-01-31, 2026-01-31T12:00 (UTC), "
             "2026-01-31T12:00+02:00, 1769860800000 (milliseconds since 1970), or 90s, 30m, 2h, 7d or 1w for a time "
             "before now",
         ),
         (
             ("--output", "-"),
-            "argument --output: names a file, and - is none; the result goes to standard output without it",
+            "argument --output: names a file, and - is not one; the result goes to standard output without it",
         ),
         (
             ("--findings", "-"),
-            "argument --findings: names a file, and - is none; findings go to standard error without it",
+            "argument --findings: names a file, and - is not one; findings go to standard error without it",
         ),
         (("--findings", "gone/x.jsonl"), "gone/x.jsonl: there is no directory gone"),
         (("--findings", "."), ".: is a directory, --findings names a file"),
@@ -454,9 +456,9 @@ def test_a_pattern_that_no_topic_matches_is_told(segments: str) -> None:
     [
         (
             UnknownTransactions("__consumer_offsets", 3, 7),
-            "__consumer_offsets-3: nobody can tell whether the record at offset 7 was written in a transaction, and "
-            "whether that was committed; --assume committed counts such records as committed, although some may be of "
-            "aborted or open transactions",
+            "__consumer_offsets-3: it is unknown whether the record at offset 7 was written in a transaction, and "
+            "whether that was committed. To count such records as committed, although some may be of aborted or open "
+            "transactions, use --assume committed",
         ),
         (
             WorkerEnded("__consumer_offsets-3", -9),

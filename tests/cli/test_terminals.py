@@ -129,7 +129,7 @@ def test_dump_escapes_on_a_terminal_only(source: str) -> None:
 
 @pytest.mark.parametrize("name", ["json", "csv", "table"])
 def test_results_escape_on_a_terminal(name: str) -> None:
-    """A hostile topic cannot stand in a folder's name, so the rows are made here."""
+    """A hostile topic cannot be in a folder's name, so the rows are made here."""
     program = (
         "import pyarrow as pa\n"
         "from kafka_records_tables.commands.written_output import Output, write_batches\n"
@@ -173,7 +173,7 @@ def test_messages_are_one_line_whatever_a_file_is_called(tmp_path: Path, name: s
     assert json.loads(seen.out)["offset"] == 1
     start = f"{tmp_path}/{shown}/__consumer_offsets-0/{path.name}: byte 0, batch at offset 0: wrong CRC: "
     assert seen.status == 1
-    # A bar, which a busy machine has the time to draw, may stand before a line.
+    # A bar, which a busy machine has the time to draw, may be before a line.
     lines = [line.rpartition("\r")[2] for line in plain(seen.screen + seen.err).split("\n")]
     assert sum(line.startswith(start) for line in lines) == 1
     assert not {"\x1b[31m", "\u202e"} & {*re.findall("\x1b\\[31m|\u202e", seen.screen + seen.err)}

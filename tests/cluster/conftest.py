@@ -60,7 +60,7 @@ def bare_python(scratch: Path) -> Path:
 
 @pytest.fixture(scope="session")
 def empty_python(scratch: Path) -> Path:
-    """An interpreter with nothing but Python's own library."""
+    """An interpreter with only Python's own library."""
     return environment(scratch / "empty")
 
 

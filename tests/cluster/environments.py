@@ -38,7 +38,7 @@ def environment(folder: Path, *libraries: str) -> Path:
 def copy_library(name: str, site_packages: Path) -> None:
     installed = distribution(name)
     for file in installed.files or ():
-        # Scripts stand outside of site-packages, and byte code is not worth its copy.
+        # Scripts are outside of site-packages, and byte code is not worth its copy.
         if ".." in file.parts or "__pycache__" in file.parts:
             continue
         (site_packages / file).parent.mkdir(parents=True, exist_ok=True)

@@ -5,7 +5,7 @@
 Steps, done in this order: `set:NAME=VALUE` (a property; those before any other step belong to the session's start),
 `pyfile:PATH`, `archive:PATH`, `decode`, and `rows:PATH`, which decodes a folder of Parquet files with raw rows in the
 JVM. The report is a JSON list with an element per decoding: what was decoded, for `decode` the worker it ran in, or the
-text of its failure. It stands alone, as a user's script does: nothing of the tests is on its path.
+text of its failure. It is alone, as a user's script does: nothing of the tests is on its path.
 """
 
 from __future__ import annotations

@@ -35,7 +35,7 @@ appender.stderr.layout.pattern = %p %c{1}: %m%n%ex
 class Cluster:
     """One executor with one core and folders of its own: what is not sent to it, it does not have.
 
-    A `local[*]` master would not do: there the workers stand in the driver's folder, beside its files. It starts faster
+    A `local[*]` master would not do: there the workers are in the driver's folder, beside its files. It starts faster
     where that does not matter.
     """
 

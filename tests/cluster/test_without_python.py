@@ -1,4 +1,4 @@
-"""The functions in the JVM where nothing of this package is installed: the jar, one setting, and Spark's own shells."""
+"""The functions in the JVM if nothing of this package is installed: the jar, one setting, and Spark's own shells."""
 
 from __future__ import annotations
 

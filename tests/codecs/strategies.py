@@ -1,4 +1,4 @@
-"""Hypothesis strategies for messages of generated classes, from nothing but their schemas."""
+"""Hypothesis strategies for messages of generated classes, from only their schemas."""
 
 from __future__ import annotations
 

@@ -66,7 +66,7 @@ def test_every_vector_comes_back_as_the_same_bytes(load_vectors: VectorLoader) -
 
 
 def test_every_record_comes_back_as_the_same_bytes(load_vectors: VectorLoader) -> None:
-    """Key and value of a record in one type; the version of the value is no part of it."""
+    """Key and value of a record in one type; the version of the value is not part of it."""
     lines = [line for line in load_vectors("framed.jsonl") if line.get("value_hex") and "version" in line]
     names = set()
     for line in lines:
@@ -190,7 +190,7 @@ def test_unknown_tagged_fields_need_not_be_there() -> None:
     assert row == {"epoch": 3, "metadata_hash": 4, "unknown_tagged_fields": []}
 
 
-# ---- what is no message
+# ---- what is not a message
 
 
 @pytest.mark.parametrize(
@@ -264,7 +264,7 @@ def test_a_name_that_nothing_has(name: str) -> None:
 
 
 def test_records_and_messages_of_two_places_go_into_one_schema() -> None:
-    """As the columns of decoded rows stand side by side."""
+    """As the columns of decoded rows are side by side."""
     names = ["OffsetCommit", "GroupMetadata", "TransactionLog", "FetchRequest", "FetchResponse"]
     fields: list[Row] = [{"name": "offset", "type": "long"}]
     fields += [{"name": name, "type": ["null", registry.avro_schema(name)], "default": None} for name in names]

@@ -68,6 +68,6 @@ def of(lines: list[Line], message: str) -> list[Line]:
 
 
 def _message(line: Line) -> bytes:
-    """The bytes behind the version that precedes the protocol of Connect."""
+    """The bytes after the version that precedes the protocol of Connect."""
     data = bytes.fromhex(line["hex"])
     return data[2:] if line["message"].startswith("Connect") else data

@@ -53,7 +53,7 @@ def shaped(schema: MessageSchema, version: int, name: str, count: int, *, depth:
 
 
 def depth_of(schema: MessageSchema, name: str, version: int) -> int:
-    """How many levels of structs stand below a struct."""
+    """How many levels of structs are below a struct."""
     below = [
         1 + depth_of(schema, layout.field.base, version)
         for layout in struct_layouts(schema, version)[name].fields

@@ -89,7 +89,7 @@ def test_a_length_is_more_than_its_low_byte(first_length: int, second_length: in
 
 
 def test_a_null_of_more_than_one_byte() -> None:
-    """The fields behind a null are read in advance, one byte too early for a null that takes two."""
+    """The fields after a null are read in advance, one byte too early for a null that takes two."""
     encoded = GroupMetadataValue("p", 1, None, None, current_state_timestamp=5).encode(4)
     at = 2 + 1 + 4 - 1
     assert encoded[at] == 0

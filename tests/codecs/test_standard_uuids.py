@@ -22,7 +22,7 @@ THEIRS, OURS = UUID(TEXT), Uuid(bytes.fromhex(TEXT.replace("-", "")))
 
 
 def places() -> list[tuple[str, str, str, bool]]:
-    """Package, message, field and whether it is an array, of all uuids that stand in a message's own body."""
+    """Package, message, field and whether it is an array, of all uuids that are in a message's own body."""
     found = []
     for package, names in (("kafka_records", sorted(registry.MESSAGES)), ("acme_messages", ["Everything"])):
         for name in names:

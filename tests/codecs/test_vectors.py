@@ -129,7 +129,7 @@ def test_every_prefix_of_a_vector_is_refused_with_path_and_place(lines: list[Lin
 
 
 def test_classes_and_walker_agree_on_bytes_that_kafka_judged(load_vectors: VectorLoader) -> None:
-    """The walker is held against Kafka's verdicts in tests/runtime; here the classes are held against the walker."""
+    """The walker is compared with Kafka's verdicts in tests/runtime; here the classes are compared with the walker."""
     judged = load_vectors("negative.jsonl.gz")
     for line in judged:
         cls, data = registry.message_class(line["message"]), bytes.fromhex(line["hex"])

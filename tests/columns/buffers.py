@@ -1,4 +1,4 @@
-"""What lies in memory behind an array, nulls included."""
+"""What lies in memory after an array, nulls included."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def guarded_copies() -> Iterator[list[int]]:
     """Asserts of every slice that is copied out of rows that it lies inside its own row; gives the number of slices of
     each copy.
 
-    Arrow does not check that: it copies whatever lies behind the buffer.
+    Arrow does not check that: it copies regardless of what lies after the buffer.
     """
     pieces: list[int] = []
     copied = _leaves._copied

@@ -1,4 +1,4 @@
-"""Records as columns held against records as rows (`tests.row_reader.RowReader`)."""
+"""Records as columns compared with records as rows (`tests.row_reader.RowReader`)."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def read_rows(
 def assert_records(
     found: RecordColumns, schemas: Mapping[int, RecordSchema], rows: Sequence[DecodedRow | None], unknown_tags: bool
 ) -> None:
-    """`found` says of every record what the row reader says."""
+    """`found` says about every record what the row reader says."""
     blank = DecodedRow()
     seen = [blank if row is None else row for row in rows]
     assert _where(found.record_type, found.has_type) == [row.record_type for row in seen]

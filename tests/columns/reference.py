@@ -1,4 +1,4 @@
-"""Columns held against rows: what the schema walker says about every row, and a comparison that misses nothing."""
+"""Columns compared with rows: what the schema walker says about every row, and a comparison that misses nothing."""
 
 from __future__ import annotations
 
@@ -109,7 +109,7 @@ def said(errors: dict[int, Any]) -> dict[int, tuple[str, str]]:
 
 
 def assert_sound(array: pa.Array, kind: pa.DataType) -> None:
-    """The array is valid Arrow, of exactly this type, and holds no null where the type allows none."""
+    """The array is valid Arrow, of exactly this type, and holds no null if the type allows none."""
     array.validate(full=True)
     assert array.type.equals(kind, check_metadata=True)
     assert str(array.type) == str(kind)  # names of list items count, and `equals` does not look at them
@@ -128,7 +128,7 @@ def _assert_nulls_allowed(array: pa.Array, kind: pa.DataType, path: str = "") ->
 
 
 def assert_columns(found: Columns, message: MessageSchema, rows: Sequence[Row], unknown_tags: bool) -> None:
-    """`found` says of every row what the walker says."""
+    """`found` says about every row what the walker says."""
     assert_sound(found.values, arrow_type(message, unknown_tags))
     assert bits(found.values.to_pylist()) == bits([row.value for row in rows])
     assert found.bytes_left.dtype == np.int64

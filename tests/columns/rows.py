@@ -66,7 +66,7 @@ class Values:
         base = layout.field.base
         if not isinstance(layout.value, ArrayValue):
             return self._one(base)
-        # A reader accepts no more elements without bytes than there are bytes behind the array.
+        # A reader accepts no more elements without bytes than there are bytes after the array.
         count = min(self._count(), self._left) if layout.value.element.smallest else 0
         self._left -= count
         return tuple(self._one(base) for _ in range(count))
@@ -107,7 +107,7 @@ def good_row(random: Random, message: MessageSchema, version: int, plenty: int =
 
 
 def huge_row(random: Random, message: MessageSchema, version: int) -> bytes:
-    """A message of thousands of elements if it has arrays, with 100 000 bytes behind it if not."""
+    """A message of thousands of elements if it has arrays, with 100 000 bytes after it if not."""
     row = good_row(random, message, version, 4_000)
     return row if len(row) > 4_000 else row + random.randbytes(100_000)
 

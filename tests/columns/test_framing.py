@@ -1,4 +1,4 @@
-"""Framing of many rows, in every layout of a column, held against the framing of one row."""
+"""Framing of many rows, in every layout of a column, compared with the framing of one row."""
 
 from __future__ import annotations
 

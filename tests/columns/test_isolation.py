@@ -117,7 +117,7 @@ def test_a_length_that_reaches_into_the_next_row_gives_nothing_of_it(few: int) -
 @settings(suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
 @given(message=st.sampled_from(messages()) | schemas(), random=SEEDS, few=st.sampled_from([0, 48, 10**6]))
 def test_neighbours_make_no_difference(message: MessageSchema, random: Random, few: int) -> None:
-    """A broken row says the same alone, between good rows and between secrets, whatever is broken about it."""
+    """A broken row says the same alone, between good rows and between secrets, everything that is broken about it."""
     version = random.randint(*(message.versions or (0, 0)))
     broken = broken_row(random, message, version, good_row(random, message, version))
     with engine_limits(few), guarded_copies():
@@ -156,7 +156,7 @@ CLASSIC = StructSchema(
     "Classic",
     (
         FieldSchema("inner", "inner", "Inner", BOTH),
-        # No `flexible`: lengths of four bytes and of two, behind a section of tags.
+        # No `flexible`: lengths of four bytes and of two, after a section of tags.
         FieldSchema("blob", "blob", "bytes", BOTH),
         FieldSchema("text", "text", "string", BOTH, nullable=BOTH),
     ),
@@ -178,7 +178,7 @@ MIXED = MessageSchema(
     ids=["order", "twice", "max", "-1"],
 )
 def test_tags_that_only_one_way_of_reading_refuses(tags: str, copies: int, few: int) -> None:
-    """`hop` does not look at the order of tags, `scan` does. The bytes behind a refused section of tags were once taken
+    """`hop` does not look at the order of tags, `scan` does. The bytes after a refused section of tags were once taken
     from the start of the first row: here they would be a length of 2 GiB."""
     bad = bytes.fromhex("02 01" + tags + "00000001 78 0001 79 00" + "00")
     good = bytes.fromhex("02 01 00" + "00000001 78 0001 79 00" + "00")
@@ -202,7 +202,7 @@ def test_a_row_larger_than_places_of_32_bits_is_left_to_the_walker(monkeypatch: 
 
 
 def test_null_slots_are_not_looked_at() -> None:
-    """What lies behind a null may be anything; it is part of no row."""
+    """What lies after a null may be anything; it is part of no row."""
     message = registry.message_class("OffsetCommitValue").CODEC.schema
     row = walker.encode(message, {"offset": 7}, 3)
     whole = pa.array([row, SECRET * 5, row])

@@ -72,7 +72,7 @@ def test_vectors_of_all_versions_in_one_column(load_vectors: VectorLoader, unkno
 
 @TAGS
 def test_vectors_behind_their_versions(load_vectors: VectorLoader, unknown_tags: bool) -> None:
-    """The version stands before each message, as in record values, and there are null rows in between."""
+    """The version is before each message, as in record values, and there are null rows in between."""
     with counted_walks() as walked:
         for name, (data, versions) in by_message(load_vectors("messages.jsonl.gz")).items():
             framed = [at.to_bytes(2, "big") + each for each, at in zip(data, versions, strict=True)]
@@ -111,7 +111,7 @@ def test_damaged_vectors_one_by_one(load_vectors: VectorLoader) -> None:
 
 @TAGS
 def test_framed_records(load_vectors: VectorLoader, unknown_tags: bool) -> None:
-    """Tombstones, unknown types, versions one too high, cut keys and values, bytes behind them: a column per topic."""
+    """Tombstones, unknown types, versions one too high, cut keys and values, bytes after them: a column per topic."""
     lines = [line for line in load_vectors("framed.jsonl") if "topic" in line]
     assert len(lines) == 210
     errors: Counter[str] = Counter()

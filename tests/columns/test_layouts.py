@@ -1,4 +1,5 @@
-"""Every layout of a binary column gives the same columns, and whatever is no binary column is refused by name."""
+"""Every layout of a binary column gives the same columns, and everything that is not a binary column is refused by
+name."""
 
 from __future__ import annotations
 
@@ -60,7 +61,7 @@ def garbage_below_nulls(kind: pa.DataType, width: Any) -> Layout:
 
 
 def at_the_end_of_memory(rows: list[bytes | None]) -> pa.Array:
-    """The page behind the last row is protected: a read of its first byte ends the process."""
+    """The page after the last row is protected: a read of its first byte ends the process."""
     content = b"".join(row or b"" for row in rows)
     pages = -(-len(content) // mmap.PAGESIZE) * mmap.PAGESIZE
     memory = mmap.mmap(-1, pages + mmap.PAGESIZE)

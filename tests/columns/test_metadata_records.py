@@ -1,4 +1,4 @@
-"""Metadata records as columns, held against the same records read one by one."""
+"""Metadata records as columns, compared with the same records read one by one."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Keys and values of mixed records as columns: what `RowReader` says of every record, whatever stands beside it."""
+"""Keys and values of mixed records as columns: what `RowReader` says about every record, everything that is beside
+it."""
 
 from __future__ import annotations
 
@@ -216,7 +217,7 @@ def test_nothing_but_nulls(size: int) -> None:
 
 
 def test_only_the_schemas_that_are_asked_for() -> None:
-    """A type without schema is no error, as everywhere."""
+    """A type without schema is not an error, as everywhere."""
     found = check_records({2: OFFSETS[2]}, [KEY, GROUP_KEY, KEY[:3]], [VALUE, GROUP_VALUE, b""])
     assert found.records.keys() == {2}
     assert found.errors == {}

@@ -1,6 +1,6 @@
 """Runs what a page shows, and puts the blocks together again with what came of them.
 
-A `console` block has commands behind `$ ` (a line that ends with a backslash goes on, so does a here-document) and what
+A `console` block has commands after `$ ` (a line that ends with a backslash goes on, so does a here-document) and what
 each prints on either stream. In a `python` block the `# ` lines right below an expression are what it prints and is. A
 shell runs each console block, one interpreter all Python of a page.
 

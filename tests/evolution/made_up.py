@@ -164,7 +164,7 @@ CASES: Final = (
         changes("field-inserted Bank"),
     ),
     Case(
-        "a field behind all others",
+        "a field after all others",
         insert(9, name="Bank", type="int16", versions="0+"),
         changes("field-inserted Bank"),
     ),

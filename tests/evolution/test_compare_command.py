@@ -215,7 +215,7 @@ def test_a_rank_that_is_none(capsys: pytest.CaptureFixture[str], option: str, wo
     with pytest.raises(SystemExit) as ended:
         main(["compare", "older", "newer", option, word])
     assert ended.value.code == 2
-    assert capsys.readouterr().err.endswith(f"error: argument {option}: {word!r} is no rank of changes; {said}\n")
+    assert capsys.readouterr().err.endswith(f"error: argument {option}: {word!r} is not a rank of changes; {said}\n")
 
 
 def test_names_from_specs_do_not_reach_the_terminal(sides: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -152,7 +152,7 @@ class TestEarlyAccess:
 
 
 def compared_again(tmp_path: Path, changed: Json) -> SpecComparison:
-    """As `compared`, after a spec on the newer side was written anew."""
+    """As `compared`, after a spec on the newer side was rewritten."""
     sides = str(tmp_path / "older"), str(folder(tmp_path / "newer" / "teams", changed).parent)
     return compare(read_spec_set(*sides), read_spec_set(*sides[::-1]))
 

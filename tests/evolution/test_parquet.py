@@ -1,4 +1,4 @@
-"""What is said of Parquet files, held against Spark and pyarrow."""
+"""What is said about Parquet files, compared with Spark and pyarrow."""
 
 from __future__ import annotations
 

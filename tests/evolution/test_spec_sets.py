@@ -77,7 +77,7 @@ class TestFoldersAndJars:
         (tmp_path / "text.jar").write_text("no jar", encoding="utf-8")
         other = jar(tmp_path / "other-1.jar")
         assert "no spec here or below" in unusable(str(tmp_path / "empty"), "")
-        assert "is no jar; name a folder of specs" in unusable(str(tmp_path / "text.jar"), "")
+        assert "is not a jar; name a folder of specs" in unusable(str(tmp_path / "text.jar"), "")
         assert f"{other}: holds no specs. Kafka's are in common/message of" in unusable(str(other), "")
 
     def test_specs_that_are_refused_are_called_by_the_name_of_the_jar(self, tmp_path: Path) -> None:
@@ -115,7 +115,7 @@ class TestRevisions:
 
     def test_what_is_no_revision(self, repository: Path) -> None:
         assert "no revision of git for my specs: there is no such revision" in unusable("nine", "my specs")
-        assert "A revision of git needs a folder on the other side, and ten is none; or its own: nine:" in unusable(
+        assert "A revision of git needs a folder on the other side, and ten is not one; or its own: nine:" in unusable(
             "nine", "ten"
         )
         assert "../gone is outside of the repository" in unusable("main:../gone", "my specs")
@@ -159,7 +159,7 @@ class TestReleases:
         assert text.endswith("Without a network, name a folder or jars instead; already fetched: 4.2.0")
 
     def test_a_module_that_a_release_lacks(self, maven: Path) -> None:
-        """Its messages are no changes: nobody looked at them."""
+        """Its messages are not changes: nobody looked at them."""
         self.say(maven, NOT_THERE)
         cache = kafka_releases.cache_folder() / "specs"
         for module in kafka_releases.MODULES["4.3.1"]:

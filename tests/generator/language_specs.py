@@ -24,7 +24,7 @@ def write_language_specs(data_dir: Path, folder: Path) -> Path:
 
 
 def spec_of(message: Mapping[str, Any]) -> Json:
-    """The spec of one message: a common struct stands once in commonStructs, defaults are texts."""
+    """The spec of one message: a common struct is once in commonStructs, defaults are texts."""
     common: dict[str, Json] = {}
     fields = _fields(message["fields"], common)
     return {

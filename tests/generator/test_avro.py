@@ -185,7 +185,7 @@ def fits(value: object, kind: Any, known: dict[str, Json]) -> bool:
 
 @pytest.mark.parametrize("name", ["audit/trail_entry.avsc", "everything.avsc"])
 def test_kept_schemas(name: str) -> None:
-    """One that differs is written anew, and the test fails all the same: look at the difference."""
+    """One that differs is rewritten, and the test fails all the same: look at the difference."""
     text = generate(load(ACME), "acme_messages", "docs")[name]
     kept = Path(__file__).parent / "golden" / name.replace("/", "-")
     before = kept.read_text("utf-8") if kept.is_file() else None

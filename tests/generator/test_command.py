@@ -1,4 +1,4 @@
-"""The command: its usage, what stands in its way, and places that cannot be read or written."""
+"""The command: its usage, what is in its way, and places that cannot be read or written."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def test_places_that_cannot_be_written(specs: Path, tmp_path: Path, capsys: pyte
     for out, problem in (
         (tmp_path / "file" / "inner", "Not a directory"),
         (tmp_path / ("x" * 300), "File name too long"),
-        (tmp_path / "nowhere", "is no folder; --out names the folder of the package"),
+        (tmp_path / "nowhere", "is not a folder; --out names the folder of the package"),
         (Path("/proc/none/acme"), "No such file or directory"),
     ):
         assert run(specs, out) == 2
@@ -94,7 +94,7 @@ def test_specs_that_cannot_be_read(specs: Path, tmp_path: Path, capsys: pytest.C
     assert capsys.readouterr().err == f"kafka-records-codegen: {specs / 'Pong.json'}: No such file or directory\n"
     assert run(specs / "Ping.json", tmp_path / "acme") == 2
     assert capsys.readouterr().err == (
-        f"kafka-records-codegen: {specs / 'Ping.json'}: is no folder; --specs names the folder with the spec files\n"
+        f"kafka-records-codegen: {specs / 'Ping.json'}: is not a folder; --specs names the folder with the spec files\n"
     )
     assert run(specs / "none", tmp_path / "acme") == 2
     assert capsys.readouterr().err == (
@@ -150,7 +150,7 @@ def test_names_do_not_reach_the_terminal_as_they_are(
     assert run(specs, out, "--check") == 1
     assert capsys.readouterr().out == f"untracked: {out}/{shown}\n"
     assert run(specs, out / name) == 2
-    assert capsys.readouterr().err.startswith(f"kafka-records-codegen: {out}/{shown}: is no folder; ")
+    assert capsys.readouterr().err.startswith(f"kafka-records-codegen: {out}/{shown}: is not a folder; ")
 
 
 # ---- usage

@@ -93,8 +93,8 @@ def test_what_a_folder_has(framing: str | None, texts: dict[str, str], expected:
             None,
             {"AccountKey": KEY, "AccountValue": VALUE, "TransferRecord": TRANSFER},
             "specs/bank/TransferRecord.json: type: TransferRecord is a metadata record beside AccountKey, a "
-            "coordinator-key, and they begin differently: put it into another folder or, if it is no record, write "
-            '"framing": "coordinator" into _notes.json',
+            "coordinator-key, and they begin differently: put it into another folder or, if it is not a record, "
+            'write "framing": "coordinator" into _notes.json',
         ),
         (
             None,
@@ -133,7 +133,7 @@ def test_pages_say_how_a_record_begins() -> None:
     pages = generate_docs(load(SPECS), "acme_messages")
     assert (
         "Metadata record with api key 200. It has no key. Its value starts with `01 c8 01`, frame version 1 and the "
-        "api key,\nand its version, each a varint; the offsets below count from behind them.\n"
+        "api key,\nand its version, each a varint; the offsets below are counted from the next byte.\n"
     ) in pages["ledger/correction_record.md"]
     assert "Record type 7. A key starts with `00 07`" in pages["accounts/account.md"]
     assert (

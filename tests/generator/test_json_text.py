@@ -114,8 +114,8 @@ def test_what_was_read_before_the_stop_is_kept() -> None:
     ("text", "problem", "value"),
     [
         ('{"a": [1,],}', None, None),
-        ('# c\n{"a": "b"}', "1:1: $: comments start with // or stand between /* and */, not behind #", {"a": "b"}),
-        ("{'a': \"b\"}", "1:2: $: texts stand in double quotes, not in single ones", {"a": "b"}),
+        ('# c\n{"a": "b"}', "1:1: $: comments start with // or are between /* and */, not behind #", {"a": "b"}),
+        ("{'a': \"b\"}", "1:2: $: texts are in double quotes, not in single ones", {"a": "b"}),
         ('{"a": "b"} {}', "1:12: $: nothing may follow the end of the spec; one file holds one message", {"a": "b"}),
         ('{"a": "b" "c": "d"}', "1:11: $: a comma is missing before '\"'", {"a": "b", "c": "d"}),
         (
@@ -130,14 +130,14 @@ def test_what_was_read_before_the_stop_is_kept() -> None:
         ),
         (
             r'{"a": "\x"}',
-            '1:8: a: \\x is no escape; JSON has \\" \\\\ \\/ \\b \\f \\n \\r \\t and \\uXXXX',
+            '1:8: a: \\x is not an escape; JSON has \\" \\\\ \\/ \\b \\f \\n \\r \\t and \\uXXXX',
             {"a": ""},
         ),
         (r'{"a": "\u12"}', "1:8: a: \\u takes four hexadecimal digits", {"a": "12"}),
         ('{"a": "b\tc"}', "1:9: a: control character U+0009 in a text; write it as \\u0009", {"a": "b\tc"}),
         (
             r'{"a": "\ud800"}',
-            "1:7: a: half of a surrogate pair stands alone; such a text cannot be written as UTF-8",
+            "1:7: a: half of a surrogate pair is alone; such a text cannot be written as UTF-8",
             {"a": "?"},
         ),
     ],
@@ -146,8 +146,8 @@ def test_reading_goes_on(text: str, problem: str | None, value: object) -> None:
     node, problems = read(text)
     if problem is None:
         assert problems == [
-            "1:9: a: a comma may not stand before the closing ]",
-            "1:11: $: a comma may not stand before the closing }",
+            "1:9: a: a comma may not be before the closing ]",
+            "1:11: $: a comma may not be before the closing }",
         ]
     else:
         assert problems == [problem]

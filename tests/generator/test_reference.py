@@ -161,7 +161,7 @@ def test_history_comes_as_paragraphs_and_lists(our_pages: dict[str, Page]) -> No
 
 @pytest.mark.parametrize("name", ["README.md", "audit/trail_entry.md", "everything.md"])
 def test_kept_pages(name: str) -> None:
-    """One that differs is written anew, and the test fails all the same: look at the difference."""
+    """One that differs is rewritten, and the test fails all the same: look at the difference."""
     text = generate_docs(load(ACME), "acme_messages", Links("specs", "code"))[name]
     kept = Path(__file__).parent / "golden" / name.replace("/", "-")
     before = kept.read_text("utf-8") if kept.is_file() else None
@@ -290,7 +290,7 @@ def test_a_request_and_its_response_share_a_page(tmp_path: Path) -> None:
     ping = read_page(pages["ping.md"])
     assert ping.headings[:2] == ["Ping", "Request: PingRequest"]
     assert "Response: PingResponse" in ping.headings
-    assert "API key 7. The offsets below count from behind the header." in ping.paragraphs
+    assert "API key 7. The offsets below count from after the header." in ping.paragraphs
     assert "Versions 0–1, flexible: 1. Version 1 is not yet stable." in ping.paragraphs
     assert "Version 0, flexible." in read_page(pages["lonely_response.md"]).paragraphs
     assert ping.tables[0][1][1] == "acme.ping_request: PingRequest acme.ping_response: PingResponse"
@@ -472,5 +472,6 @@ def test_a_file_in_the_way(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -
     out.write_text("mine", encoding="utf-8")
     assert run(specs, out) == 2
     assert (
-        capsys.readouterr().err == f"kafka-records-codegen: {out}: is no folder; --out names the folder of the pages\n"
+        capsys.readouterr().err
+        == f"kafka-records-codegen: {out}: is not a folder; --out names the folder of the pages\n"
     )

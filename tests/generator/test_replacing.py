@@ -67,7 +67,7 @@ def test_a_kill_leaves_whole_files_and_the_next_run_heals(how: str, tmp_path: Pa
 def test_a_full_disk_leaves_the_old_tree_and_the_next_run_heals(tmp_path: Path) -> None:
     folder = tmp_path / "acme"
     found = outcomes("fail", folder)
-    nothing, mixed = "nothing was changed", "the folder holds new files beside old ones; another run mends that"
+    nothing, mixed = "nothing was changed", "the folder holds new files beside old ones; another run fixes that"
     texts = set()
     for outcome in found:
         check_whole_files(outcome["left"])
@@ -270,7 +270,7 @@ def test_two_runs_at_once_do_not_mix(tmp_path: Path) -> None:
 
 
 def test_a_folder_that_its_holder_deletes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Who waited for it has a lock on nothing then, and makes the folder anew."""
+    """Who waited for it has a lock on nothing then, and makes the folder again."""
     folder = tmp_path / "acme"
     folder.mkdir()
     locked = _replacing._is_still

@@ -192,7 +192,7 @@ def test_modules_of_folders(generated: Generated) -> None:
 
 
 def test_modules_at_the_top(our_files: dict[str, str]) -> None:
-    """Every generated package has them beside the folders of specs."""
+    """Every generated package has them next to the folders of specs."""
     ours = {folder.path.partition("/")[0] for folder in load(ROOT / "message_specs").folders}
     top = {path.partition("/")[0].removesuffix(".py") for path in our_files}
     assert top - ours - {"__init__", "py.typed"} == RESERVED_TOP_FOLDERS

@@ -57,7 +57,7 @@ def docstring(function: ast.FunctionDef) -> str:
 
 
 def signature(function: ast.FunctionDef) -> str:
-    """The arguments behind the column, with their defaults."""
+    """The arguments after the column, with their defaults."""
     return ast.unparse(function.args).removeprefix("col: Column | str").removeprefix(", ")
 
 

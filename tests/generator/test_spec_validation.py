@@ -18,7 +18,7 @@ CASES: list[dict[str, Any]] = json.loads(
 )["cases"]
 
 DIFFERENT: Mapping[str, str] = {
-    # The driver behind the data hands every message to the class generator; Kafka's MessageGenerator passes over
+    # The driver after the data hands every message to the class generator; Kafka's MessageGenerator passes over
     # messages without valid versions, and so do we.
     "validVersions none": "ok",
     # Accepted by the generator, but javac refuses what comes out.
@@ -39,9 +39,9 @@ REFUSED: Mapping[str, str] = {
     "latestVersionUnstable on data": "latestVersionUnstable: only a request has it, this is of type data",
     "coordinator-key flexible": "flexibleVersions: a coordinator-key has none, found 0+",
     "coordinator-key no apiKey": "apiKey: is missing; a message of type coordinator-key needs its number",
-    "field name 'a-b'": "fields[0].name: 'a-b' is no name; a name here consists of letters and digits",
-    "field name 'a_b'": "fields[0].name: 'a_b' is no name; a name here consists of letters and digits",
-    "field name ''": "fields[0].name: '' is no name; a name here consists of letters and digits",
+    "field name 'a-b'": "fields[0].name: 'a-b' is not a name; a name here consists of letters and digits",
+    "field name 'a_b'": "fields[0].name: 'a_b' is not a name; a name here consists of letters and digits",
+    "field name ''": "fields[0].name: '' is not a name; a name here consists of letters and digits",
     "field without versions": "fields[0].versions: is missing; write a range such as 0+",
     "type 'uint8'": "fields[0].type: unknown type 'uint8'",
     "type 'uint64'": "fields[0].type: unknown type 'uint64'",
@@ -87,10 +87,10 @@ REFUSED: Mapping[str, str] = {
     "default []int32 'null'": "fields[0].default: null can only be the default if all versions may be null: the",
     "default []int32 '[]'": "fields[0].default: the default of an array is empty (leave the attribute out) or",
     "ignorable as string maybe": "fields[0].ignorable: takes true or false, found 'maybe'",
-    "hash comments": "$: comments start with // or stand between /* and */, not behind #",
-    "trailing comma": "$: a comma may not stand before the closing }",
+    "hash comments": "$: comments start with // or are between /* and */, not behind #",
+    "trailing comma": "$: a comma may not be before the closing }",
     "trailing content": "$: nothing may follow the end of the spec; one file holds one message",
-    "single quotes": "type: texts stand in double quotes, not in single ones",
+    "single quotes": "type: texts are in double quotes, not in single ones",
 }
 """Where and why a spec is refused: the path, and how our text begins. It is the reason that Kafka's generator gives."""
 

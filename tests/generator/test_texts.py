@@ -1,4 +1,5 @@
-"""Texts and names of a spec in generated modules: whatever they hold, the module is Python and says what they say."""
+"""Texts and names of a spec in generated modules: regardless of what they hold, the module is Python and says what they
+say."""
 
 from __future__ import annotations
 
@@ -65,7 +66,7 @@ def visible(text: str) -> str:
 
 
 def said(text: str) -> str:
-    """The same of a text in which characters stand as escapes."""
+    """The same of a text in which characters are as escapes."""
     return visible(re.sub(r"\\(x[0-9a-f]{2}|u[0-9a-f]{4})", lambda match: ast.literal_eval(f'"{match.group()}"'), text))
 
 
@@ -113,7 +114,7 @@ def field(name: str, type_: str, **attributes: object) -> dict[str, object]:
 
 
 def check_fast_paths(message: Any, constant: str, version: int) -> None:
-    """The generated functions, without the codec behind them that makes good what they cannot do."""
+    """The generated functions, without the codec after them that makes good what they cannot do."""
     module = sys.modules[type(message).__module__]
     data = getattr(module, f"_WRITERS_{constant}")[version](message)
     assert data == message.CODEC.encode(message, version)

@@ -74,7 +74,7 @@ specs/Foo.json:9:64: fields[1].tag: a field with a tag needs taggedVersions, an 
 specs/Foo.json:9:87: fields[1].nullableVersions: bool cannot be null; only {NULLABLE} can
         {{ "name": "Bad", "type": "bool", "versions": "0 +", "tag": 0, "nullableVersions": "0+" }}
                                                                                           ^
-specs/sub/Bar.json:1:81: $: a comma may not stand before the closing }}
+specs/sub/Bar.json:1:81: $: a comma may not be before the closing }}
     {{"type": "data", "name": "Bar", "validVersions": "0", "flexibleVersions": "none",}}
                                                                                     ^
 specs/sub/Broken.json:1:26: name: there is already a message Bar in sub/Bar.json
@@ -124,7 +124,7 @@ def test_the_error_holds_its_violations_and_pickles() -> None:
     assert (violation.file, violation.line, violation.column) == ("specs/Foo.json", 1, 103)
     assert violation.path == "fields[0].name"
     assert violation.message == (
-        "'a-b' is no name; a name here consists of letters and digits, starting with a letter; did you mean AB?"
+        "'a-b' is not a name; a name here consists of letters and digits, starting with a letter; did you mean AB?"
     )
     assert pickle.loads(pickle.dumps(error)).violations == error.violations
 
@@ -170,8 +170,8 @@ def test_control_characters_do_not_reach_the_terminal() -> None:
         (spec(latestVersionUnstable="true"), "latestVersionUnstable: only a request has it, this is of type data"),
         (
             spec(name="a-b"),
-            "name: 'a-b' is no name; a name here consists of letters, digits and underscores, "
-            "starting with a letter; did you mean AB?",
+            "name: 'a-b' is not a name; a name here consists of letters, digits and underscores, starting with a "
+            "letter; did you mean AB?",
         ),
         (
             spec(validVersions="1-0"),
@@ -190,9 +190,8 @@ def test_control_characters_do_not_reach_the_terminal() -> None:
         (spec(commonStructs="x"), "commonStructs: takes an object, found 'x'"),
         (
             spec(commonStructs={"name": "bar", "versions": "0+"}),
-            "commonStructs.name: 'bar' is no name; a name here consists "
-            "of letters, digits and underscores, starting with an "
-            "upper-case letter; did you mean Bar?",
+            "commonStructs.name: 'bar' is not a name; a name here consists of letters, digits and underscores, "
+            "starting with an upper-case letter; did you mean Bar?",
         ),
         (
             spec(commonStructs={"name": "Bar", "versions": "0+", "about": "x"}),
@@ -378,5 +377,5 @@ def test_common_structs() -> None:
         "specs/Foo.json: commonStructs[1].fields[0].type: a struct cannot contain itself: Bar -> Baz -> Bar",
         "specs/Foo.json: commonStructs[2].name: the common struct Bar is defined twice",
         "specs/Foo.json: fields[0].type: the field is there from version 0 on, the common struct Bar only in 1+",
-        "specs/Foo.json: fields[0].fields: Bar is a common struct; its fields stand in commonStructs only",
+        "specs/Foo.json: fields[0].fields: Bar is a common struct; its fields are in commonStructs only",
     ]

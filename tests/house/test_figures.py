@@ -73,7 +73,7 @@ EXPERIMENTS = {
     },
     "generator.md": {"took 84 s": "a message with 9 999 fields"},
 }
-"""By page and figure, the single experiment that the figure stands with. codec-speed.md is all about experiments."""
+"""By page and figure, the single experiment that the figure is with. codec-speed.md is all about experiments."""
 
 PROSE = sorted(
     {*(ROOT / "docs").glob("*.md"), ROOT / "CONTRIBUTING.md", ROOT / "README.md"}

@@ -41,10 +41,10 @@ def read_batches(
 ) -> Iterator[LogBatch]:
     """Every usable batch of a log partition, empty ones included, in the order of the log.
 
-    A batch is usable if its CRC is right and its offset can stand where it stands (`_vetting`). This is the plain
-    counterpart of `read_partition`, with the same records, the same findings and the same meaning of `settle` and
-    `on_hole`, and a Python object for each record. It also keeps control records that end no transaction. All records
-    of a batch are in memory at once; `read_log` gives them one by one.
+    A batch is usable if its CRC is right and its offset can be where it is (`_vetting`). This is the plain counterpart
+    of `read_partition`, with the same records, the same findings and the same meaning of `settle` and `on_hole`, and a
+    Python object for each record. It also keeps control records that end no transaction. All records of a batch are in
+    memory at once; `read_log` gives them one by one.
     """
     with _opened(log) as opened:
         for path, batch, entry, state in _entries(opened, on_finding, settle, on_hole):

@@ -1,4 +1,4 @@
-"""Archives of data directories: the same rows, and what is said of those that cannot be read."""
+"""Archives of data directories: the same rows, and what is said about those that cannot be read."""
 
 from __future__ import annotations
 

@@ -45,7 +45,8 @@ def read(
     return [row["offset"] for row in rows], lines([finding], folder), finding
 
 
-# -- files that are no segments ----------------------------------------------------------------------------------------
+# -- files that are not segments
+# ----------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -53,9 +54,9 @@ def read(
     [
         (
             b"Dear reader, this is no log at all.\n",
-            "offset 4928452510025409889 cannot stand in a file named for offset 0",
+            "offset 4928452510025409889 cannot be in a file named for offset 0",
         ),
-        (b"\x89PNG\r\n\x1a\n" + bytes(99), "offset -8552249625308161526 cannot stand in a file named for offset 0"),
+        (b"\x89PNG\r\n\x1a\n" + bytes(99), "offset -8552249625308161526 cannot be in a file named for offset 0"),
         (bytes(8) + b"\0\0\0\x05" + bytes(99), "size 5 is less than the 14 bytes of the smallest batch"),
         (bytes(8) + b"\xff\xff\xff\xff" + b"?" * 99, "size -1 is less than the 14 bytes of the smallest batch"),
         (bytes(8) + b"\0\0\0\x20" + b"\0\0\0\0" + b"\x07" * 99, "magic 7 is unknown"),
@@ -95,7 +96,7 @@ def test_a_file_that_vanished_before_reading_started(tmp_path: Path) -> None:
 def test_zeros_of_a_preallocated_file(tmp_path: Path) -> None:
     offsets, said, finding = read(tmp_path, {0: commit(0) + bytes(1000)}, "note")
     assert offsets == [0]
-    assert said == [f"{FILE}: byte 71: nothing but zeros from here on (pre-allocated, 1000 bytes without records)"]
+    assert said == [f"{FILE}: byte 71: only zeros from here (pre-allocated, 1000 bytes without records)"]
     assert finding.bytes == 1000
 
 
@@ -104,8 +105,8 @@ def test_zeros_behind_a_file_that_is_not_the_last(tmp_path: Path) -> None:
     offsets, said, _ = read(tmp_path, {0: commit(0) + bytes(5), 2: commit(2)})
     assert offsets == [0, 2]
     assert said == [
-        f"{FILE}: byte 71: nothing but zeros from here on, in a file that is not the last of its log"
-        " (5 bytes not read, an unknown number of records)"
+        f"{FILE}: byte 71: only zeros from here, in a file that is not the last of its log (5 bytes not read, an "
+        "unknown number of records)"
     ]
 
 
@@ -123,7 +124,7 @@ def test_the_preallocated_file_of_the_capture() -> None:
     directory = TOPICS / "kafka-2.8" / "segments"
     _, _, findings = read_both(FoundLog("t", 0, str(directory / file.split("/")[0]), (file.split("/")[1],)))
     assert lines(findings, directory) == [
-        f"{file}: byte 3597: nothing but zeros from here on (pre-allocated, 2547 bytes without records)"
+        f"{file}: byte 3597: only zeros from here (pre-allocated, 2547 bytes without records)"
     ]
     assert findings[0].severity == "note"
 
@@ -146,7 +147,7 @@ def test_an_append_cut_short_in_its_head(tmp_path: Path, left: int) -> None:
     ("rest", "what"),
     [
         (b"hello", "5 bytes that cannot begin an offset in a file named for offset 0"),
-        (b"hello world\n", "offset 7522537965568948079 cannot stand in a file named for offset 0"),
+        (b"hello world\n", "offset 7522537965568948079 cannot be in a file named for offset 0"),
     ],
 )
 def test_text_behind_the_last_batch(tmp_path: Path, rest: bytes, what: str) -> None:
@@ -178,7 +179,7 @@ def test_a_torn_batch_in_a_file_that_is_not_the_last(tmp_path: Path) -> None:
 
 
 def test_a_wrong_size_is_no_torn_append(tmp_path: Path) -> None:
-    # The batch claims to go on behind the end of the file, but whole batches follow it.
+    # The batch claims to go on after the end of the file, but whole batches follow it.
     entries = entries_of(REAL)
     entries[3] = changed(entries[3], 8, pack(">i", 1_000_000), crc=False)
     data = b"".join(entries)
@@ -262,8 +263,8 @@ def test_zstd_in_an_older_message(tmp_path: Path, magic: int) -> None:
     offsets, said, _ = read(tmp_path, {0: changed(entry, 17, b"\x04")})
     assert offsets == []
     assert said == [
-        f"{FILE}: byte 0, batch at offset 12: zstd cannot stand in a message of magic {magic}"
-        " (0 records delivered, the rest of its records lost)"
+        f"{FILE}: byte 0, batch at offset 12: zstd cannot be in a message of magic {magic} (0 records delivered, the "
+        "rest of its records lost)"
     ]
 
 
@@ -328,7 +329,7 @@ def inside(size: int, rest: bytes) -> bytes:
         (inside(8, b"\0\0\0\1\1\2\1\1"), "record 2 of 3, header 1 of 1 has no key"),
         (inside(8, b"\0\0\0\1\1\2\x10\1"), "record 2 of 3, header 1 of 1 has a key of 8 bytes, 1 are left"),
         (inside(9, b"\0\0\0\1\1\2\2h\x10"), "record 2 of 3, header 1 of 1 has a value of 8 bytes, 0 are left"),
-        (inside(8, b"\0\0\0\1\1\0??"), "record 2 of 3 has 2 bytes behind its last header"),
+        (inside(8, b"\0\0\0\1\1\0??"), "record 2 of 3 has 2 bytes after its last header"),
     ],
 )
 def test_a_record_that_does_not_parse(tmp_path: Path, second: bytes, why: str) -> None:
@@ -370,8 +371,8 @@ def test_more_compressed_records_than_the_count_says(tmp_path: Path, count: int)
     assert offsets == [*range(count), 4]
     left = 9 * (3 - count)
     assert said == [
-        f"{FILE}: byte 0, batch at offset 0: {left} bytes behind the last of {count} records"
-        f" ({count} records delivered, {left} bytes that may be records not read)"
+        f"{FILE}: byte 0, batch at offset 0: {left} bytes after the last of {count} records ({count} records "
+        f"delivered, {left} bytes that may be records not read)"
     ]
     assert (finding.records, finding.bytes) == (0, left)
 
@@ -389,8 +390,8 @@ def test_more_bytes_than_records(tmp_path: Path, count: int) -> None:
     assert offsets == [0, *[1] * count, 4]
     left, records = ("18 bytes", "1 record") if count == 1 else ("9 bytes", "2 records")
     assert said == [
-        f"{FILE}: byte 71, batch at offset 1: {left} behind the last of {records}"
-        f" ({records} delivered, {left} that may be records not read)"
+        f"{FILE}: byte 71, batch at offset 1: {left} after the last of {records} ({records} delivered, {left} that "
+        "may be records not read)"
     ]
     assert finding.records == 0
 

@@ -58,7 +58,7 @@ def check_pairs(folder: Path, seed: int, tries: int, zeros: int) -> None:
         if any(finding.severity == "damage" for finding in findings):
             assert not own - Counter(entry.rows), case
         else:
-            # No CRC covers the offset of a batch: behind the last one, another offset looks like a gap.
+            # No CRC covers the offset of a batch: after the last one, another offset looks like a gap.
             assert without_offsets(list(own.elements())) == without_offsets(entry.rows), case
             assert own == Counter(entry.rows) or min(bits) < OFFSET_BITS, case
 

@@ -48,7 +48,7 @@ Row = tuple[int, bytes | None, bytes | None]
 
 
 class Entry(NamedTuple):
-    """Where an entry starts, its rows, and how many records it has, those included that are no rows."""
+    """Where an entry starts, its rows, and how many records it has, those included that are not rows."""
 
     start: int
     rows: list[Row]
@@ -210,7 +210,7 @@ def test_a_wrong_size_of_the_last_batch_is_no_torn_append(tmp_path: Path, size: 
         f"{FILE}: byte 71, batch at offset 1: its size says {size} bytes, but its CRC is right for 80 bytes"
         " (2 records, 80 bytes skipped)"
     )
-    zeros = f"{FILE}: byte 151: nothing but zeros from here on (pre-allocated, 200 bytes without records)"
+    zeros = f"{FILE}: byte 151: only zeros from here (pre-allocated, 200 bytes without records)"
     assert notes == ([zeros] if rest else [])
 
 
@@ -266,7 +266,7 @@ def test_a_batch_inside_a_damaged_record_is_none_of_the_log(tmp_path: Path) -> N
     broken = changed(saved, 66, b"?", crc=False)
     size = len(saved)
     head = f"{FILE}: byte 71, batch at offset 1: wrong CRC: 0xeeb39324 in the file, 0x2dfc8d03 computed"
-    doubt = "and what looks like another batch stands inside it"
+    doubt = "and what looks like another batch is inside it"
     assert said(tmp_path, {0: commit(0) + broken + commit(2)}) == (
         [0, 2],
         [f"{head}, {doubt} ({UNKNOWN}, {size} bytes skipped)"],
@@ -319,7 +319,7 @@ def test_what_is_overlooked_for_want_of_work_is_said(tmp_path: Path, monkeypatch
     assert said(tmp_path, {0: commit(0) + b"?" * 30 + commit(2)}) == (
         [0],
         [
-            f"{FILE}: byte 71: offset 4557430888798830399 cannot stand in a file named for offset 0, and {too_much}"
-            f" that the search for the next one was given up (101 bytes to the end of the file not read, {UNKNOWN})"
+            f"{FILE}: byte 71: offset 4557430888798830399 cannot be in a file named for offset 0, and {too_much} "
+            f"that the search for the next one was given up (101 bytes to the end of the file not read, {UNKNOWN})"
         ],
     )

@@ -93,8 +93,8 @@ def test_bytes_behind_the_last_record_of_many(tmp_path: Path, most: int) -> None
         rows, _, findings = read_both(log)
     assert len(rows) == 1000
     assert lines(findings, tmp_path) == [
-        f"{FILE}: byte 0, batch at offset 0: 4 bytes behind the last of 1000 records"
-        " (1000 records delivered, 4 bytes that may be records not read)"
+        f"{FILE}: byte 0, batch at offset 0: 4 bytes after the last of 1000 records (1000 records delivered, 4 bytes "
+        "that may be records not read)"
     ]
 
 

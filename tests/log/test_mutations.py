@@ -67,14 +67,14 @@ def read(data: bytes) -> tuple[list[dict[str, Any]], list[str]]:
 
 
 def without_state(row: dict[str, Any]) -> dict[str, Any]:
-    """How a transaction ended may be told by a marker behind the change."""
+    """How a transaction ended may be told by a marker after the change."""
     return {name: value for name, value in row.items() if name != "transaction"}
 
 
 def check_prefix(source: Original, at: int, data: bytes, *, noticed: bool = True) -> None:
     """All rows of the entries that end at or before byte `at` are there, first and in order.
 
-    If rows are missing behind it, something is said, unless the change cannot be noticed.
+    If rows are missing after it, something is said, unless the change cannot be noticed.
     """
     rows, said = read(data)
     starts = (0, *source.ends)

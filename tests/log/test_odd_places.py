@@ -114,7 +114,8 @@ def test_a_line_of_a_checkpoint_that_is_long(tmp_path: Path) -> None:
     assert caught.value.detail == f"line 3 is '{'x' * 40}', not <topic> <partition> <offset>"
 
 
-# -- what is no file ---------------------------------------------------------------------------------------------------
+# -- what is not a file
+# ---------------------------------------------------------------------------------------------------
 
 
 def a_socket(path: Path) -> None:

@@ -1,4 +1,4 @@
-"""Offsets that cannot stand where they stand: nothing but the surroundings of a batch tells."""
+"""Offsets that cannot be where they are: only the surroundings of a batch tells."""
 
 from __future__ import annotations
 
@@ -44,8 +44,8 @@ def test_an_offset_outside_of_the_file(tmp_path: Path, offset: int) -> None:
     assert read(tmp_path, {0: commit(0) + wrong + commit(5)}) == (
         [0, 5],
         [
-            f"{FILE}: byte 71, batch at offset {offset}: offset {offset} cannot stand in a file named for offset 0"
-            " (2 records, 79 bytes skipped)"
+            f"{FILE}: byte 71, batch at offset {offset}: offset {offset} cannot be in a file named for offset 0 (2 "
+            "records, 79 bytes skipped)"
         ],
     )
 
@@ -54,7 +54,7 @@ def test_offsets_below_the_name_of_the_file(tmp_path: Path) -> None:
     file = f"{FOLDER}/{10:020}.log"
     assert read(tmp_path, {10: commit(9) + commit(10)}) == (
         [10],
-        [f"{file}: byte 0, batch at offset 9: offset 9 cannot stand in a file named for offset 10 {SKIPPED}"],
+        [f"{file}: byte 0, batch at offset 9: offset 9 cannot be in a file named for offset 10 {SKIPPED}"],
     )
 
 
@@ -86,8 +86,8 @@ def test_an_offset_of_the_next_file(tmp_path: Path) -> None:
     assert read(tmp_path, {0: commit(0) + at(commit(1), 2) + commit(7), 2: commit(2)}) == (
         [0, 2],
         [
-            f"{FILE}: byte {byte}, batch at offset {offset}: offset {offset} cannot stand before the file"
-            f" named for offset 2 {SKIPPED}"
+            f"{FILE}: byte {byte}, batch at offset {offset}: offset {offset} cannot be before the file named for "
+            f"offset 2 {SKIPPED}"
             for byte, offset in ((71, 2), (142, 7))
         ],
     )
@@ -96,7 +96,7 @@ def test_an_offset_of_the_next_file(tmp_path: Path) -> None:
 @pytest.mark.parametrize("high", [3, 5, 1 << 30])
 @pytest.mark.parametrize("first", [0, 1, 2])
 def test_a_jump_ahead_and_back(tmp_path: Path, high: int, first: int) -> None:
-    # The batch in the middle is wrong, not the ones behind it, wherever in the file it stands.
+    # The batch in the middle is wrong, not the ones after it, wherever in the file it is.
     batches = [commit(offset) for offset in range(first + 3)]
     batches[first] = at(batches[first], high)
     others = [offset for offset in range(first + 3) if offset != first]
@@ -106,8 +106,8 @@ def test_a_jump_ahead_and_back(tmp_path: Path, high: int, first: int) -> None:
         return
     assert offsets == others
     assert said == [
-        f"{FILE}: byte {71 * first}, batch at offset {high}:"
-        f" its offset is not below the {first + 1} behind it {SKIPPED}"
+        f"{FILE}: byte {71 * first}, batch at offset {high}: its offset is not below the {first + 1} after it "
+        f"{SKIPPED}"
     ]
 
 
@@ -130,8 +130,8 @@ def test_a_log_twice_in_one_file(tmp_path: Path) -> None:
     assert read(tmp_path, {0: (commit(0) + commit(1) + commit(2)) * 2}) == (
         [0, 1, 2, 0, 1, 2],
         [
-            f"{FILE}: byte 213, batch at offset 0: its offset is not above the 2 before it"
-            " (its records are delivered as they stand)"
+            f"{FILE}: byte 213, batch at offset 0: its offset is not above the 2 before it (its records are "
+            "delivered as they are)"
         ],
     )
 
@@ -160,7 +160,7 @@ def test_wrapped_messages_below_all_offsets(tmp_path: Path) -> None:
     assert read(tmp_path, {0: at(first, -3) + commit(1)}) == (
         [1],
         [
-            f"{FILE}: byte 0, batch at offset -3: offset -3 cannot stand in a file named for offset 0"
-            f" (1 record, {len(first)} bytes skipped)"
+            f"{FILE}: byte 0, batch at offset -3: offset -3 cannot be in a file named for offset 0 (1 record, "
+            f"{len(first)} bytes skipped)"
         ],
     )

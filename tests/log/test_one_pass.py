@@ -112,7 +112,7 @@ class RunReport:
         return [each for each in self.order if isinstance(each, str)]
 
     def is_told_in_time(self) -> bool:
-        """Whether each hole was told before any row behind it."""
+        """Whether each hole was told before any row after it."""
         return all(
             all(row <= int(hole[1:]) for row in self.order[:at] if isinstance(row, int))
             for at, hole in enumerate(self.order)

@@ -73,8 +73,8 @@ def test_a_damaged_offset_is_no_overlap(tmp_path: Path, wrong: int) -> None:
     assert offsets_of(log) == (
         [0, 2, 3],
         [
-            f"{FOLDER}/{0:020}.log: byte 71, batch at offset {wrong}: offset {wrong} cannot stand before the file named"
-            " for offset 2 (1 record, 71 bytes skipped)"
+            f"{FOLDER}/{0:020}.log: byte 71, batch at offset {wrong}: offset {wrong} cannot be before the file named "
+            "for offset 2 (1 record, 71 bytes skipped)"
         ],
     )
 

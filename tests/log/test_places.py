@@ -166,11 +166,10 @@ def test_urls_that_cannot_be_used() -> None:
     )
     assert (
         refusal("s3://bucket/x?region=eu-west-1&nonsense=1")
-        == "s3://bucket/x: s3:// has no setting nonsense behind the ?"
+        == "s3://bucket/x: s3:// has no setting nonsense after the ?"
     )
     assert (
-        refusal("s3://bucket/x?anonymous=true&nonsense=1")
-        == "s3://bucket/x: s3:// has no setting nonsense behind the ?"
+        refusal("s3://bucket/x?anonymous=true&nonsense=1") == "s3://bucket/x: s3:// has no setting nonsense after the ?"
     )
     assert refusal("file://host/x") == "file://host/x: a file URL names this machine: write file:///path"
     with pytest.raises(TypeError, match=r"^a file system is one of pyarrow\.fs or of fsspec, not str$"):

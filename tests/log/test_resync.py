@@ -17,10 +17,10 @@ UP_TO_NEXT = "skipped up to the next batch, an unknown number of records"
 
 @pytest.mark.parametrize("size", [1, 20, 5000])
 def test_garbage_between_batches(tmp_path: Path, size: int) -> None:
-    what = "offset 4557430888798830399 cannot stand in a file named for offset 0" if size > 1 else None
+    what = "offset 4557430888798830399 cannot be in a file named for offset 0" if size > 1 else None
     offsets, (said,) = read(tmp_path, {0: commit(0) + b"?" * size + commit(1) + commit(2)})
     assert offsets == [0, 1, 2]
-    what = what or "offset 4539628424389459968 cannot stand in a file named for offset 0"
+    what = what or "offset 4539628424389459968 cannot be in a file named for offset 0"
     count = "1 byte" if size == 1 else f"{size} bytes"
     assert said == f"{FILE}: byte 71: {what} ({count} {UP_TO_NEXT})"
 
@@ -29,8 +29,8 @@ def test_garbage_before_the_first_batch(tmp_path: Path) -> None:
     assert read(tmp_path, {0: b"?" * 30 + commit(0) + commit(1)}) == (
         [0, 1],
         [
-            f"{FILE}: byte 0: offset 4557430888798830399 cannot stand in a file named for offset 0"
-            f" (30 bytes {UP_TO_NEXT})"
+            f"{FILE}: byte 0: offset 4557430888798830399 cannot be in a file named for offset 0 (30 bytes "
+            f"{UP_TO_NEXT})"
         ],
     )
 
@@ -103,5 +103,5 @@ def test_a_place_far_away(tmp_path: Path) -> None:
     batches = read_partition(log, on_finding=lambda finding: said.append(str(finding)))
     assert [row["offset"] for each in batches for row in each.to_pylist()] == [0, 1]
     assert said == [
-        f"{file}: byte 71: offset 4557430888798830399 cannot stand in any log ({len(junk)} bytes {UP_TO_NEXT})"
+        f"{file}: byte 71: offset 4557430888798830399 cannot be in any log ({len(junk)} bytes {UP_TO_NEXT})"
     ]

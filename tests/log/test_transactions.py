@@ -18,7 +18,7 @@ ABORT, COMMIT = 0, 1
 
 
 def states(folder: Path, files: Mapping[int, bytes]) -> dict[int, str]:
-    """Transaction state by offset of the records that are no markers."""
+    """Transaction state by offset of the records that are not markers."""
     rows, _, _ = read_both(write_log(folder, files))
     return {row["offset"]: row["transaction"] for row in rows if row["control"] is None}
 
@@ -70,7 +70,7 @@ def test_an_idempotent_producer_has_no_transaction(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("at", [30, 70])
 def test_damage_before_the_marker_may_hide_one(tmp_path: Path, at: int) -> None:
-    # An abort may have stood where nothing can be read, and the marker behind it ends another transaction.
+    # An abort may have been if nothing can be read, and the marker after it ends another transaction.
     damaged = changed(marker(1, 7, ABORT), at, b"\xee", crc=False)
     assert states(tmp_path, {0: commit(0, 7) + damaged + commit(2, 7) + marker(3, 7, COMMIT) + commit(4, 7)}) == {
         0: "unknown",

@@ -36,8 +36,8 @@ def test_a_few_bytes_that_start_no_batch(tmp_path: Path, data: bytes) -> None:
 @pytest.mark.parametrize(
     ("data", "what"),
     [
-        (GZIP, f"offset {GZIP_OFFSET} cannot stand in any log"),
-        (b"Dear reader, this is no log at all.\n", "offset 4928452510025409889 cannot stand in any log"),
+        (GZIP, f"offset {GZIP_OFFSET} cannot be in any log"),
+        (b"Dear reader, this is no log at all.\n", "offset 4928452510025409889 cannot be in any log"),
         (b"x", "1 byte that cannot begin an offset in any log"),
     ],
 )
@@ -55,15 +55,15 @@ def test_a_file_without_an_offset_in_its_name(tmp_path: Path, data: bytes, what:
 def test_a_file_of_zeros(tmp_path: Path) -> None:
     offsets, said, _ = read(tmp_path, {0: bytes(100)}, "note")
     assert offsets == []
-    assert said == [f"{FILE}: byte 0: nothing but zeros from here on (pre-allocated, 100 bytes without records)"]
+    assert said == [f"{FILE}: byte 0: only zeros from here (pre-allocated, 100 bytes without records)"]
 
 
 def test_a_file_of_zeros_that_is_not_the_last(tmp_path: Path) -> None:
     offsets, said, finding = read(tmp_path, {0: bytes(100), 90: commit(90)})
     assert offsets == [90]
     assert said == [
-        f"{FILE}: byte 0: nothing but zeros from here on, in a file that is not the last of its log"
-        " (100 bytes not read, an unknown number of records)"
+        f"{FILE}: byte 0: only zeros from here, in a file that is not the last of its log (100 bytes not read, an "
+        "unknown number of records)"
     ]
     assert finding.bytes == 100
 

@@ -114,7 +114,7 @@ class TestRecords:
 
 
 class TestTraps:
-    """A default of null without quotes is no default: the tag that is not there reads as empty."""
+    """A default of null without quotes is not a default: the tag that is not there reads as empty."""
 
     @pytest.mark.parametrize(
         ("message", "struct", "field", "default"),

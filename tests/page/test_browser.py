@@ -72,7 +72,7 @@ class Opened:
             expect(place).to_have_attribute("data-drawn", "yes")
 
     def close(self) -> None:
-        """Nothing was said, and nothing but the file was asked for."""
+        """Nothing was said, and only the file was asked for."""
         self._context.close()
         assert self.said == []
         assert {url.partition("#")[0] for url in self.asked} <= {self.file.as_uri(), "about:blank"}
@@ -467,7 +467,7 @@ def test_every_value_is_that_of_the_table(opened: Opened, report: Report) -> Non
 
 
 def read_back(kind: pa.DataType, shown: list[Any]) -> list[Any]:
-    """Lists and structs stand in the page as JSON."""
+    """Lists and structs are in the page as JSON."""
     return [each and json.loads(each) for each in shown] if pa.types.is_nested(kind) else shown
 
 

@@ -1,4 +1,4 @@
-"""What of large tables a page leaves out, and that no text of a record stands in it."""
+"""What of large tables a page leaves out, and that no text of a record is in it."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Ten planted incidents: data directories in which one thing is wrong, among a dozen of groups where all is well.
 
 `python -m tests.report.incidents NAME|all|healthy FOLDER` writes them for a trial. With `--numbered` the folders are
-numbers in a shuffled order, healthy ones among them, and the answers stand in `key.json` beside them.
+numbers in a shuffled order, healthy ones among them, and the answers are in `key.json` beside them.
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ def _expiring(cluster: MadeCluster, theme: Theme) -> Truth:
         "the group was stopped a week ago with all of its offsets; in three hours a clean-up deletes them, and whoever "
         "starts it again then begins where auto.offset.reset says",
         stopped,
-        "start the group again, or commit its offsets anew (reset to current), or raise offsets.retention.minutes",
+        "start the group again, or commit its offsets again (reset to current), or raise offsets.retention.minutes",
         ("regulatory-reporting",),
         ("ledger.entries",),
         tuple(range(cluster.topics["ledger.entries"].partitions)),
@@ -201,10 +201,10 @@ def _topic_made_anew(cluster: MadeCluster, theme: Theme) -> Truth:
     billing.rebalance(made + 30 * SECOND)
     billing.commits(made + MINUTE, cluster.end_ms, 10 * MINUTE)
     return Truth(
-        "the topic was deleted and made anew under its old name: what was in it is gone, one group has begun at 0, and "
-        "the offsets of the other one belong to the topic that is gone",
+        "the topic was deleted and recreated under its old name: what was in it is gone, one group has begun at 0, "
+        "and the offsets of the other one belong to the topic that is gone",
         made,
-        "ask who made the topic anew; reset ads-pacing before it starts again",
+        "ask who made the topic again; reset ads-pacing before it starts again",
         (billing.group, pacing.group),
         (topic.name,),
         tuple(range(topic.partitions)),
@@ -253,7 +253,7 @@ def _poisoned_share(cluster: MadeCluster, theme: Theme) -> Truth:
         "some records of one partition cannot be processed: each is delivered five times and then archived, which "
         "nobody consumes any more; the first one holds the start of the share partition",
         began,
-        "look at the records at these offsets and at what the group logs; mend the consumers or reject such records",
+        "look at the records at these offsets and at what the group logs; fix the consumers or reject such records",
         (life.group,),
         (topic.name,),
         (2,),
@@ -306,7 +306,7 @@ def _lost_segment(cluster: MadeCluster, theme: Theme) -> Truth:
 
 
 def _not_loaded(cluster: MadeCluster, theme: Theme) -> Truth:
-    # Few partitions, so that several groups stand in the one that does not load.
+    # Few partitions, so that several groups are in the one that does not load.
     cluster.logs.partitions = {OFFSETS: 3}
     lives = usual_lives(cluster, theme, without=["transactional", "share"])
     group = "order-confirmation-mails"
@@ -351,7 +351,7 @@ INCIDENTS: Final[Mapping[str, tuple[Theme, int, Plant]]] = {
     "lost_segment": (BANK, 2, _lost_segment),
     "coordinator_not_loaded": (SHOP, 9, _not_loaded),
 }
-"""By name: the business, how many days the log tells of, and what is planted."""
+"""By name: the business, how many days the log shows, and what is planted."""
 
 
 def write_all(folder: Path, names: Sequence[str], *, end_ms: int, is_numbered: bool) -> dict[str, object]:

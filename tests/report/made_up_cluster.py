@@ -102,7 +102,7 @@ class MadeCluster:
         self.logs.partitions = {**self.logs.partitions, topic: partitions}
 
     def ticks(self, from_ms: int, to_ms: int, every_ms: int = 15 * MINUTE) -> Iterator[int]:
-        """Times at which somebody commits: seldom in what a cleaner has gone over by the end, regularly behind it."""
+        """Times at which somebody commits: seldom in what a cleaner has gone over by the end, regularly after it."""
         seldom = max(every_ms, 6 * HOUR)
         at_ms = from_ms + self.jitter(every_ms)
         while at_ms < to_ms:
@@ -165,6 +165,6 @@ class MadeCluster:
             self._lose(folder / f"{topic}-{partition}", self.logs.files(topic, partition, None, self.rolls_ms), at_ms)
 
     def _lose(self, place: Path, files: Mapping[int, bytes], at_ms: int) -> None:
-        """Delete the file whose records begin at a time or behind it."""
+        """Delete the file whose records begin at a time or after it."""
         began = {base: unpack_from(">q", content, _BASE_TIMESTAMP_AT)[0] for base, content in files.items()}
         (place / f"{min(base for base, first in began.items() if first >= at_ms):020}.log").unlink()

@@ -148,7 +148,7 @@ def _left_behind_by_one_at_work(cluster: MadeCluster) -> None:
 
 
 def _reset_to_earliest(cluster: MadeCluster) -> None:
-    """A group that was stopped, set back to the start of its logs and started again."""
+    """A group that was stopped, moved back to the start of its logs and started again."""
     stopped = END_MS - 2 * HOUR
     life = _life(cluster, ClassicLife, stopped)
     life.stop(stopped)
@@ -159,7 +159,7 @@ def _reset_to_earliest(cluster: MadeCluster) -> None:
 
 
 def _made_anew(cluster: MadeCluster) -> None:
-    """Two groups read a topic; it is made anew, and both go on with the new one."""
+    """Two groups read a topic; it is recreated, and both go on with the new one."""
     made = END_MS - HOUR
     topic = cluster.topic(_TOPIC, 2)
     lives = [ClassicLife(cluster, group, [_TOPIC]) for group in (_GROUP, "shipping")]

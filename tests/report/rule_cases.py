@@ -202,7 +202,7 @@ def _share_members(number: int) -> Plant:
     return plant
 
 
-# -- what stands in logs that should not -------------------------------------------------------------------------------
+# -- what is in logs that should not -------------------------------------------------------------------------------
 
 
 def _version(number: int) -> Plant:
@@ -250,7 +250,7 @@ class _Shares(ModernLife):
 
 
 def _assigned(*shares: tuple[int, ...], of_nobody: bool = False) -> Plant:
-    """A consumer group with these target assignments, which its members follow where nobody else has a partition."""
+    """A consumer group with these target assignments, which its members follow if nobody else has a partition."""
 
     def plant(cluster: MadeCluster) -> None:
         cluster.topic("orders", 3)
@@ -284,7 +284,7 @@ def _share_state(initialized: bool, state: bool) -> Plant:
 
 
 def _whole_before(records: int) -> Plant:
-    """A log of three segments, the second of which goes; before it stand so many records."""
+    """A log of three segments, the second of which goes; before it are so many records."""
 
     def plant(cluster: MadeCluster) -> None:
         cluster.topic("orders", 1)

@@ -1,4 +1,4 @@
-"""Where a group began that had no offset, and what is said of a group whose earlier records are gone."""
+"""Where a group began that had no offset, and what is said about a group whose earlier records are gone."""
 
 from __future__ import annotations
 

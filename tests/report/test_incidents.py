@@ -117,7 +117,7 @@ def test_offsets_are_reset_while_a_group_is_empty(planted: _Rows, incident: Any)
 
 
 def test_a_topic_was_made_anew(planted: _Rows, incident: Any) -> None:
-    """One group began anew, and the other has offsets of the topic that is gone."""
+    """One group started over, and the other has offsets of the topic that is gone."""
     truth = incident("topic_made_anew").truth
     began, waits = truth.group_ids
     rows = planted("topic_made_anew", "regressions")
@@ -255,7 +255,7 @@ def test_offsets_that_nobody_cleans_up_say_nothing_of_the_retention(incident: Ca
 
 @pytest.mark.matrix
 def test_a_transaction_without_an_entry_tells_why_nobody_ends_it(incident: Callable[[str], Incident]) -> None:
-    """Its commits were written behind its end. They name what waits, and since when."""
+    """Its commits were written after its end. They name what waits, and since when."""
     found = incident("hanging_transaction")
     (told,) = (each for each in read_report(found.folder, processes=1).findings if each.level > Level.NOTE)
     assert told.partitions == found.truth.partitions
@@ -308,7 +308,7 @@ def test_two_committers_are_one_finding_that_counts_its_first_tooth(incident: Ca
 def test_a_group_that_waits_for_a_topic_that_is_gone_is_said_to_have_no_members(
     incident: Callable[[str], Incident],
 ) -> None:
-    """The topic was made anew when the first commit names the new one. Both groups are in one finding."""
+    """The topic was recreated when the first commit names the new one. Both groups are in one finding."""
     found = incident("topic_made_anew")
     began, waits = found.truth.group_ids
     (told,) = (each for each in read_report(found.folder, processes=1).findings if each.level > Level.NOTE)

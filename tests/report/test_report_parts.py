@@ -51,7 +51,7 @@ def falls() -> Topic:
 
 @pytest.fixture(scope="module")
 def report(falls: Topic) -> Report:
-    """What is told of them."""
+    """What is said about them."""
     return read_report(ArrowRows(falls.table()), source_arguments=("/data",))
 
 
@@ -149,11 +149,11 @@ def test_a_report_goes_by_the_thresholds_that_it_is_given(report: Report, falls:
         ({"offsets_expirin": {"within": "7d"}}, "no threshold is called 'offsets_expirin.within'; did you mean"),
         ({"offsets_expiring": {"withn": "7d"}}, "offsets_expiring has no threshold 'withn'; did you mean within?"),
         ({"offsets_expiring": 3}, "offsets_expiring is a table: write offsets_expiring.within"),
-        ({"offsets_expiring.within": "soon"}, "offsets_expiring.within: 'soon' is no duration"),
+        ({"offsets_expiring.within": "soon"}, "offsets_expiring.within: 'soon' is not a duration"),
         ({"commits_flooding": {"share": 2}}, "commits_flooding.share: 2 is no share: write a number from 0 to 1"),
-        ({"report": {"most_of_a_kind": -1}}, "report.most_of_a_kind: -1 is no count"),
-        ({"report": {"most_of_a_kind": float("inf")}}, "report.most_of_a_kind: inf is no count"),
-        ({"report": {"most_of_a_kind": float("nan")}}, "report.most_of_a_kind: nan is no count"),
+        ({"report": {"most_of_a_kind": -1}}, "report.most_of_a_kind: -1 is not a count"),
+        ({"report": {"most_of_a_kind": float("inf")}}, "report.most_of_a_kind: inf is not a count"),
+        ({"report": {"most_of_a_kind": float("nan")}}, "report.most_of_a_kind: nan is not a count"),
         ({"times_mean": -1}, "no threshold is called 'times_mean'; did you mean uneven_assignments.times_mean?"),
         ({"offsets_expirin": {}}, "no threshold is called 'offsets_expirin'; did you mean"),
         (
@@ -191,7 +191,7 @@ def test_a_file_of_thresholds_says_the_unit_of_a_duration(tmp_path: Path) -> Non
     path = tmp_path / "thresholds.toml"
     path.write_text("[offsets_expiring]\nwithin = 72\n")
     ran = run("report", "/nowhere", "--thresholds", str(path))
-    assert (ran.status, "offsets_expiring.within: 72 is no duration" in ran.err) == (2, True)
+    assert (ran.status, "offsets_expiring.within: 72 is not a duration" in ran.err) == (2, True)
 
 
 # -- changes -----------------------------------------------------------------------------------------------------------
@@ -214,7 +214,7 @@ def test_what_is_new_gone_worse_and_better(report: Report, tmp_path: Path) -> No
 
 
 def test_what_is_summed_up_in_one_report_is_not_new_in_the_other(report: Report) -> None:
-    """Which of many findings stand by themselves may change from one second to the next."""
+    """Which of many findings are shown one by one may change from one second to the next."""
     alone, *others = report.findings
     (summary,) = (each for each in report.findings if "findings" in each.measured)
     assert set(summary.group_ids).isdisjoint(alone.group_ids)
@@ -327,7 +327,7 @@ def written(report: Report, path: Path) -> Path:
     [
         ("{", "is no JSON document"),
         ("\n", "is empty"),
-        ("[]", "is no report"),
+        ("[]", "is not a report"),
         ('{"format": "kafka-records-report", "format_version": 1}', "has the format version 1, and this build reads 2"),
         ('{"format": "kafka-records-report", "format_version": 2}', "missing required field `request`"),
         (
@@ -349,11 +349,11 @@ def test_the_page_is_what_the_declarations_say() -> None:
 
 def test_wrong_usage_is_told() -> None:
     for arguments, why in (
-        (("--fail-on", "hig"), "'hig' is no level; did you mean high?"),
+        (("--fail-on", "hig"), "'hig' is not a level; did you mean high?"),
         (("--output", "report.xls"), "its end says no format"),
         (("--no-tables",), "--no-tables goes with --format json"),
         (("--diff", "/nowhere.json"), "--diff: /nowhere.json: No such file or directory"),
-        (("--retention", "long"), "'long' is no duration"),
+        (("--retention", "long"), "'long' is not a duration"),
     ):
         ran = run("report", "/nowhere", *arguments)
         assert (ran.status, why in ran.err) == (2, True), ran.err

@@ -1,4 +1,4 @@
-"""What rules say of cases that look like another one, from rows that are made up."""
+"""What rules say about cases that look like another one, from rows that are made up."""
 
 from __future__ import annotations
 
@@ -159,7 +159,7 @@ def _spans(*offsets: tuple[int, int]) -> list[Span]:
 
 
 def test_a_partition_that_is_idle_does_not_go_on() -> None:
-    """One that has moved before the others stood still is none of those that go on either."""
+    """One that has moved before the others stood still is not one of those that go on either."""
     stuck = crash_loops.StuckPartition("orders", 0, 7, 5, 1000, _spans((7, 900))[0], [])
     spans = {
         ("g", "orders", 0): _spans((5, 800), (7, 900)),

@@ -79,7 +79,7 @@ _OF_STOCK = {("share_redelivery", ("counters",)), ("share_groups_empty", ("count
 def test_findings_are_about_the_topics_that_are_asked_for(
     folder: Path, topics: tuple[str, ...], kinds: set[tuple[str, tuple[str, ...]]]
 ) -> None:
-    """And about the logs of coordinators, which all topics hang on."""
+    """And about the logs of coordinators, which all topics depend on."""
     assert set(_told(folder, *topics)) == {_OF_THE_LOG, *kinds}
 
 

@@ -103,7 +103,7 @@ _RATES: Final = (240, 420, 900, 1500)
 def usual_lives(cluster: MadeCluster, theme: Theme, *, without: Sequence[str] = ()) -> dict[str, Life]:
     """Write what the groups of a theme do; `without` names kinds, as fields of `Theme`, and groups to leave out.
 
-    Every group lives from the start to the end, and some are deployed anew on the way.
+    Every group lives from the start to the end, and some are deployed again on the way.
     """
     lives: dict[str, Life] = {}
     for name, kind in ((SHARE_STATE, "share"), (TRANSACTIONS, "transactional")):

@@ -327,7 +327,7 @@ def test_texts_that_look_like_others_stand_in_quotes() -> None:
 
 @pytest.mark.parametrize("long", ["g" * 249, "漢" * 40])
 def test_a_long_text_makes_its_own_row_longer_and_no_other(long: str) -> None:
-    """Elsewhere than on a terminal, where nothing is cut."""
+    """Elsewhere than on a terminal, if nothing is cut."""
     table = pa.table({"group_id": ["billing", long, "y" * 64], "offset": [1, 2, 3]})
     assert shown(table) == [
         f"{'group_id':<64}   offset",

@@ -1,4 +1,4 @@
-"""The enumerations of the release of Kafka that our specs describe, for tests that hold ours against them."""
+"""The enumerations of the release of Kafka that our specs describe, for tests that compare ours with them."""
 
 from __future__ import annotations
 

@@ -1,9 +1,8 @@
 """Schemas for the tests of the runtime.
 
-The records and the embedded protocol come from the generated package. The four messages of Kafka's own suite,
-which use all of the spec language, are built here from the form they have in
-tests/data/kafka/language-cases.json: the tests of the runtime do not hang on the generator being right about
-them.
+The records and the embedded protocol come from the generated package. The four messages of Kafka's own suite, which use
+all of the spec language, are built here from the form they have in tests/data/kafka/language-cases.json: the tests of
+the runtime do not depend on the generator being right about them.
 """
 
 from __future__ import annotations

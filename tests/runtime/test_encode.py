@@ -92,11 +92,11 @@ REFUSED: list[tuple[str, int, Any, type[EncodeError], str]] = [
     ),
     (
         "OffsetCommitValue", 3, {"ofset": 1}, errors.UnknownField,
-        "OffsetCommitValue v3: the message has the key 'ofset', which is no field of it",
+        "OffsetCommitValue v3: the message has the key 'ofset', which is not a field of it",
     ),
     (
         "GroupMetadataValue", 3, {"members": ({"id": "m"},)}, errors.UnknownField,
-        "GroupMetadataValue v3: members[0] has the key 'id', which is no field of it",
+        "GroupMetadataValue v3: members[0] has the key 'id', which is not a field of it",
     ),
     (
         "OffsetCommitValue", 3, {"unknown_tagged_fields": ((7, b"x"),)}, errors.TagsNotSupported,

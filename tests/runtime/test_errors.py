@@ -61,7 +61,7 @@ TEXTS: list[tuple[KafkaRecordsError, str]] = [
     (errors.WrongLength("M", 1, "a", 15), "M v1: a has 15 bytes, a uuid has 16"),
     (errors.TextTooLong("M", 1, "a", 40000), "M v1: a takes 40000 bytes of UTF-8, 32767 is the limit"),
     (errors.InvalidText("M", 1, "a", 3), "M v1: a has a lone surrogate at character 3"),
-    (errors.UnknownField("M", 1, "a", "b"), "M v1: a has the key 'b', which is no field of it"),
+    (errors.UnknownField("M", 1, "a", "b"), "M v1: a has the key 'b', which is not a field of it"),
     (
         errors.TagsNotSupported("M", 1, "unknown_tagged_fields"),
         "M v1: unknown_tagged_fields is not empty, but this version has no tagged fields",

@@ -17,7 +17,7 @@ ROOT = Path(__file__).resolve().parents[2]
 
 @pytest.fixture
 def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Where the project is installed instead: this module stands in no clone, and pip kept what it keeps here."""
+    """Where the project is installed instead: this module is in no clone, and pip kept what it keeps here."""
     folder = tmp_path / "lib" / "python3.11" / "site-packages"
     record = folder / "kafka_records-0.1.0.dist-info"
     record.mkdir(parents=True)

@@ -48,7 +48,7 @@ REFUSED: list[tuple[str, int, Any, str]] = [
     ("OffsetCommitValue", 4, COMMIT | {"topicId": {}}, "topicId is an object, expected text"),
     (
         "OffsetCommitValue", 4, COMMIT | {"topicId": "AAAA"},
-        "topicId is no uuid, which is 22 characters of URL-safe base64",
+        "topicId is not a uuid, which is 22 characters of URL-safe base64",
     ),
     (
         "ConsumerProtocolAssignment", 0, {"assignedPartitions": {}, "userData": None},
@@ -173,7 +173,7 @@ def test_tagged_fields_stand_at_their_declared_place() -> None:
         ),
         (
             "ConsumerProtocolAssignment", 0, {"nobody": 1},
-            "ConsumerProtocolAssignment v0: the message has the key 'nobody', which is no field of it",
+            "ConsumerProtocolAssignment v0: the message has the key 'nobody', which is not a field of it",
         ),
         ("OffsetCommitValue", 3, None, "OffsetCommitValue v3: the message is None, which this version does not allow"),
     ],

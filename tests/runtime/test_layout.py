@@ -1,4 +1,5 @@
-"""The wire layout as a value: what it says of each kind of field, which versions share one, and who agrees with it."""
+"""The wire layout as a value: what it says about each kind of field, which versions share one, and who agrees with
+it."""
 
 from __future__ import annotations
 

@@ -54,7 +54,7 @@ def source_at(state: list[Moment]) -> Logs:
 
 
 def take(root: Path, source: Logs) -> None:
-    """One run. Raises AssertionError where something is found."""
+    """One run. Raises AssertionError if something is found."""
     report = take_snapshot(source, root, file_bytes=FILE_BYTES)
     assert report.findings == [], [str(found) for found in report.findings]
 

@@ -63,7 +63,7 @@ class Original(NamedTuple):
     ending: str
     write: Callable[[], bytes]
     has: Callable[[bytes], Callable[[Row], bool]] | None
-    """Of the bytes of a mutant: whether a row is in it. None where bytes are compressed, so that only a second reading
+    """Of the bytes of a mutant: whether a row is in it. None if bytes are compressed, so that only a second reading
     shows bytes that come from elsewhere."""
 
 
@@ -177,7 +177,7 @@ def _in_avro(data: bytes) -> Callable[[Row], bool]:
 
 def _in_text(data: bytes) -> Callable[[Row], bool]:
     """The digits of the offset are in the file, and the texts that key and value were made of."""
-    # Line ends and white space may stand within a text of base64.
+    # Line ends and white space may be within a text of base64.
     squeezed = b"".join(data.translate(None, b"=\\\"'").replace(b"-", b"+").replace(b"_", b"/").split()).lower()
 
     def has_bytes(value: bytes | None) -> bool:

@@ -46,7 +46,7 @@ class Moment:
     """A log as it was when a snapshot was taken."""
 
     end: int
-    """The offset behind the last record that had been written."""
+    """The offset after the last record that had been written."""
     rows: list[Row]
     """What a cleaner had left."""
     active: int

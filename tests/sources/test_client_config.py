@@ -142,7 +142,10 @@ def test_tokens_that_make_no_sense(wrong: dict[str, Any]) -> None:
 @pytest.mark.parametrize(
     ("properties", "why"),
     [
-        ({"security.protocol": "TLS"}, "security.protocol 'TLS' is none of PLAINTEXT, SSL, SASL_PLAINTEXT, SASL_SSL"),
+        (
+            {"security.protocol": "TLS"},
+            "security.protocol 'TLS' is not one of PLAINTEXT, SSL, SASL_PLAINTEXT, SASL_SSL",
+        ),
         (
             {"security.protocol": "SASL_SSL", **jaas()},
             "GSSAPI, which holds where sasl.mechanism is not set, is not supported here: set sasl.mechanism to one of "
@@ -181,19 +184,19 @@ def test_tokens_that_make_no_sense(wrong: dict[str, Any]) -> None:
         ),
         (
             {"security.protocol": "SASL_SSL", "sasl.mechansm": "PLAIN", **jaas()},
-            "sasl.mechansm is no property of Kafka's clients; did you mean sasl.mechanism?",
+            "sasl.mechansm is not a property of Kafka's clients; did you mean sasl.mechanism?",
         ),
         (
             {"security.protocl": "SSL"},
-            "security.protocl is no property of Kafka's clients; did you mean security.protocol?",
+            "security.protocl is not a property of Kafka's clients; did you mean security.protocol?",
         ),
         (
             {"SSL.keystore.key": "x"},
-            "SSL.keystore.key is no property of Kafka's clients; did you mean ssl.keystore.key?",
+            "SSL.keystore.key is not a property of Kafka's clients; did you mean ssl.keystore.key?",
         ),
         (
             {"kafka.security.protocol": "SSL"},
-            "kafka.security.protocol is no property of Kafka's clients; did you mean security.protocol?",
+            "kafka.security.protocol is not a property of Kafka's clients; did you mean security.protocol?",
         ),
         (
             {"security.protocol": "SASL_SSL", "sasl.mechanism": "PLAIN"},
@@ -298,9 +301,9 @@ def test_a_url_is_no_address(text: str, why: str) -> None:
     [
         (3, None, "bootstrap is a text or several, not 3"),
         (b"a:1", None, "bootstrap is a text or several, not b'a:1'"),
-        (["a:1", 2], None, "bootstrap is a text or several, and 2 among them is none"),
+        (["a:1", 2], None, "bootstrap is a text or several, and 2 among them is not one"),
         ("a:1", 3, "config is a ClientConfig, the path of a properties file, or a mapping, not int"),
-        ("a:1", {3: "x"}, "a property has a text for its name, and 3 is none"),
+        ("a:1", {3: "x"}, "a property has a text for its name, and 3 is not one"),
         ("a:1", {"ssl.key.password": b"secret"}, "ssl.key.password is a text, and no bytes"),
         ("a:1", {"client.rack": None}, "client.rack is a text, and no NoneType"),
     ],

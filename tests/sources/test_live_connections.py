@@ -25,7 +25,7 @@ CONFIG = ClientConfig(patience_ms=200)
 
 
 class _Connection:
-    """Fails for what stands in `fails`, one question after another; then it answers."""
+    """Fails for what is in `fails`, one question after another; then it answers."""
 
     opened: list[_Connection]
     fails: list[bool]
@@ -159,8 +159,8 @@ def test_a_listener_that_says_nothing_is_told_and_named(
             LiveBrokers(place, config).topics()
     reason = "that waits for TLS" if protocol == "PLAINTEXT" else "in plain text, which does not know TLS"
     assert str(raised.value) == (
-        f"{place}: it takes connections and has not said a word within 300 ms: a listener {reason} (security.protocol "
-        f"is {protocol} here), a broker that hangs, or something else that is no broker"
+        f"{place}: it takes connections and has not said a word within 300 ms: a listener {reason} "
+        f"(security.protocol is {protocol} here), a broker that hangs, or something else that is not a broker"
     )
     assert caplog.messages == [f"{place}: no answer for 0.1 s; it is waited for"]
 

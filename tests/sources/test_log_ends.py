@@ -136,7 +136,7 @@ def test_the_offset_index_says_where_to_start(tmp_path: Path, bytes_read: list[i
 @pytest.mark.parametrize(
     "content",
     [b"", b"\0" * 64, b"\xff" * 64, pack(">ii", 5, 1 << 30), pack(">ii", 5, 77), pack(">ii", 400, 1083), b"abc"],
-    ids=["empty", "zeros", "ones", "behind the end", "no batch", "another offset", "short"],
+    ids=["empty", "zeros", "ones", "after the end", "no batch", "another offset", "short"],
 )
 def test_an_index_that_is_wrong_is_of_no_matter(tmp_path: Path, content: bytes) -> None:
     index, _ = large(tmp_path, 1000, 50)
@@ -202,7 +202,7 @@ def test_a_file_that_cannot_be_opened_is_told(tmp_path: Path) -> None:
     (found,), findings = ends(tmp_path)
     assert (found.log_start_offset, found.log_end_offset) == (0, None)
     assert findings == [
-        f"{tmp_path}/t-0/{7:020}.log: this is a directory, and only regular files are read (nobody can tell where the "
+        f"{tmp_path}/t-0/{7:020}.log: this is a directory, and only regular files are read (it is unknown where the "
         "log ends)"
     ]
 
@@ -253,7 +253,7 @@ def test_saved_rows_and_snapshots_tell_what_they_know(tmp_path: Path) -> None:
 
     known = ("log_end_offset", "log_start_offset", "topic_id")
     expected = told(segments, *known)
-    # The last record of one log is a control record that is no row.
+    # The last record of one log is a control record that is not a row.
     ends = [(log.topic, log.partition, (end_of_rows(rows, log.topic, log.partition))) for log in logs]
     assert told(tmp_path / "rows.parquet", "log_end_offset") == ends
     found = told(tmp_path / "snapshot", *known)

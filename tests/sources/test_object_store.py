@@ -83,7 +83,7 @@ def test_archives(store: ObjectStore, form: str) -> None:
 
 
 ELSEWHERE = ("place", "high_watermark_timestamp", "high_watermark_timestamp_ms")
-"""The columns of `log_ends` that tell of the files and not of the logs."""
+"""The columns of `log_ends` that show the files and not of the logs."""
 
 
 @pytest.mark.parametrize(

@@ -208,7 +208,7 @@ def test_a_damaged_page_is_damage(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("shape", ["sorted", "backwards", "overlapping"])
 def test_a_page_that_is_lost_hides_the_outcome_of_what_was_read_before(shape: str, tmp_path: Path) -> None:
-    """A group is given in parts of 65 536 rows, so that records stand before the loss, and their marker in it."""
+    """A group is given in parts of 65 536 rows, so that records are before the loss, and their marker in it."""
     count, lost_from = 150_000, 131_072
     rows = simple_rows(list(range(count)))
     rows = rows.set_column(5, "transaction", pa.array(["pending"] * count))
@@ -265,7 +265,7 @@ def test_raw_rows_of_what_sparks_kafka_source_writes_have_nulls_for_what_it_does
         (
             "a.bin",
             b"nothing known",
-            "this is none of Parquet, Arrow, Avro, JSON and CSV by its first bytes and its name",
+            "this is not one of Parquet, Arrow, Avro, JSON and CSV by its first bytes and its name",
         ),
     ],
 )

@@ -155,7 +155,7 @@ def test_two_columns_of_one_name_are_refused(tmp_path: Path) -> None:
 
 
 def test_a_compressed_buffer_that_claims_too_much_is_refused(tmp_path: Path) -> None:
-    """pyarrow would give the memory behind the bytes that there are."""
+    """pyarrow would give the memory after the bytes that there are."""
     path = written(simple_rows([*range(500)]), tmp_path / "rows.arrows", "zstd")
     data = bytearray(path.read_bytes())
     at = data.index((500 // 250 * 8).to_bytes(8, "little") + b"\x28\xb5\x2f\xfd")

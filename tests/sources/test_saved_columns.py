@@ -1,4 +1,4 @@
-"""What columns of saved rows are taken for: names, encodings, types, and what is said where nobody can tell."""
+"""What columns of saved rows are taken for: names, encodings, types, and what is said if nobody can tell."""
 
 from __future__ import annotations
 
@@ -84,8 +84,8 @@ def test_what_kcat_prints(tmp_path: Path) -> None:
     assert found["timestamp_ms"].to_pylist() == [1_700_000_000_000] * 2
     assert found["timestamp_type"].to_pylist() == ["create"] * 2
     assert notes(source) == [
-        "column ts is taken for timestamp_ms; column tstype is taken for timestamp_type; column key is taken for key, "
-        "bytes as they stand in the text; column payload is taken for value, bytes as they stand in the text"
+        "column ts is taken for timestamp_ms; column tstype is taken for timestamp_type; column key is taken for "
+        "key, bytes as they are in the text; column payload is taken for value, bytes as they are in the text"
     ]
 
 

@@ -1,4 +1,4 @@
-"""What the values of saved rows mean where nobody said it: encodings, units of time, words; and what comes late."""
+"""What the values of saved rows mean if nobody said it: encodings, units of time, words; and what comes late."""
 
 from __future__ import annotations
 
@@ -152,7 +152,7 @@ def test_a_partition_whose_rows_are_all_unreadable_is_damage(name: str, tmp_path
     found, context = table_of(logs[1])
     assert found.num_rows == 0
     assert [str(finding) for finding in context.findings] == [
-        f"{path}: record at offset {offset}: row {row}: key is no hex (the record is left out)"
+        f"{path}: record at offset {offset}: row {row}: key is not hex (the record is left out)"
         for offset, row in ((5, 3), (6, 4))
     ]
     assert context.log.holes == [4, 5]

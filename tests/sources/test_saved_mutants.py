@@ -86,7 +86,7 @@ def test_crashes_hangs_tracebacks_and_strange_rows_are_seen(tmp_path: Path, monk
 
 
 def test_bytes_that_come_from_elsewhere_are_seen() -> None:
-    """What an original says of a row is so for its own rows, and for no others."""
+    """What an original says about a row is so for its own rows, and for no others."""
     for name, original in ORIGINALS.items():
         if original.has is not None:
             holds = original.has(saved_mutants.original(name))

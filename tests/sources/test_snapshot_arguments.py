@@ -1,4 +1,4 @@
-"""What `take_snapshot` takes, and what it says of everything else before it writes."""
+"""What `take_snapshot` takes, and what it says about everything else before it writes."""
 
 from __future__ import annotations
 

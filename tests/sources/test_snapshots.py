@@ -1,4 +1,4 @@
-"""Snapshots: the rows of a source, kept as they came, whatever happens to the log and to the run."""
+"""Snapshots: the rows of a source, kept as they came, regardless of what happens to the log and to the run."""
 
 from __future__ import annotations
 
@@ -492,7 +492,7 @@ def test_a_topic_that_was_made_anew_is_refused_by_its_id(tmp_path: Path) -> None
     assert found.severity == "damage"
     assert str(found) == (
         f"__consumer_offsets-0: {tmp_path}: the snapshot has records of the topic with the id {Identified.topic_id}, "
-        f"and __consumer_offsets has the id {MadeAnew.topic_id} now: it was deleted and made anew. Take the snapshot "
+        f"and __consumer_offsets has the id {MadeAnew.topic_id} now: it was deleted and recreated. Take the snapshot "
         "of the new one into another directory (nothing of it is stored)"
     )
     assert len(all_rows(Snapshot(tmp_path))) == 3
@@ -652,10 +652,10 @@ def test_a_mark_that_cannot_be_read_is_written_anew(tmp_path: Path) -> None:
     take_snapshot(log_of(commits(3)), tmp_path)
     mark = tmp_path / "_snapshot.json"
     mark.write_text("{")
-    with pytest.raises(LogSourceError, match="delete it, and the next run writes it anew"):
+    with pytest.raises(LogSourceError, match="delete it, and the next run writes it again"):
         take_snapshot(log_of(commits(4)), tmp_path)
     mark.unlink()
-    with pytest.raises(LogSourceError, match="is no snapshot"):
+    with pytest.raises(LogSourceError, match="is not a snapshot"):
         Snapshot(tmp_path)
 
     take_snapshot(log_of(commits(4)), tmp_path)
@@ -679,7 +679,7 @@ def test_a_directory_with_something_else_is_left_alone(tmp_path: Path) -> None:
 
 def test_a_topic_with_no_name_of_kafkas_gets_no_folder(tmp_path: Path) -> None:
     rows = log_of(commits(1)).logs[0].rows
-    with pytest.raises(LogSourceError, match="is no name of a topic"):
+    with pytest.raises(LogSourceError, match="is not a name of a topic"):
         take_snapshot(Logs((CleanedLog(rows, "../escape", 0),)), tmp_path / "kept")
     assert not (tmp_path / "escape").exists()
 

@@ -1,4 +1,4 @@
-"""The four spellings of a message, and its schema, as trees of one kind, so that they can be held against each other.
+"""The four spellings of a message, and its schema, as trees of one kind, so that they can be compared with each other.
 
 Each of the functions reads one spelling by the means of its own library and nothing of ours.
 """

@@ -69,7 +69,7 @@ def parts(log: pa.Table) -> list[pa.Table]:
 
 
 def waits_at_the_end(part: pa.Table) -> bool:
-    """Whether a commit of some rows has its marker behind them."""
+    """Whether a commit of some rows has its marker after them."""
     rows = part.filter(pc.equal(part["topic"], "__consumer_offsets")).to_pylist()
     ends = {(row["partition"], row["producer_id"]): row["offset"] for row in rows if row["control"] is not None}
     waiting = [row for row in rows if row["control"] is None and row["transaction"] != "none"]
@@ -179,7 +179,7 @@ def test_every_table_that_can_be_followed(
 def test_tombstones_are_explained_through_a_restart(
     spark: SparkSession, parts: Sequence[pa.Table], tmp_path: Path
 ) -> None:
-    """As in one process, which tests/tables/test_disappearances_followed.py holds against the table."""
+    """As in one process, which tests/tables/test_disappearances_followed.py compares with the table."""
     for begin, end in ((0, 1), (1, PARTS)):
         for number in range(begin, end):
             add(tmp_path / "raw", number, parts[number])

@@ -181,8 +181,8 @@ def test_rows_that_are_not_raw_are_refused(spark: SparkSession) -> None:
     with pytest.raises(MissingColumn) as failure:
         decode_records(spark.createDataFrame([(KEY, VALUE)], "key binary, value binary"), RECORDS)
     assert str(failure.value) == (
-        "the DataFrame has no column 'topic': these are no raw rows; "
-        "kafka_records_engine.spark.raw.as_raw_rows makes some of them"
+        "the DataFrame has no column 'topic': these are not raw rows; kafka_records_engine.spark.raw.as_raw_rows "
+        "makes some of them"
     )
 
 
@@ -220,7 +220,7 @@ def test_dropmalformed_wants_to_be_counted(raw: DataFrame) -> None:
 
 
 def test_an_unknown_mode_is_refused(raw: DataFrame) -> None:
-    with pytest.raises(ValueError, match="mode 'LENIENT' is none of PERMISSIVE, FAILFAST, DROPMALFORMED"):
+    with pytest.raises(ValueError, match="mode 'LENIENT' is not one of PERMISSIVE, FAILFAST, DROPMALFORMED"):
         decode_records(raw, RECORDS, mode="LENIENT")
 
 

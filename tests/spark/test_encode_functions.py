@@ -243,7 +243,7 @@ class TestColumns:
 
     def test_a_column_that_is_not_of_the_message_ends_it_in_every_mode(self, spark: SparkSession) -> None:
         frame = spark.sql("SELECT named_struct('group', 'g', 'topik', 't', 'partition', 3) AS key")
-        message = "UnknownField: OffsetCommitKey v0: the message has the key 'topik', which is no field of it"
+        message = "UnknownField: OffsetCommitKey v0: the message has the key 'topik', which is not a field of it"
         with pytest.raises(Exception, match=re.escape(message)):
             frame.select(to_offset_commit_key("key", mode="PERMISSIVE")).collect()
 
@@ -253,7 +253,7 @@ MEMBER = {"topic": "t", "partitions": [1]}
 
 
 class TestValues:
-    """What stands in a row and cannot be written: an error that names the field, or null."""
+    """What is in a row and cannot be written: an error that names the field, or null."""
 
     @pytest.mark.parametrize(
         ("value", "version", "error", "message"),
@@ -377,7 +377,7 @@ class TestArguments:
         assert str(caught.value) == "OffsetCommitValue has no version 5, it has the versions 0 to 4"
 
     def test_a_mode_there_is_not(self) -> None:
-        with pytest.raises(ValueError, match="mode 'DROPMALFORMED' is none of PERMISSIVE, FAILFAST"):
+        with pytest.raises(ValueError, match="mode 'DROPMALFORMED' is not one of PERMISSIVE, FAILFAST"):
             to_offset_commit_value("value", mode="DROPMALFORMED")
 
     @pytest.mark.parametrize(

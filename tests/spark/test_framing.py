@@ -1,4 +1,4 @@
-"""Framing in the JVM held against the framing of one row."""
+"""Framing in the JVM compared with the framing of one row."""
 
 from __future__ import annotations
 

@@ -185,7 +185,7 @@ class TestModes:
         assert _one(spark, b"\x00\x02\x00\x01g", from_key("data", RECORDS[1], "FAILFAST")) is None
 
     def test_a_column_cannot_leave_rows_out(self) -> None:
-        with pytest.raises(ValueError, match="mode 'DROPMALFORMED' is none of PERMISSIVE, FAILFAST"):
+        with pytest.raises(ValueError, match="mode 'DROPMALFORMED' is not one of PERMISSIVE, FAILFAST"):
             from_value("data", RECORDS[1], "DROPMALFORMED")
 
 
@@ -377,7 +377,7 @@ class TestExamples:
         ],
     )
     def test_examples_run(self, spark: SparkSession, name: str) -> None:
-        """Those of the other folders are held against the walker, without Spark, in tests/generator."""
+        """Those of the other folders are compared with the walker, without Spark, in tests/generator."""
         module = importlib.import_module(name)
         below = [found.name for found in pkgutil.iter_modules(getattr(module, "__path__", ()), f"{name}.")]
         modules = [module, *map(importlib.import_module, below)]

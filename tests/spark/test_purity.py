@@ -1,4 +1,4 @@
-"""The functions behind the raw schema work in batch, Connect and pipelines: they never look into a DataFrame."""
+"""The functions after the raw schema work in batch, Connect and pipelines: they never look into a DataFrame."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ ALLOWED = {("raw.py", "columns"), ("saved_records.py", "sparkContext"), ("jvm.py
 are shared out; not asked for on Connect. And the stamp of a catalog, asked once per session."""
 
 LOGS = {"saved_records.py", "jvm.py"}
-"""What is left out of saved rows has no bytes and so no row: a line in the log of its task is all that tells of it. The
+"""What is left out of saved rows has no bytes and so no row: a line in the log of its task is all that shows it. The
 driver says why it does not decode in the JVM."""
 
 

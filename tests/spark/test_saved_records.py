@@ -51,7 +51,7 @@ def test_rows_that_are_left_out_have_a_line_in_the_log(tmp_path: Path, caplog: p
     reader = RecordReader.of(consumer_offsets.RECORDS, None, "PERMISSIVE", False, ["offset"], "t")
     assert [batch.column("offset").to_pylist() for batch in reader.of_part(part)] == [[0]]
     assert caplog.messages == [
-        f"{path}: record at offset 1: row 2: value is no hex (the record is left out)",
+        f"{path}: record at offset 1: row 2: value is not hex (the record is left out)",
     ]
 
 
@@ -144,7 +144,7 @@ def test_what_cannot_be_read_ends_a_query_under_failfast(spark: SparkSession, tm
     texts = in_hex(hurt).set_column(4, "value", [["00", "xyz"]])
     path = write_lines(texts, tmp_path / "rows.jsonl")
     source = SavedRows(path, encoding="hex")
-    with pytest.raises(Exception, match="row 2: value is no hex"):
+    with pytest.raises(Exception, match="row 2: value is not hex"):
         read_records(spark, source, consumer_offsets.RECORDS, mode="FAILFAST", topic=OFFSETS).collect()
     assert read_records(spark, source, consumer_offsets.RECORDS, topic=OFFSETS).count() == 1
 

@@ -107,7 +107,7 @@ def test_a_place_without_logs_is_refused_at_once(spark: SparkSession, tmp_path: 
 
 @pytest.mark.parametrize(
     ("paths", "message"),
-    [(None, "paths is None: give it a path or several"), (["x", 7], "paths holds 7, which is no path")],
+    [(None, "paths is None: give it a path or several"), (["x", 7], "paths holds 7, which is not a path")],
 )
 def test_what_is_no_path_is_refused_at_once(spark: SparkSession, paths: Any, message: str) -> None:
     with pytest.raises(TypeError) as failure:
@@ -146,5 +146,5 @@ def test_workers_without_this_package_are_told_of_at_once(
 
 
 def test_another_mode_is_refused(spark: SparkSession, tmp_path: Path) -> None:
-    with pytest.raises(ValueError, match="mode 'DROPMALFORMED' is none of FAILFAST, PERMISSIVE"):
+    with pytest.raises(ValueError, match="mode 'DROPMALFORMED' is not one of FAILFAST, PERMISSIVE"):
         read_segments(spark, tmp_path, mode="DROPMALFORMED")

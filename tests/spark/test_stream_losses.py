@@ -1,4 +1,5 @@
-"""What a stream says of logs that lost records, where PySpark does not tell `latestOffset` what was read (4.0, 4.1)."""
+"""What a stream says about logs that lost records, where PySpark does not tell `latestOffset` what was read (4.0,
+4.1)."""
 
 from __future__ import annotations
 

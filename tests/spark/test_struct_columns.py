@@ -22,7 +22,7 @@ def _encoder(message: MessageSchema, version: int | None, fails_fast: bool = Tru
 
 
 class TestStructs:
-    """What a column is, whatever stands in it: named in every mode."""
+    """What a column is, regardless of what is in it: named in every mode."""
 
     @pytest.mark.parametrize(
         ("column", "schema", "error", "message"),
@@ -37,7 +37,7 @@ class TestStructs:
                 pa.array([{"group": "g", "topic": "t", "partition": 3, "Group": "g"}]),
                 OFFSET_COMMIT_KEY,
                 UnknownField,
-                "OffsetCommitKey v0: the message has the key 'Group', which is no field of it",
+                "OffsetCommitKey v0: the message has the key 'Group', which is not a field of it",
             ),
             (
                 pa.array([{"group": "g", "topic": "t", "partition": "3"}]),
@@ -80,7 +80,8 @@ class TestStructs:
                 pa.array([{"assigned_partitions": [MEMBER | {"replica": 1}], "user_data": None}]),
                 CONSUMER_PROTOCOL_ASSIGNMENT,
                 UnknownField,
-                "ConsumerProtocolAssignment v0: assigned_partitions[] has the key 'replica', which is no field of it",
+                "ConsumerProtocolAssignment v0: assigned_partitions[] has the key 'replica', which is not a field of "
+                "it",
             ),
             (
                 pa.array([{"assigned_partitions": [MEMBER | {"partitions": [1.5]}], "user_data": None}]),

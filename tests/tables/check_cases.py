@@ -24,7 +24,7 @@ NOT_LOADED = "no coordinator loads this log, it stops at this record"
 
 def problems(cluster: Topic | pa.Table, **options: Any) -> list[Row]:
     """The problems; there is nothing to find but what was not checked, and a moment
-    that one of the topics does not tell of."""
+    that one of the topics does not show."""
     table = cluster.table() if isinstance(cluster, Topic) else cluster
     result = read_table("checks", table, **{"partitions": ONE_EACH, **options})
     assert {finding.reason for finding in result.findings} <= {UNMADE_CHECKS, OUTSIDE_LOG}

@@ -77,7 +77,7 @@ class Brokers:
         return ArrowRows(written.table()).partitions(topic)
 
     def log_ends(self, topics: Sequence[str], context: Context) -> Iterator[LogEnds]:
-        """What they tell of the logs."""
+        """What they show the logs."""
         self.asked.append("ends")
         yield from (replace(each, topic=place[0], partition=place[1]) for place, each in self.ends.items())
 
@@ -96,7 +96,7 @@ def assigned_group(group: str, places: Sequence[Place]) -> tuple[bytes, bytes]:
 
 
 def told(start: int, end: int, stable: int | None = None, topic_id: str | None = None) -> LogEnds:
-    """What a broker tells of a log."""
+    """What a broker shows a log."""
     stable = end if stable is None else stable
     return LogEnds("", 0, topic_id, start, end + 2, end, START_MS, stable)
 

@@ -1,4 +1,5 @@
-"""Made-up logs with and without a record that a coordinator of Kafka 4.3.1 refuses to replay, and what is said of it.
+"""Made-up logs with and without a record that a coordinator of Kafka 4.3.1 refuses to replay, and what is said about
+it.
 
 `tests/tools/test_judge_checks.py` has Kafka's own coordinator load each of them.
 """
@@ -174,7 +175,7 @@ def _taken(epoch: int, *, after: int) -> Callable[[Cluster], None]:
 
 
 def _taken_and_touched(cluster: Cluster) -> None:
-    """The first is updated behind it, with the epoch that it had."""
+    """The first is updated after it, with the epoch that it had."""
     _taken(3, after=2)(cluster)
     cluster.member("m", "orders", "others")
 
@@ -266,4 +267,4 @@ PLANTED: Final[Mapping[str, tuple[Callable[[Cluster], Any], str | None]]] = {
     "a partition that comes back": (_given_up, None),
     "a partition twice with one member": (_given_and_to_be_given_up, "at epoch 2, and somebody has it at epoch 2"),
 }
-"""By what is planted, how, and what the detail of the conflict ends with; None where the log loads."""
+"""By what is planted, how, and what the detail of the conflict ends with; None if the log loads."""

@@ -1,4 +1,4 @@
-"""What is said of groups that are asked for and are not there, and of tables that have none."""
+"""What is said about groups that are asked for and are not there, and of tables that have none."""
 
 from __future__ import annotations
 

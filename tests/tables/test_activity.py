@@ -86,7 +86,7 @@ def test_every_window_has_the_commits_that_stand_in_it(name: str) -> None:
 def _repeats(records: list[Row]) -> Iterator[tuple[Any, ...]]:
     """Group, topic and window of every commit that took effect with the offset that was there."""
     there: dict[tuple[Any, ...], tuple[int, int | None]] = {}
-    """Where the last commit or tombstone stands that took effect, and the offset."""
+    """Where the last commit or tombstone is that took effect, and the offset."""
     waiting: dict[int, dict[tuple[Any, ...], tuple[int, int | None, int]]] = {}
     for record in records:
         producer, at, now = record["producer_id"], record["offset"], record["timestamp_ms"]
@@ -204,7 +204,7 @@ def test_intervals_that_are_too_long_to_add_up_are_not_negative() -> None:
 
 @pytest.mark.parametrize("tells_markers", [True, False])
 def test_what_was_aborted_is_no_repeat(tells_markers: bool) -> None:
-    """Nor does it stand between two commits; one that a later one overtook has changed nothing."""
+    """Nor does it are between two commits; one that a later one overtook has changed nothing."""
     topic = Topic()
     topic.commit("g", 5)
     for offset, outcome in ((5, "abort"), (6, "abort"), (5, "commit"), (7, "commit")):

@@ -74,7 +74,7 @@ def as_steps(found: list[Step]) -> Steps:
 
 
 def plain(found: list[Step]) -> dict[tuple[Any, ...], Step]:
-    """What stands of each key, and all of its advances."""
+    """What is of each key, and all of its advances."""
     state: dict[int, Step] = {}
     in_order = sorted(found, key=lambda each: (each["counted_at"], each["log_offset"]))
     for place, each in enumerate(in_order):

@@ -178,7 +178,7 @@ def test_falls_are_told_whatever_stands_between_the_pieces(seed: int) -> None:
 
 
 def test_a_fall_is_told_by_what_the_group_was_when_its_commit_was_written() -> None:
-    """Its record may be written anew before the marker comes, and be another one then."""
+    """Its record may be rewritten before the marker comes, and be another one then."""
     topic, followed = Topic(), Followed("regressions")
     classic = {"protocol_type": "consumer", "generation": 1, "protocol": None, "leader": None, "members": ()}
     topic.add("GroupMetadata", {"group": "g"}, classic, version=3)

@@ -217,7 +217,7 @@ def test_damage_of_the_log_is_a_row(tmp_path: Path, topics_dir: Path) -> None:
     assert any("wrong CRC" in finding.what for finding in result.findings if finding.severity == "damage")
 
 
-# -- where records stand -----------------------------------------------------------------------------------------------
+# -- where records are -----------------------------------------------------------------------------------------------
 
 
 def test_records_in_the_wrong_partition() -> None:

@@ -81,7 +81,7 @@ def _captured(name: str) -> list[Log]:
 
 
 def _from_zero(rows: list[Row]) -> list[Row]:
-    """Numbered anew, with rising timestamps: brokers cleaned some of these logs; what they left is the whole here."""
+    """Numbered again, with rising timestamps: brokers cleaned some of these logs; what they left is the whole here."""
     latest = 0
     for number, row in enumerate(rows):
         latest = max(latest, row["timestamp_ms"])
@@ -170,7 +170,7 @@ def _place(row: Row) -> tuple[Any, ...]:
 
 
 def is_known_by_commits(row: Row) -> bool:
-    """Whether a row of expirations or deletable_offsets is about a group with nothing but commits that were deleted or
+    """Whether a row of expirations or deletable_offsets is about a group with only commits that were deleted or
     aborted."""
     has_nothing = row.get("rule") == "nothing_left" or (row.get("offset_count"), row.get("is_pending")) == (0, False)
     return (row["kind"], row["group_kind"], has_nothing) == ("group", "simple", True)
@@ -273,7 +273,7 @@ def test_an_answer_as_of_a_moment_is_that_of_the_whole_log_or_says_from_when_on_
 def _agree(table: str, log: Log, source: Any, at: int) -> Finding | None:
     """The finding there is; without one both answers have the same rows."""
     expected, found = log.read(table, log.table, as_of=at), log.read(table, source, as_of=at)
-    # What a moment is to a log is told of both.
+    # What a moment is to a log is said about both.
     assert {finding.reason for finding in expected.findings} <= {OUTSIDE_LOG}
     about_rows = [finding for finding in found.findings if finding.reason != OUTSIDE_LOG]
     if about_rows:

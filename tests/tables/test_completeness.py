@@ -1,4 +1,4 @@
-"""What is said of a log that a cleaner has been in, case by case."""
+"""What is said about a log that a cleaner has been in, case by case."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def test_a_gap_before_the_moment() -> None:
 
 
 def test_a_gap_at_the_moment() -> None:
-    """The record that is gone may have been written before the moment or behind it."""
+    """The record that is gone may have been written before the moment or after it."""
     log = _log(_commits(9), {3, 4}, 6)
     assert [len(_as_of(log, offset)) for offset in range(9)] == [0, 0, 1, 1, 1, 0, 0, 0, 0]
     assert _as_of(log, 2)[0].consequence == _since(5)
@@ -129,6 +129,6 @@ def test_a_row_without_timestamp_is_before_or_behind_no_moment() -> None:
     with pytest.raises(ValueError, match="has no timestamp") as failure:
         read_table("current_offsets", rows.drop_columns(["timestamp_ms"]), as_of=START_MS)
     assert str(failure.value) == (
-        "__consumer_offsets-0: the record at offset 0 has no timestamp, so nobody can tell what the log was at a "
-        "moment: ask for the end of the log, or read a source with the column timestamp_ms"
+        "__consumer_offsets-0: the record at offset 0 has no timestamp, so the state of the log at a moment is "
+        "unknown: ask for the end of the log, or read a source with the column timestamp_ms"
     )

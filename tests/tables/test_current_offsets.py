@@ -52,7 +52,7 @@ def _case_topic() -> Topic:
     commit("only open", 1, transaction="open")
     commit("only aborted", 1, transaction="aborted")
 
-    # The marker came after the plain commit, but the value stands before it.
+    # The marker came after the plain commit, but the value is before it.
     commit("plain after pending", 1, transaction="committed")
     commit("plain after pending", 2)
 
@@ -85,7 +85,7 @@ def _case_topic() -> Topic:
     commit("legacy tombstone", 1)
     commit("legacy tombstone", None, record="LegacyOffsetCommit")
 
-    # Kafka leaves bytes behind a key alone, so this is the same key.
+    # Kafka leaves bytes after a key alone, so this is the same key.
     commit("trailing bytes", 1)
     key, value, *_ = _bytes_of("trailing bytes", 2)
     topic.add_bytes(key + b"\x00\x01", value)
@@ -243,7 +243,7 @@ def test_records_that_could_not_be_used_are_found() -> None:
     offsets = [finding.offset for finding in findings]
     assert offsets[-3:] == [last - 3, last - 2, last - 1]
     left_out = "its row is left out: an older offset would be wrong"
-    not_used = "not used: nobody can tell whose offset it is"
+    not_used = "not used: it is unknown whose offset it is"
     assert [(each.record_type, each.reason, each.what, each.consequence) for each in findings] == [
         (
             1,
@@ -255,7 +255,7 @@ def test_records_that_could_not_be_used_are_found() -> None:
         (
             1,
             "BufferUnderflow",
-            "OffsetCommitValue v3 at byte 0 behind its version: offset needs 8 bytes, 7 left",
+            "OffsetCommitValue v3 at byte 0 after its version: offset needs 8 bytes, 7 left",
             left_out,
         ),
         (
@@ -267,7 +267,7 @@ def test_records_that_could_not_be_used_are_found() -> None:
         (
             1,
             "BufferUnderflow",
-            "OffsetCommitKey v0 at byte 2 behind its type: group needs 16 bytes, 3 left",
+            "OffsetCommitKey v0 at byte 2 after its type: group needs 16 bytes, 3 left",
             not_used,
         ),
         (None, "NullKey", "the record has no key", not_used),
@@ -284,7 +284,7 @@ def test_records_that_could_not_be_used_are_found() -> None:
         assert (finding.raw_key is None) == (finding.reason == "NullKey")
     assert str(findings[-1]) == (
         f"__consumer_offsets-0: record at offset {last - 1}: the key has 1 byte, a key starts with an int16 record "
-        "type (not used: nobody can tell whose offset it is)"
+        "type (not used: it is unknown whose offset it is)"
     )
 
 
@@ -377,10 +377,10 @@ def test_offsets_near_the_end_of_their_range() -> None:
 
 
 UNTOLD = (
-    "__consumer_offsets-0: nobody can tell whether the record at offset 1 was written in a transaction, and whether "
-    "that was committed: the source tells neither transaction nor producer. Read a source that does (log segments, or "
-    'rows saved from them with all columns), or say assume="committed" to count such records as committed, although '
-    "some may be of aborted or open transactions"
+    "__consumer_offsets-0: it is unknown whether the record at offset 1 was written in a transaction, and whether "
+    "that was committed: the source has neither transaction nor producer ids. Read a source that does "
+    '(log segments, or rows saved from them with all columns), or pass assume="committed" to count such records as '
+    "committed, although some may be of aborted or open transactions"
 )
 
 
@@ -468,8 +468,8 @@ def test_rows_of_another_shape_are_refused_at_once() -> None:
 @pytest.mark.parametrize(
     ("missing", "why"),
     [
-        ("partition", "nobody can tell whose order it belongs to"),
-        ("offset", "without it nobody can tell which record of a key is the last"),
+        ("partition", "it is unknown whose order it belongs to"),
+        ("offset", "without it the last record of a key is unknown"),
     ],
 )
 def test_rows_without_coordinates_are_refused(missing: str, why: str) -> None:

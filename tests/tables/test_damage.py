@@ -86,14 +86,14 @@ def test_a_damaged_marker_makes_a_fact_unknown(log: Path) -> None:
 
 
 def test_a_file_that_is_missing_hides_markers_too() -> None:
-    """A source tells of the hole; only what waits for a marker across it is in doubt."""
+    """A source shows the hole; only what waits for a marker across it is in doubt."""
     topic = Topic()
     topic.commit("before", 1, transaction="open", producer=1)
     topic.marker("commit", producer=1)
     topic.commit("across", 1, transaction="open", producer=2)
     topic.commit("plain", 1)
-    hole_after = topic.commit("deleted behind it", 1, transaction="open", producer=2)
-    topic.commit("deleted behind it", None)
+    hole_after = topic.commit("deleted after it", 1, transaction="open", producer=2)
+    topic.commit("deleted after it", None)
     topic.marker("commit", producer=2)
     topic.commit("behind", 1, transaction="open", producer=2)
     topic.marker("commit", producer=2)
@@ -194,7 +194,7 @@ def test_transactions_cost_seconds_however_many_and_however_they_overlap() -> No
     assert [row["log_offset"] for row in offsets] == [size - 2]
     assert sorted(each["values"] for each in commits["transaction"].value_counts().to_pylist()) == ["committed", "open"]
     assert commits.num_rows == 2 * count
-    # In batches of fifty rows. It was a minute when every marker was held against all that waits.
+    # In batches of fifty rows. It was a minute when every marker was compared with all that waits.
     assert time.process_time() - began < 20
 
 

@@ -138,7 +138,7 @@ def test_groups_without_members_without_a_group_and_without_a_name() -> None:
 
 
 def test_what_an_open_transaction_commits_is_marked() -> None:
-    """Also where there is nothing older: a broker deletes what waits there too."""
+    """Also if there is nothing older: a broker deletes what waits there too."""
     topic = Topic()
     topic.commit("older", 1)
     for group in ("older", "new"):

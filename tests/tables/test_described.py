@@ -1,6 +1,6 @@
 """Members as brokers described them, and as their records say, which Kafka's dump tool printed.
 
-`test_histories.py` holds them against what coordinators described.
+`test_histories.py` compares them with what coordinators described.
 """
 
 from __future__ import annotations

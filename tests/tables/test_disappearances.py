@@ -53,7 +53,7 @@ class Log:
         self._topic.marker(control)
 
     def table(self, *, goes_on: bool = True) -> pa.Table:
-        """The raw rows; where the log `goes_on`, more than a minute behind what was written."""
+        """The raw rows; where the log `goes_on`, more than a minute after what was written."""
         count, last_ms = len(self._writes), self._writes[-1][0] - NOW_MS
         for step in range(1, 5 if goes_on else 1):
             self.write(last_ms + step * STEP_MS, commit("later", "later", 0, 0))
@@ -89,7 +89,7 @@ def group(group_id: str, epoch: int | None = 1) -> Record:
 
 
 def classic(group_id: str, **told: Any) -> Record:
-    """The record of a classic group; its tombstone where nothing is told."""
+    """The record of a classic group; its tombstone if nothing is told."""
     value = {"protocol_type": "consumer", "generation": 1, "protocol": "range", "leader": None, "members": ()}
     return "GroupMetadata", {"group": group_id}, value | told if told else None
 
@@ -166,14 +166,14 @@ def test_a_retention_that_is_not_that_of_the_brokers_is_found(topics_dir: Path) 
         ("note", 3, "OtherRetention"),
     ]
     assert findings[0].what == "an offset expired 1.0 minutes after its retention began, and not after 10080"
-    mend = "what hangs on the retention is wrong: give that of the brokers, 1m at most"
+    mend = "what depends on the retention is wrong: give that of the brokers, 1m at most"
     assert findings[0].consequence == mend
     assert not read_table("disappearances", segments, retention="1m").findings
 
 
 def test_an_offset_that_is_younger_than_the_retention_has_not_expired(topics_dir: Path) -> None:
-    """The topic of that offset was deleted; where that stands in the log a cleaner has been, so that nothing is known
-    of its group."""
+    """The topic of that offset was deleted; where that is in the log a cleaner has been, so that nothing is known of
+    its group."""
     rows = _captured(topics_dir / "kafka-4.3", retention="1m")
     (row,) = (row for row in rows if row["group_id"] == "price-checks")
     assert told([row]) == [("offset_deleted or topic_deleted", "medium")]
@@ -339,7 +339,7 @@ def test_a_clock_that_jumps_does_not_tell_what_stays() -> None:
 
 @pytest.mark.parametrize(("group_id", "topic"), [("g", "t"), ("h", "v")])
 def test_nothing_is_said_to_have_expired_of_which_nothing_is_known(group_id: str, topic: str) -> None:
-    """The log begins behind the commit, or its value cannot be decoded."""
+    """The log begins after the commit, or its value cannot be decoded."""
     log = Log()
     log.write(0, commit("g", "t", 0, 0), commit("other", "u", 0, 0))
     log.raw(0, b"\0\1\0\1h\0\1v\0\0\0\0", b"\0\4\0")
@@ -504,7 +504,7 @@ def test_a_record_that_a_cleaner_left_alone_may_have_gone_with_its_group() -> No
 
 
 def test_a_log_that_begins_in_the_middle_does_not_tell_a_simple_group() -> None:
-    """The record of the group may stand before: then its state decides, and not the commit."""
+    """The record of the group may be before: then its state decides, and not the commit."""
     log = Log()
     log.write(0, classic("g", current_state_timestamp=NOW_MS - 9 * DAY_MS), group("x"))
     log.write(0, commit("g", "a", 0, 0), commit("g", "b", 0, 0))
@@ -530,7 +530,7 @@ def test_a_source_may_tell_less(left_out: str) -> None:
 
 
 def test_rows_of_one_group_are_those_among_all(topics_dir: Path) -> None:
-    """What is said of a group depends on others, so they are read, too."""
+    """What is said about a group depends on others, so they are read, too."""
     segments = topics_dir / "kafka-4.3" / "segments"
     every = read_table("disappearances", segments).table.to_pylist()
     some = read_table("disappearances", segments, group="payments-settlement").table.to_pylist()

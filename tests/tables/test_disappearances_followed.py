@@ -29,7 +29,8 @@ def told(log: pa.Table) -> dict[Any, Row]:
 
 
 def gone_on(log: pa.Table) -> pa.Table:
-    """A log with some more records, in batches of their own, when nothing before hangs on what comes next any more."""
+    """A log with some more records, in batches of their own, when nothing before depends on what comes next any
+    more."""
     last, offset = pc.max(log["timestamp_ms"]).as_py(), pc.max(log["offset"]).as_py()
     value = log.filter(pc.and_(pc.is_null(log["control"]), pc.is_valid(log["value"]))).slice(0, 1).to_pylist()[0]
     more = [

@@ -162,7 +162,7 @@ def test_from_a_script_without_a_guard_a_thread_a_notebook_and_another_directory
     folder = str(topics_dir / "kafka-4.3" / "segments")
     elsewhere = tmp_path / "elsewhere"
     elsewhere.mkdir()
-    # Modules of the directory somebody happens to be in are none of ours.
+    # Modules of the directory somebody happens to be in are not one of ours.
     (elsewhere / "json.py").write_text("raise SystemExit('the wrong json')", encoding="utf-8")
     (elsewhere / "numpy.py").write_text("raise SystemExit('the wrong numpy')", encoding="utf-8")
     expected = read_table("groups", folder).table.num_rows

@@ -448,8 +448,8 @@ A_DURATION = "write 90s, 30m, 24h, 7d or 2w, or as in ISO 8601 P7D or PT24H"
         ("expirations", {"at": 1, "within": "1h"}, "within does not go with at: leave one of them out"),
         ("expirations", {"retention": 2**61}, f"retention: {2**61} ms is further than any clock"),
         ("expirations", {"at": datetime(2026, 1, 1)}, f"at: 2026-01-01T00:00:00 has no time zone: {AWARE}"),
-        ("expirations", {"retention": "7"}, f"retention: '7' is no duration: {A_DURATION}"),
-        ("expirations", {"retention": "PT"}, f"retention: 'PT' is no duration: {A_DURATION}"),
+        ("expirations", {"retention": "7"}, f"retention: '7' is not a duration: {A_DURATION}"),
+        ("expirations", {"retention": "PT"}, f"retention: 'PT' is not a duration: {A_DURATION}"),
         ("expirations", {"retention": -1}, "retention: -1 ms: a duration is 0 or more"),
         ("expirations", {"retention": "0d"}, "retention: 0 ms is too short: the shortest there is has 60000 ms"),
         ("activity", {"window": "0s"}, "window: 0 ms is too short: the shortest there is has 1 ms"),
@@ -459,7 +459,7 @@ A_DURATION = "write 90s, 30m, 24h, 7d or 2w, or as in ISO 8601 P7D or PT24H"
             {"retention": "99999999999d"},
             "retention: '99999999999d' is too long: write a number of at most 9 digits",
         ),
-        ("expirations", {"rules": "kip-212"}, "rules: 'kip-212' is none of kafka-4.3, kip-211"),
+        ("expirations", {"rules": "kip-212"}, "rules: 'kip-212' is not one of kafka-4.3, kip-211"),
     ],
 )
 def test_options_that_cannot_be_asked(table: str, options: Row, sentence: str) -> None:

@@ -41,7 +41,7 @@ def _of_history(name: str) -> list[Transition]:
 
 
 def _groups(found: list[Transition], last: int) -> dict[str, GroupState]:
-    """The groups that are there behind the record at the offset `last`."""
+    """The groups that are there after the record at the offset `last`."""
     groups = {each.group_id: each.after for each in found if each.event.offset <= last}
     return {name: state for name, state in groups.items() if state is not None}
 
@@ -81,7 +81,7 @@ def test_every_record_of_a_group_is_an_event_and_of_commits_those_that_make_one(
 
 @pytest.mark.parametrize("name", SOME)
 def test_topics_are_those_that_protect_offsets(name: str) -> None:
-    """`expirations` is held against the coordinator's clean-ups by these topics."""
+    """`expirations` is compared with the coordinator's clean-ups by these topics."""
     context = Context(topic="__consumer_offsets")
     kept = held(history(name).rows, context, ("OffsetCommit", *GROUP_RECORDS, *PARTS))
     groups = _groups(_of_history(name), len(history(name).records))

@@ -120,7 +120,7 @@ def test_of_a_cleaned_log_spans_from_the_offset_that_is_named_are_whole() -> Non
 
 
 def _begun(rows: list[Row], offset: int) -> Iterator[Row]:
-    """The spans of which nothing stands before an offset."""
+    """The spans of which nothing is before an offset."""
     yield from (row for row in rows if row["log_offset"] >= offset)
 
 
@@ -182,7 +182,7 @@ def test_what_cannot_be_used_ends_an_offset_and_is_found() -> None:
     (finding,) = read_table("history", topic.table()).findings
 
     assert _told(topic) == [(1, 1, 0, 1, "unusable", False), (3, 1, 2, None, None, True)]
-    assert finding.consequence == "which offset held from here on is not told"
+    assert finding.consequence == "which offset held from here is not told"
 
 
 def test_a_source_without_times_has_none() -> None:

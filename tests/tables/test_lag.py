@@ -1,4 +1,4 @@
-"""Lag: committed offsets beside the ends of the logs that they are for, by partition and by group."""
+"""Lag: committed offsets next to the ends of the logs that they are for, by partition and by group."""
 
 from __future__ import annotations
 

@@ -166,7 +166,7 @@ def test_one_group_alone(rows: dict[Key, Row]) -> None:
     assert without_now(found) == without_now({key: row for key, row in rows.items() if key[0] == "co-near"})
 
 
-# -- where nobody can tell ---------------------------------------------------------------------------------------------
+# -- if nobody can tell ---------------------------------------------------------------------------------------------
 
 
 def test_damage_is_found_and_leaves_null(tmp_path: Path) -> None:

@@ -32,7 +32,7 @@ def random_log(random: Random) -> list[tuple[str, int, Key]]:
 
 
 def taken(log: list[tuple[str, int, Key]]) -> dict[Key, int]:
-    """Where the commits stand of the offsets that are there behind it."""
+    """Where the commits are of the offsets that are there after it."""
     topic = Topic()
     for _, _, (group, name, partition) in log:
         named = {"group": group, "topic": name, "partition": partition}
@@ -98,7 +98,7 @@ Offsets = dict[Key, int]
 
 
 def moments(rows: pa.Table) -> Iterator[tuple[int, Offsets, Offsets]]:
-    """Behind each row its offset in the log, the committed offsets, and where the commits stand that wait."""
+    """Behind each row its offset in the log, the committed offsets, and where the commits are that wait."""
     (batch,) = rows.combine_chunks().to_batches()
     types = numbers_of(RECORDS, COMMITS)
     numbers = [

@@ -208,7 +208,7 @@ def cleaned(log: pa.Table, fate: dict[int, str]) -> pa.Table:
 
 
 def fates_behind_a_cleaner(seed: int, retention_ms: int) -> tuple[dict[int, str], dict[int, str]]:
-    """What is told of the commits that were read, and what became of them."""
+    """What is said about the commits that were read, and what became of them."""
     chance = random.Random(seed)
     log = busy(chance, 40).table()
     whole = told("offset_commits")

@@ -35,7 +35,7 @@ class MovingCluster:
     """A repartition topic of Kafka Streams: its group commits and purges what it has committed, all the time.
 
     Between any two questions ten records are produced, committed and deleted; a partition is added at `grows_at` and
-    the topic is made anew at `recreated_at`, counted in questions.
+    the topic is recreated at `recreated_at`, counted in questions.
     """
 
     grows_at: int = 99
@@ -241,7 +241,7 @@ def test_a_member_that_never_commits_to_a_hidden_topic_has_a_row(given: dict[str
     assert (found.reason, found.topic) == (MISSING_RIGHT, "secret")
     (row,) = read_table("group_lag", source).table.to_pylist()
     assert (row["topics"], row["partitions"], row["unknown"]) == (2, 2, 2)
-    # An id without a name is that of a deleted topic where nothing is hidden.
+    # An id without a name is that of a deleted topic if nothing is hidden.
     seen = read_table("lag", NewerGroups((), ENDS, subscribed=("orders", "gone")))
     assert ([row["topic"] for row in seen.table.to_pylist()], seen.is_complete) == (["orders"], True)
 

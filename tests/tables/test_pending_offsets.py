@@ -127,7 +127,7 @@ def test_values_that_cannot_be_read_and_markers_that_may_be_hidden() -> None:
     result = read_table("pending_offsets", topic.table())
     assert result.table["group_id"].to_pylist() == ["i"]
     assert [(finding.reason, finding.consequence) for finding in result.findings] == [
-        ("UnsupportedVersion", "its row is left out: nobody can tell which offset is pending"),
+        ("UnsupportedVersion", "its row is left out: it is unknown which offset is pending"),
         ("UndecidedTransaction", "its row is left out: it may be pending, committed or aborted"),
     ]
 

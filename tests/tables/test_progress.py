@@ -427,7 +427,8 @@ def test_a_poison_record(tmp_path: Path) -> None:
 
 
 def test_the_disk_of_a_broker(tmp_path: Path) -> None:
-    """A day after the copy all that has something left has waited too long; that is told of each by its producers."""
+    """A day after the copy all that has something left has waited too long; that is said about each by its
+    producers."""
     folder = unpacked("disk.tar.zst", tmp_path)
     whole = {(row["group_id"], row["topic"], row["partition"]): row for row in rows_of(folder)}
     moment = next(iter(whole.values()))["moment_timestamp_ms"]

@@ -55,20 +55,20 @@ def test_conditions(text: str, expected: Condition) -> None:
     [
         (
             "offset",
-            "'offset' is no condition: write COLUMN OPERATOR VALUE, as in offset>=100, with one of = != < <= > >= and "
-            "~ (contains), or COLUMN is null, or COLUMN is not null",
+            "'offset' is not a condition: write COLUMN OPERATOR VALUE, as in offset>=100, with one of = != < <= > >= "
+            "and ~ (contains), or COLUMN is null, or COLUMN is not null",
         ),
         ("ofset>1", "offset_commits has no column 'ofset'; did you mean offset?"),
-        ("offset>x", "offset is an int64, and 'x' is no whole number"),
+        ("offset>x", "offset is an int64, and 'x' is not a whole number"),
         ("group_id=\udcff", r"'\udcff' is not UTF-8: no group_id can be compared with it"),
-        ("offset>1_0", "offset is an int64, and '1_0' is no whole number"),
+        ("offset>1_0", "offset is an int64, and '1_0' is not a whole number"),
         ("partition=2147483648", "partition is an int32, and 2147483648 is outside of its range"),
         ("is_tombstone=1", "is_tombstone is a bool: '1' is neither true nor false"),
         ("is_tombstone<true", "is_tombstone is a bool: compare it with = or !="),
         ("offset~1", "offset is an int64: ~ looks into texts only"),
         (
             "commit_timestamp>20260101",
-            "commit_timestamp is a timestamp, and '20260101' is none: write 2026-01-31, 2026-01-31T12:00 (UTC) or "
+            "commit_timestamp is a timestamp, and '20260101' is not one: write 2026-01-31, 2026-01-31T12:00 (UTC) or "
             "2026-01-31T12:00+02:00",
         ),
     ],
@@ -117,9 +117,9 @@ MOMENTS = (
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("yesterday", f"'yesterday' is no moment: write {MOMENTS}"),
-        ("", f"'' is no moment: write {MOMENTS}"),
-        ("0001-01-01T00:00+14:00", f"'0001-01-01T00:00+14:00' is no moment: write {MOMENTS}"),
+        ("yesterday", f"'yesterday' is not a moment: write {MOMENTS}"),
+        ("", f"'' is not a moment: write {MOMENTS}"),
+        ("0001-01-01T00:00+14:00", f"'0001-01-01T00:00+14:00' is not a moment: write {MOMENTS}"),
         ("20260131", f"20260131 is a moment of the years before 1974 as milliseconds since 1970: write {MOMENTS}"),
         ("9" * 5000, f"{'9' * 5000} is behind the year 9999 as milliseconds since 1970: write {MOMENTS}"),
     ],

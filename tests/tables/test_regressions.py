@@ -1,4 +1,4 @@
-"""Offsets that went backwards: in histories by a second opinion, planted ones of each kind, and what is none."""
+"""Offsets that went backwards: in histories by a second opinion, planted ones of each kind, and what is not one."""
 
 from __future__ import annotations
 
@@ -274,7 +274,7 @@ def test_commits_of_transactions_count_at_their_markers() -> None:
     assert falls(written) == [(50, 20, "rewind_by_member", {"marker": marker, "group": 0})]
     (row,) = rows_of(written.table())
     assert (row["log_offset"], row["producer_id"]) == (in_transaction, 1)
-    # What stands before a plain commit never takes effect, nor does what is aborted.
+    # What is before a plain commit never takes effect, nor does what is aborted.
     written.put(10, transaction="pending", producer=2)
     written.put(70)
     written.marker("commit", producer=2)
@@ -314,7 +314,7 @@ def test_brokers_that_started_anew_moved_no_offset(topics_dir: Path, name: str) 
 
 def test_what_happened_to_a_captured_topic(topics_dir: Path) -> None:
     """The journal of the capture: offsets of payments-settlement were altered while it was empty, and price-list was
-    deleted and made anew."""
+    deleted and recreated."""
     found = read_table(NAME, topics_dir / "kafka-4.3" / "segments").table.to_pylist()
     assert [(row["group_id"], row["from_offset"], row["to_offset"], row["kind"]) for row in found] == [
         ("nightly-audit", 68, 55, "reset_while_empty"),
@@ -338,7 +338,7 @@ def test_a_commit_that_cannot_be_read_is_passed_over() -> None:
     result = read_table(NAME, written.table())
     assert [(row["from_offset"], row["to_offset"]) for row in result.table.to_pylist()] == [(50, 20)]
     (finding,) = result.findings
-    assert finding.consequence == "left out: offsets before and behind it are compared with each other"
+    assert finding.consequence == "left out: offsets before and after it are compared with each other"
 
 
 def test_members_that_cannot_be_read_make_the_kind_uncertain() -> None:

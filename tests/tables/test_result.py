@@ -146,7 +146,7 @@ def test_a_moment_without_time_zone_is_refused(segments: Path) -> None:
 def test_a_moment_in_words_that_is_none_is_told_as_the_command_does(segments: Path) -> None:
     with pytest.raises(ValueError) as failure:  # noqa: PT011 (the text is asserted whole)
         read_table("groups", segments, as_of="yesterday")
-    assert str(failure.value) == f"as_of: 'yesterday' is no moment: write {_MOMENTS}"
+    assert str(failure.value) == f"as_of: 'yesterday' is not a moment: write {_MOMENTS}"
 
 
 def test_sources_that_are_none(tmp_path: Path) -> None:
@@ -173,9 +173,9 @@ def test_what_a_column_may_be_is_told() -> None:
         ({"as_of": 1.5}, "as_of is a datetime with a time zone, milliseconds since 1970 or a text, not 1.5"),
         ({"group": b"g"}, "group is a text or several, not b'g'"),
         ({"group": 3}, "group is a text or several, not 3"),
-        ({"group": ["g", 3]}, "group is a text or several, and 3 among them is none"),
+        ({"group": ["g", 3]}, "group is a text or several, and 3 among them is not one"),
         ({"columns": 3}, "columns is a list of names, not 3"),
-        ({"columns": [3]}, "columns is a list of names, and 3 among them is none"),
+        ({"columns": [3]}, "columns is a list of names, and 3 among them is not one"),
         ({"columns": []}, "no column is asked for; groups has group_id, "),
         ({"topic": ["t"]}, "topic is a text, not ['t']"),
         ({"package": 3}, "package is a text, not 3"),

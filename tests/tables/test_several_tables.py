@@ -1,4 +1,4 @@
-"""Several tables in one reading: each answers as if it were read by itself, whatever the others do."""
+"""Several tables in one reading: each answers as if it were read by itself, regardless of what the others do."""
 
 from __future__ import annotations
 
@@ -154,7 +154,7 @@ def test_damage_is_found_once_and_by_each(damaged: Path) -> None:
 
 
 def test_more_damage_than_is_listed_is_counted_for_each() -> None:
-    """What the reading finds when it has no room any more, before and behind the first batch."""
+    """What the reading finds when it has no room any more, before and after the first batch."""
     count = MOST_OF_A_KIND + 7
     source = _Logged(damage=count)
     found = read_tables(["groups", "current_offsets"], source)
@@ -194,7 +194,7 @@ def test_what_a_coordinator_holds_is_made_once(segments: Path, monkeypatch: pyte
 
 
 def _repeated(rows: pa.Table, times: int) -> pa.Table:
-    """The rows again and again, each time at offsets behind those before."""
+    """The rows again and again, each time at offsets after those before."""
     width = pc.max(rows["offset"]).as_py() + 1
     column = rows.schema.get_field_index("offset")
     return pa.concat_tables(

@@ -192,7 +192,7 @@ def test_what_cannot_be_used_is_found() -> None:
     result = read_table("share_disappearances", topic.table())
 
     unread = "not used: a deletion of its share partition may lack what was there before"
-    nameless = "left out: nobody can tell which share partition it is about"
+    nameless = "left out: it is unknown which share partition it is about"
     assert [(finding.offset, finding.consequence) for finding in result.findings] == [
         (2, unread),
         (3, unread),

@@ -204,7 +204,7 @@ def test_a_key_that_cannot_be_read_is_found() -> None:
     result = read_table("share_partitions", topic.table())
     assert len(result) == 1
     assert [finding.consequence for finding in result.findings] == [
-        "not used: nobody can tell which share partition it is about"
+        "not used: it is unknown which share partition it is about"
     ] * 3
 
 

@@ -1,8 +1,8 @@
 """Tables over snapshots of logs that were cleaned between the runs.
 
 What is: the rows of the log as the last run found it. As of a moment at which a snapshot was taken: the rows that the
-log had then, whatever it has lost since. Coordinators said at cuts of histories what they had loaded; a snapshot that
-is taken at each cut has their answers for ever.
+log had then, regardless of what it has lost since. Coordinators said at cuts of histories what they had loaded; a
+snapshot that is taken at each cut has their answers for ever.
 """
 
 from __future__ import annotations
@@ -94,7 +94,7 @@ def test_every_moment_at_which_a_broker_was_read_has_its_answer(
 
 @pytest.mark.parametrize("name", sampled(NAMES[1::4], 3))
 def test_every_moment_at_which_files_were_read_has_its_answer_or_a_note(name: str, tmp_path: Path) -> None:
-    """Of files nobody knows how old they are: where records are missing behind them, they may be from before."""
+    """Of files nobody knows how old they are: where records are missing after them, they may be from before."""
     whole = history(name).rows.to_pylist()
     taken = []
     for moment in moments(name, Random(f"{name}-files{SEED}")):
@@ -142,7 +142,7 @@ def _key(row: dict[str, Any]) -> tuple[Any, ...]:
 
 
 def _cleaned_behind(name: str) -> Iterator[tuple[int, list[Row]]]:
-    """The log at each cut, which is cleaned as far as possible behind it."""
+    """The log at each cut, which is cleaned as far as possible after it."""
     rows = history(name).rows.to_pylist()
     left: list[Row] = []
     written = 0

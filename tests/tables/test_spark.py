@@ -255,8 +255,8 @@ def test_damage_ends_a_query_and_permissive_reads_on(spark: SparkSession) -> Non
     with pytest.raises(PySparkException) as caught:
         current_offsets(raw).collect()
     line = (
-        "__consumer_offsets-0: record at offset 1: the key has 1 byte, a key starts with an int16 record type "
-        "(not used: nobody can tell whose offset it is)"
+        "__consumer_offsets-0: record at offset 1: the key has 1 byte, a key starts with an int16 record type (not "
+        "used: it is unknown whose offset it is)"
     )
     sentence = (
         f'DamageFound: {line}; mode "PERMISSIVE" gives the other rows, and kafka_records_tables.spark.findings or '
@@ -336,7 +336,7 @@ def test_rows_without_a_place_are_named(spark: SparkSession, name: str) -> None:
     raw = raw.withColumn(name, F.lit(None).cast(raw.schema[name].dataType))
     with pytest.raises(PySparkException) as caught:
         groups(raw).collect()
-    sentence = f"a row of {OFFSETS_TOPIC} has no {name}: without it nobody can tell which record of a key is the last"
+    sentence = f"a row of {OFFSETS_TOPIC} has no {name}: without it the last record of a key is unknown"
     assert sentence in str(caught.value)
 
 

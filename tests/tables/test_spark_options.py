@@ -66,7 +66,8 @@ LIVE = {"bootstrap": "broker-1:9092,broker-2:9092", "topic": "t"}
         ({**LIVE, "timeout": "0s"}, "invalid timeout: 0 s; give more than 0 seconds"),
         (
             {**LIVE, "timeout": "soon"},
-            "the option timeout: 'soon' is no duration: write 90s, 30m, 24h, 7d or 2w, or as in ISO 8601 P7D or PT24H",
+            "the option timeout: 'soon' is not a duration: write 90s, 30m, 24h, 7d or 2w, or as in ISO 8601 P7D or "
+            "PT24H",
         ),
         ({**LIVE, "maxOffsetsPerTrigger": "0"}, "the option maxOffsetsPerTrigger is '0': write a number above 0"),
         ({**LIVE, "savedFormat": "csv"}, "the option savedFormat is for files: leave it out where brokers are read"),
@@ -107,7 +108,7 @@ LIVE = {"bootstrap": "broker-1:9092,broker-2:9092", "topic": "t"}
         ),
         (
             {"path": "/data", "table": "expirations", "at": "soon"},
-            f"at: 'soon' is no moment: write {_MOMENTS}; also now, or in 24h for a time ahead",
+            f"at: 'soon' is not a moment: write {_MOMENTS}; also now, or in 24h for a time ahead",
         ),
         (
             {**LIVE, "table": "groups", "startingOffsets": "earliest"},
@@ -125,10 +126,10 @@ def test_what_cannot_be_asked(options: dict[str, str], sentence: str) -> None:
     ("options", "sentence"),
     [
         ({"maxOffsetsPerTrigger": "5"}, "the option maxOffsetsPerTrigger is for streams (readStream)"),
-        ({"startingOffsets": "latest"}, "startingOffsets is latest, where a query that is no stream finds nothing"),
+        ({"startingOffsets": "latest"}, "startingOffsets is latest, where a query that is not a stream finds nothing"),
         (
             {"startingOffsets": '{"t": {"0": -1}}'},
-            "startingOffsets is latest, where a query that is no stream finds nothing",
+            "startingOffsets is latest, where a query that is not a stream finds nothing",
         ),
         (
             {"endingOffsets": '{"t": {"0": -2}}'},

@@ -141,7 +141,7 @@ def test_column_functions_in_sql(spark: SparkSession, names: tuple[str, ...], se
             {"table": "groups", "columns": "state,grop_id"},
             "kafka-records: groups has no column 'grop_id'; did you mean group_id?",
         ),
-        ({"table": "groups", "mode": "FAST"}, "kafka-records: mode 'FAST' is none of FAILFAST, PERMISSIVE"),
+        ({"table": "groups", "mode": "FAST"}, "kafka-records: mode 'FAST' is not one of FAILFAST, PERMISSIVE"),
         ({"table": "groups", "assume": "aborted"}, "kafka-records: assume is \"committed\" or None, not 'aborted'"),
         ({"asOf": "2h"}, "kafka-records: the option asOf is for tables: say which one with the option table"),
     ],

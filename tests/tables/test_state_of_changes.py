@@ -1,4 +1,5 @@
-"""What is kept of a log that comes in pieces: enough for whatever comes, and nothing of what is gone for good."""
+"""What is kept of a log that comes in pieces: enough for regardless of what comes, and nothing of what is gone for
+good."""
 
 from __future__ import annotations
 
@@ -176,7 +177,7 @@ def test_offsets_that_come_and_go_leave_nothing(name: str) -> None:
 
 @pytest.mark.parametrize("kind", usually([*KINDS], "Consumer"))
 def test_members_of_groups_that_are_over_leave_nothing(kind: str) -> None:
-    """Of a group that a fall may be told of when it begins anew the commits stay, and where it ended."""
+    """Of a group that a fall may be told of when it starts over the commits stay, and where it ended."""
     log, followed = Groups(kind), Followed("regressions")
     for number in range(8):
         log.commit("g", 100 - number)

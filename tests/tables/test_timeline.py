@@ -83,7 +83,7 @@ class _Plain:
     members: frozenset[str] = frozenset()
 
     def behind(self, key: Any, value: Any, of: int) -> _Plain:
-        """The group behind a record of type `of`."""
+        """The group after a record of type `of`."""
         kind = {3: "consumer", 5: "consumer", 10: "share", 11: "share", 17: "streams", 19: "streams"}.get(of)
         if of in (0, 1):
             return _Plain("simple") if self.kind is None and value is not None else self
@@ -382,7 +382,7 @@ def test_a_record_that_cannot_be_decoded_tells_nothing_and_is_found() -> None:
     result = read_table("timeline", topic.table())
 
     (finding,) = result.findings
-    assert finding.consequence == "what it tells of its group has no row"
+    assert finding.consequence == "what it shows its group has no row"
     assert [(row["event"], row["epoch"]) for row in result.table.to_pylist()] == [("created", None)]
 
 

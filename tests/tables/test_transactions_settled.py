@@ -19,7 +19,7 @@ SETTLING = ("current_offsets", "expirations", "regressions")
 
 
 class InLots(CleanedLog):
-    """A log whose rows come one by one, some with a hole behind them."""
+    """A log whose rows come one by one, some with a hole after them."""
 
     def __init__(self, rows: pa.Table, holes: tuple[int, ...] = ()) -> None:
         super().__init__(rows, OFFSETS_TOPIC, 0)

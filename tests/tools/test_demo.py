@@ -46,7 +46,7 @@ class Ran(NamedTuple):
 
 
 class Clone:
-    """A clone with nothing but what the demo's script looks at."""
+    """A clone with only what the demo's script looks at."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder / "clone"
@@ -150,7 +150,7 @@ def test_a_folder_that_cannot_be_made(clone: Clone) -> None:
     assert clone.run()[:3] == (
         1,
         SETTING_UP,
-        "python3 could not make the folder .venv-demo; its own words are above. Mend that, or name another Python with "
+        "python3 could not make the folder .venv-demo; its own words are above. Fix that, or name another Python with "
         "PYTHON=/path/to/python3, and run make demo again.\n",
     )
 

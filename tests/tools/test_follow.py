@@ -386,14 +386,14 @@ class TestCommand:
             "message_specs/rpc/TellRequest.json:4: comment: theirs: versions 0-1, was 0 (versions-added, adds)\n"
             "message_specs/rpc/TellRequest.json:5: comment: theirs: Two: int32, versions 1+ (field-added, adds)\n"
             "message_specs/rpc/TellRequest.json:17: about of Two\n",
-            "3 places lack words of ours: write them where `?` stands, and run this again\n",
+            "3 places lack words of ours: write them where `?` is, and run this again\n",
         )
         path = Path("message_specs/rpc/TellRequest.json")
         path.write_text(path.read_text("utf-8").replace('"?"', '"More."').replace("// ?", "//"), "utf-8")
         path.write_text(path.read_text("utf-8").replace('"More."', '"?"'), "utf-8")
         assert main(["specs", "theirs"]) == 1
         (line,) = capsys.readouterr().err.splitlines()
-        assert line == "1 place lacks words of ours: write them where `?` stands, and run this again"
+        assert line == "1 place lacks words of ours: write them where `?` is, and run this again"
         path.write_text(path.read_text("utf-8").replace('"?"', '"More."'), "utf-8")
         assert main(["specs", "theirs"]) == 0
         assert capsys.readouterr().out == "message_specs holds what theirs has\n"
@@ -466,7 +466,7 @@ class TestWhatIsKept:
         ]
         assert "Among them, 1 was whole for ours" in text
         assert "strictness.md" not in text
-        assert "[strictness.md](../strictness.md#where-releases-differ) tells of theirs." in page(
+        assert "[strictness.md](../strictness.md#where-releases-differ) shows theirs." in page(
             "theirs", "ours", [], [], Differences(reasons), is_explained=True
         )
 

@@ -475,7 +475,7 @@ def test_what_clients_read_in_bytes_of_members_is_compared(
 
 
 def _opens(question: dict[str, Any], part: str, name: str) -> bool:
-    """Whether the answer tells what stands there of some member."""
+    """Whether the answer tells what is there of some member."""
     return question["question"] == "open_members" and any(
         member[part] and member[part].get(name) not in (None, -1) for member in question["answer"].values()
     )

@@ -61,8 +61,8 @@ class TestChangelog:
         with pytest.raises(NotReady) as refused:
             check_changelog(text, "1.2.3")
         assert str(refused.value) == (
-            f"CHANGELOG.md begins with '{begins}' where '1.2.3 (YYYY-MM-DD)' has to stand: write it, "
-            "or try with --draft"
+            f"CHANGELOG.md begins with '{begins}' where '1.2.3 (YYYY-MM-DD)' has to be: write it, or try with "
+            "--draft"
         )
 
 

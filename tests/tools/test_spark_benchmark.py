@@ -109,7 +109,7 @@ class TestContenders:
         assert str(caught.value) == "altered gives 9 rows instead of 10"
 
     def test_another_value_is_found_by_the_checksum(self, raw: DataFrame) -> None:
-        """Far behind the sample, and the same type."""
+        """Far after the sample, and the same type."""
         change = "if(offset = 999, named_struct('group', 'g', 'topic', 't', 'partition', 1), offset_commit.key) AS key"
         liar = altered(("key", VALUE), lambda df: df.selectExpr("*", change))
         spark_decode.check_agreement([OURS, liar], raw, 10)

@@ -19,7 +19,7 @@ public final class DecodeOffsetCommit implements UDF2<byte[], byte[], Row> {
         ByteBuffer buffer = ByteBuffer.wrap(bytes);
         short type = buffer.getShort();
         if (type != 1) {
-            throw new IllegalArgumentException("record type " + type + " is no committed offset");
+            throw new IllegalArgumentException("record type " + type + " is not a committed offset");
         }
         OffsetCommitKey key = new OffsetCommitKey(new ByteBufferAccessor(buffer), (short) 0);
         return RowFactory.create(key.group(), key.topic(), key.partition());

@@ -1,4 +1,4 @@
-"""What `answers.py` runs and which goals it holds the figures against."""
+"""What `answers.py` runs and which goals it compares the figures with."""
 
 from __future__ import annotations
 
@@ -260,7 +260,7 @@ def _columns_beside_rows(batch_rows: int, rounds: int, runs: Runs) -> list[Judge
 
 @dataclass(frozen=True)
 class Case:
-    """A row of the table of goals, or several: programs that take turns, and what is said of them."""
+    """A row of the table of goals, or several: programs that take turns, and what is said about them."""
 
     name: str
     works: Sequence[Work] = ()

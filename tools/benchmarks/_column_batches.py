@@ -122,8 +122,8 @@ def _cut_short(value: bytes, random: Random) -> bytes:
 
 
 def _text_beyond_the_end(value: bytes, _: Random) -> bytes:
-    # Behind the version (2 bytes), the offset (8) and the epoch (4) stands the length of the metadata: as int16 in
-    # version 3, as varint in version 4. In both, this first byte claims more than any row has.
+    # Behind the version (2 bytes), the offset (8) and the epoch (4) is the length of the metadata: as int16 in version
+    # 3, as varint in version 4. In both, this first byte claims more than any row has.
     return value[:14] + b"\x7f" + value[15:]
 
 

@@ -37,7 +37,7 @@ class Bytes(NamedTuple):
 
 
 class Objects(NamedTuple):
-    """Decoded objects, None where there is none."""
+    """Decoded objects, None if there is none."""
 
     keys: list[Any]
     values: list[Any]
@@ -150,15 +150,15 @@ def _to_arrow(batch: Batch, key: _Fields | None, value: _Fields) -> Callable[[Ob
 
 @dataclass(frozen=True)
 class _Fields:
-    """Puts the fields of many objects into arrays. `versions` are those that the objects may be of, where a version
-    has a class of its own, which lacks the fields of other versions; None where one class has them all."""
+    """Puts the fields of many objects into arrays. `versions` are those that the objects may be of, where a version has
+    a class of its own, which lacks the fields of other versions; None if one class has them all."""
 
     message: MessageSchema
     uuid_bytes: Callable[[Any], Any]
     versions: frozenset[int] | None = None
 
     def arrays(self, prefix: str, objects: list[Any], has_gaps: bool) -> dict[str, pa.Array]:
-        """An array for every field of the message, null where the object is None."""
+        """An array for every field of the message, null if the object is None."""
         if not has_gaps:
             arrays = self._arrays(self.message.root, objects)
         else:

@@ -50,7 +50,7 @@ class Asked:
 
     @property
     def name(self) -> str:
-        """As it stands in figures."""
+        """As it is in figures."""
         return " ".join((self.table.name, *(f"--{option}" for option in self.options)))
 
     @property

@@ -30,7 +30,7 @@ class Run:
     """Seconds of all processors together."""
     memory: int | None
     """The most bytes that the program and its children had at one time, each page counted once however many share it
-    (PSS); None where the system does not tell."""
+    (PSS); None if the system does not tell."""
     said: Mapping[str, Any]
     """What it printed as JSON, for programs that do."""
 
@@ -102,7 +102,7 @@ def family(pid: int) -> list[int]:
     for folder in _PROC.iterdir():
         if folder.name.isdigit():
             try:
-                # The name in brackets may hold anything; behind it come state and parent.
+                # The name in brackets may hold anything; after it come state and parent.
                 parent = int((folder / "stat").read_bytes().rpartition(b")")[2].split()[1])
             except OSError:
                 continue
@@ -114,7 +114,7 @@ def family(pid: int) -> list[int]:
 
 
 def memory_of(pid: int) -> int | None:
-    """The PSS of a process in bytes, None where it cannot be had."""
+    """The PSS of a process in bytes, None if it cannot be had."""
     try:
         lines = (_PROC / str(pid) / "smaps_rollup").read_text(encoding="ascii").splitlines()
     except OSError:

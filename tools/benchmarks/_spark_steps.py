@@ -75,7 +75,7 @@ def flat(record: pa.StructArray) -> Columns:
 
 
 class ShapedDecoder:
-    """Some coordinates as they are, and behind them the record in the form that `shape` gives it; nothing else."""
+    """Some coordinates as they are, and after them the record in the form that `shape` gives it; nothing else."""
 
     def __init__(self, coordinates: Sequence[str], shape: Callable[[pa.StructArray], Columns]) -> None:
         self.coordinates = tuple(coordinates)

@@ -27,7 +27,7 @@ _DISTRIBUTIONS: Final = ("kafka-records", "numpy", "pyarrow", "msgspec", "kio")
 _NOTES: Final = "\n".join(f"  {name:<14}  {contender.note}" for name, contender in CONTENDERS.items())
 
 _EPILOG: Final = f"""\
-Each case is one batch of encoded rows: keys with the record type and values with the version in front, as they stand
+Each case is one batch of encoded rows: keys with the record type and values with the version in front, as they are
 on a topic, or values alone. It is decoded by
 
 {_NOTES}

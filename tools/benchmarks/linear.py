@@ -103,7 +103,7 @@ def measure_engine(files: Mapping[int, Sequence[Path]], rounds: int, batch_rows:
 
 
 def measure_spark(spark: SparkSession, files: Mapping[int, Sequence[Path]], rounds: int, batch_rows: int) -> Curve:
-    """All sizes, `rounds` times, behind an untimed query over the fewest rows."""
+    """All sizes, `rounds` times, after an untimed query over the fewest rows."""
     line = Curve("Spark, local[2]")
     with configured(spark, {"spark.sql.execution.arrow.maxRecordsPerBatch": str(batch_rows)}):
         raw = {rows: spark.read.parquet(*map(str, paths)) for rows, paths in files.items()}

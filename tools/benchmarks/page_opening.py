@@ -127,7 +127,7 @@ _SEARCH: Final = """async (typed) => {
 
 
 def opened(browser: Browser, file: Path) -> tuple[float, float, float]:
-    """Milliseconds until findings stand there, until all parts do, and that the slowest letter of a search takes."""
+    """Milliseconds until findings are there, until all parts do, and that the slowest letter of a search takes."""
     page = browser.new_page()
     page.add_init_script("""new MutationObserver(() => {
             if (window.firstMs === undefined && document.querySelector("main h1")) window.firstMs = performance.now();

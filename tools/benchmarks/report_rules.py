@@ -4,7 +4,7 @@
 
 A log is written for it by the writers of the tests (tests/report): every group has a member and some 15 committed
 offsets in one topic. One of ten was stopped and is about to expire, one of fifty went backwards, one of a hundred was
-reset, one topic was made anew, and one has lost records that nobody had consumed. The log is read by one process, all
+reset, one topic was recreated, and one has lost records that nobody had consumed. The log is read by one process, all
 tables of the report are made, and then the rules are timed alone; times are processor time, and `slowest` names the
 rules that took longest. The peak of memory is that of the process after the report.
 """

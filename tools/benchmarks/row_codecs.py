@@ -27,7 +27,7 @@ from tools.benchmarks._row_contenders import CONTENDERS, RowCodec  # noqa: E402
 from tools.benchmarks._timing import ContenderError, Timing, figures, ratios, take_turns  # noqa: E402
 
 _EPILOG = """\
-Each case is one message. Our codec writes its bytes (without the record type or version that stands before them);
+Each case is one message. Our codec writes its bytes (without the record type or version that is before them);
 every other contender must read them and write the same bytes again, otherwise it is reported and not timed. Then
 rounds go over all contenders in turn, so that a busy moment of the machine meets all of them; what counts is the
 processor time of this thread. The garbage collector stays on, and the same bytes come again and again, so that caches

@@ -49,7 +49,7 @@ def build(folder: Path) -> Path:
     config.write_text(settings.replace(_NO_NAVIGATION, nav), encoding="utf-8")
     command = [sys.executable, "-m", "zensical", "build", "--strict", "--clean", "--config-file", config.name]
     if subprocess.run(command, cwd=folder, check=False).returncode:
-        raise SystemExit("The site was not built: what Zensical says above has to be mended.")
+        raise SystemExit("The site was not built: what Zensical says above has to be fixed.")
     site = folder / "site"
     # For web servers that know where they serve it; its links start at the root of one.
     (site / "404.html").unlink(missing_ok=True)

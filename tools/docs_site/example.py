@@ -10,7 +10,7 @@ from typing import Final
 from tools.docs_site.navigation import ROOT
 
 PLACE: Final = "example/report.html"
-"""Where it stands on the site."""
+"""Where it builds on the site."""
 SOURCE: Final = "tests/data/topics/kafka-4.3/segments"
 _COMMAND: Final = f"kafka-records report {SOURCE} --output report.html"
 

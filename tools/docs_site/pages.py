@@ -34,7 +34,7 @@ def write_pages(folder: Path) -> None:
 
 
 def place_of(name: str) -> str:
-    """Where a file or folder of the repository stands on the site, by its path from the root."""
+    """Where a file or folder of the repository builds on the site, by its path from the root."""
     if name.endswith(".md") and name in pages():
         place = name.removeprefix("docs/") if name.startswith("docs/") else f"project/{name.lower()}"
         return place.replace("README.md", "index.md")

@@ -1,4 +1,4 @@
-"""Bring the specs of this repository, and what is kept beside them, up to a release of Kafka. See `--help`."""
+"""Bring the specs of this repository, and what is kept next to them, up to a release of Kafka. See `--help`."""
 
 from __future__ import annotations
 
@@ -38,15 +38,14 @@ PAGES: Final = Path("docs/releases")
 STRICTNESS: Final = Path("docs/strictness.md")
 
 _EPILOG: Final = """\
-`make follow RELEASE=4.4.0` runs both steps, `make generate` between them, and the tests it concerns behind them.
+`make follow RELEASE=4.4.0` runs both steps, `make generate` between them, and the tests it concerns after them.
 
   specs    changes message_specs: versions, fields, tags, new messages, messages that are gone. Words stay ours. Where
-           words are missing, `?` stands in the spec, and in the comment at its head once for each change, with its
-           rule and rank; every such place is listed, and the exit status is 1. Write them and run it again. Fields,
-           structs and messages that have another name keep their words. What nobody wants goes into
-           tools/follow/left_out.txt. Nothing is changed where bytes that exist would break, by the rules of
-           `kafka-records-codegen compare`, or where a folder of specs lacks messages of ours: each is listed with what
-           to do, and the exit status is 1.
+           words are missing, `?` is in the spec, and in the comment at its head once for each change, with its rule and
+           rank; every such place is listed, and the exit status is 1. Write them and run it again. Fields, structs and
+           messages that have another name keep their words. What nobody wants goes into tools/follow/left_out.txt.
+           Nothing is changed where bytes that exist would break, by the rules of `kafka-records-codegen compare`, or
+           where a folder of specs lacks messages of ours: each is listed with what to do, and the exit status is 1.
   vectors  lets the message classes of the release write messages of new versions and read all others, brings
            tests/data up to it, and writes its page in docs/releases. Error codes, states and releases that ours lack
            are listed, and the exit status is 1.
@@ -105,14 +104,14 @@ def _specs(release: SpecSet) -> int:
         print(place)
     if places:
         verb = "lacks" if len(places) == 1 else "lack"
-        _tell(f"{plural(len(places), 'place')} {verb} words of ours: write them where `?` stands, and run this again")
+        _tell(f"{plural(len(places), 'place')} {verb} words of ours: write them where `?` is, and run this again")
         return 1
     print(f"{SPECS} holds what {release.title} has")
     return 0
 
 
 def _before(word: str) -> str:
-    """The release that one is held against: the one before it that was followed; for a folder the newest."""
+    """The release that one is compared with: the one before it that was followed; for a folder the newest."""
     if Path(word).exists():
         return DESCRIBED
     older = [known for known in SPEC_COUNTS if release_order(known) < release_order(word)]
@@ -219,13 +218,13 @@ def _tell(line: str) -> None:
 def _arguments(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         prog="python -m tools.follow",
-        description="Bring the specs of this repository, and what is kept beside them, up to a release of Kafka.",
+        description="Bring the specs of this repository, and what is kept next to them, up to a release of Kafka.",
         epilog=_EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("step", choices=("specs", "vectors"), help="which half of the work; see below")
     parser.add_argument("release", help="such as 4.4.0, fetched by Maven; or a folder of specs")
-    parser.add_argument("--since", help="the release or folder that it is held against (default: the one before it)")
+    parser.add_argument("--since", help="the release or folder that it is compared with (default: the one before it)")
     return parser.parse_args(arguments)
 
 

@@ -26,7 +26,7 @@ def tables_concerned(changes: Iterable[Change], messages: Mapping[str, Message])
     yield "`kafka-records dump` and Spark columns have what is new at once. A table has it when its module takes it up:"
     yield "none does so by itself. Declarations of tables name records and columns, no fields; so for each record that"
     yield "changed, here are the tables that read it, and which of their columns are called as fields of it are. Those"
-    yield "with the most such columns stand first: they are where to look first for a place for what is new."
+    yield "with the most such columns are first: they are where to look first for a place for what is new."
     yield from parts
 
 

@@ -20,7 +20,7 @@ _RELEASES_KEPT_IN: Final = "spark_udfs/kafka_records_tables/tables/checking/rele
 
 
 class EnumChange(NamedTuple):
-    """A constant of Kafka's that differs between two releases; `older` or `newer` is None where there is none."""
+    """A constant of Kafka's that differs between two releases; `older` or `newer` is None if there is none."""
 
     enum: str
     older: Constant | None

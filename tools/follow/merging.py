@@ -1,8 +1,8 @@
 """A spec of ours as a release has it: what bytes hold is theirs, words and spelling stay ours.
 
-Fields are told by the struct they stand in and their name; those that `compare` calls renamed, by their older names.
-An attribute that means the same in all versions of the release keeps our spelling. A field that has no words of ours
-gets `UNWRITTEN` as its `about`; words of Kafka's never come in.
+Fields are told by the struct they are in and their name; those that `compare` calls renamed, by their older names. An
+attribute that means the same in all versions of the release keeps our spelling. A field that has no words of ours gets
+`UNWRITTEN` as its `about`; words of Kafka's never come in.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from kafka_records_codegen.spec.json_text import Node
 from tools.follow.spec_form import FIELD_ATTRIBUTES, MESSAGE_ATTRIBUTES, Json
 
 UNWRITTEN: Final = "?"
-"""What stands where words of ours are missing: as the `about` of a field, and behind the `//` of a leading comment."""
+"""What stands where words of ours are missing: as the `about` of a field, and after the `//` of a leading comment."""
 
 _LEFT_OUT: Final = frozenset({"deprecatedVersions"})
 """Attributes of theirs that change nothing we make."""
@@ -51,7 +51,7 @@ def merged(theirs: MessageSpec, ours: MessageSpec | None, changes: Iterable[Chan
 
 
 def plain(node: Node) -> object:
-    """A JSON value without the places where its parts stand."""
+    """A JSON value without the places where its parts are."""
     match node.kind:
         case "object":
             return {name: plain(member.value) for name, member in node.members.items()}
@@ -98,7 +98,7 @@ def _places(struct: str, fields: Iterable[FieldSpec]) -> Iterator[tuple[tuple[st
 
 
 def _owner(place: SpecPlace) -> str:
-    """The JSON path of a field whose attribute stands at `place`."""
+    """The JSON path of a field whose attribute is at `place`."""
     return place.path.rpartition(".")[0]
 
 

@@ -35,7 +35,7 @@ def page(
     is_explained: bool = False,
 ) -> str:
     """The whole page. `passed_over` are new messages that are not carried; `differences` are those of vectors; `enums`
-    are the changes of error codes and states, None where nobody can tell them; `messages` are those of the release;
+    are the changes of error codes and states, None if nobody can tell them; `messages` are those of the release;
     `is_explained` says whether the page about strictness names it."""
     told = [change for change in changes if change.rank is not Rank.WORDS]
     lines = [
@@ -110,7 +110,7 @@ def _bytes(title: str, since: str, differences: Differences, is_explained: bool)
         yield f"| {text(verdicts[reason.verdict])} | {text(reason.why)} | {reason.lines} | {names} |"
     yield ""
     if is_explained:
-        yield f"[strictness.md](../strictness.md#where-releases-differ) tells of {title}."
+        yield f"[strictness.md](../strictness.md#where-releases-differ) shows {title}."
     yield "Every other vector has the verdict that it had, under the names above."
 
 

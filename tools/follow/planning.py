@@ -54,7 +54,7 @@ def left_out() -> frozenset[str]:
 def plan(specs: Path, release: SpecSet, title: str) -> Plan:
     """What has to change in the folder `specs` to hold the messages of `release`, which texts call `title`.
 
-    Raises FollowError where bytes that exist would be given up, and for a folder that lacks messages of ours.
+    Raises FollowError if bytes that exist would be given up, and for a folder that lacks messages of ours.
     """
     described = read_spec_set(str(specs), release.title)
     changes = compare(described, release).changes
@@ -100,7 +100,7 @@ def _folder_of(file: SpecFile) -> str | None:
 def _text(
     ours: Path | None, theirs: MessageSpec, spec: MessageSpec | None, title: str, changes: Iterable[Change]
 ) -> str | None:
-    """The file of a message as the release has it; None where it is so already."""
+    """The file of a message as the release has it; None if it is so already."""
     now = merged(theirs, spec, changes if spec else ())
     if ours is None:
         return spec_text(f"// {UNWRITTEN} what it is, in one line\n//\n// {UNWRITTEN} {title}: new\n", now)

@@ -29,22 +29,22 @@ RECORDS: Final = {
 """The module of a release → the folder of ours for the records of its topic."""
 
 DATA: Final = {"kafka_storage": "log_files", "kafka_streams": "streams_protocol"}
-"""The module of a release → the folder of ours for its messages that are no records of a topic."""
+"""The module of a release → the folder of ours for its messages that are not records of a topic."""
 
 _STORED: Final = (*RECORDS.values(), *DATA.values(), "consumer_protocol", "control")
-"""The folders of what stands in topics, where bytes outlive the release that wrote them."""
+"""The folders of what is in topics, where bytes outlive the release that wrote them."""
 
 _VERSIONS: Final = (rules.RECORD_VERSION_DROPPED, rules.NEWEST_DROPPED)
-"""What `_given_up` says of stored records in other words."""
+"""What `_given_up` says about stored records in other words."""
 
 
 class FollowError(Exception):
-    """The release cannot be followed as it stands; the text says what somebody has to decide or write."""
+    """The release cannot be followed as it is; the text says what somebody has to decide or write."""
 
 
 def refusals(ours: SpecSet, release: SpecSet, changes: Iterable[Change]) -> list[str]:
-    """What stands against following `release`, a line for each; empty if nothing does. `changes` are those from ours
-    to the release."""
+    """What is against following `release`, a line for each; empty if nothing does. `changes` are those from ours to the
+    release."""
     files = [file for file in ours.loaded.files.values() if is_followed(file, release.absent)]
     theirs = {name: file for name, file in release.loaded.files.items() if not file.spec.is_retired}
     older = names_of_ours(theirs, changes)
@@ -87,7 +87,7 @@ def _is_partial(ours: SpecSet, title: str, lacking: Iterable[SpecFile]) -> str:
 
 
 def _given_up(ours: SpecSet, files: Iterable[tuple[SpecFile, Versions]]) -> Iterator[str]:
-    """What stands in topics and the release cannot read any more; `files` with the versions that it has."""
+    """What is in topics and the release cannot read any more; `files` with the versions that it has."""
     for mine, kept in files:
         name, path = mine.spec.name, ours.files[mine.path]
         if mine.folder not in _STORED or set(mine.spec.versions) <= set(kept):

@@ -43,9 +43,8 @@ def spec_text(head: str, spec: Mapping[str, Any]) -> str:
 
 
 def changed_text(body: str, before: Mapping[str, Any], now: Mapping[str, Any]) -> str:
-    """The text of a spec, without its head, that said `before`, and says `now`: what says something else is written
-    anew, the rest stays as somebody wrote it. Of a spec whose attributes stand in another order than here, all is
-    written anew."""
+    """The text of a spec, without its head, that said `before`, and says `now`: what says something else is rewritten,
+    the rest stays as somebody wrote it. Of a spec whose attributes are in another order than here, all is rewritten."""
     form, wanted = (spec_text("", spec) for spec in (before, now))
     written = _TOKEN.findall(body)
     if list(map(str.strip, written)) != list(map(str.strip, _TOKEN.findall(form))):

@@ -1,8 +1,8 @@
 """Vectors of a release: what its own message classes write in versions that are new, and what they make of the others.
 
 Every line of `messages.jsonl.gz` and `negative.jsonl.gz` is shown to the classes of the release. A line of
-`negative.jsonl.gz` keeps its verdicts: the first stands in the line itself, and `later` lists those of releases that
-gave another one than the release before, the oldest first. A whole message that has changed gets the field names of the
+`negative.jsonl.gz` keeps its verdicts: the first is in the line itself, and `later` lists those of releases that gave
+another one than the release before, the oldest first. A whole message that has changed gets the field names of the
 release. Where an unknown tag of it became a field that cannot hold it, the line moves to `negative.jsonl.gz`. New lines
 have the `release` that wrote them; a run writes the same ones each time. Lines of versions or messages that are given
 up move to `given_up.jsonl.gz`, with the release that did it as `given_up`, and come back when they do.
@@ -185,7 +185,7 @@ def read(path: Path) -> list[Line]:
 
 
 def write(path: Path, lines: Sequence[Line]) -> None:
-    """Write the lines, unless the file has them already; the bytes depend on nothing but the lines."""
+    """Write the lines, unless the file has them already; the bytes depend on only the lines."""
     if path.exists() and read(path) == list(lines):
         return
     text = "".join(json.dumps(line, ensure_ascii=False, separators=(",", ":")) + "\n" for line in lines)

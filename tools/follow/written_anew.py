@@ -1,4 +1,4 @@
-"""Write the kept vectors anew, by the message classes of a release. See `--help`."""
+"""Write the kept vectors again, by the message classes of a release. See `--help`."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run it; returns the exit status."""
     parser = argparse.ArgumentParser(
         prog="python -m tools.follow.written_anew",
-        description="Write the vectors of tests/data anew, by Kafka's own message classes.",
+        description="Write the vectors of tests/data again, by Kafka's own message classes.",
         epilog=_EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )

@@ -28,7 +28,7 @@ def keep_directory(data: Path, folder: Path) -> int:
 
 
 def unpack(folder: Path, into: Path) -> Path:
-    """The data directory of a recording: as it stands there, or unpacked into `into`."""
+    """The data directory of a recording: as it is there, or unpacked into `into`."""
     if (folder / DATA).is_dir():
         return folder / DATA
     with tarfile.open(folder / ARCHIVE) as packed:

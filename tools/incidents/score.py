@@ -1,4 +1,4 @@
-"""Score what `kafka-records report` says of recorded incidents against the truth beside them.
+"""Score what `kafka-records report` says about recorded incidents against the truth beside them.
 
 Of an incident: was it named, is its cause right, its time, its scale, its first step, was nothing false said. Of a
 healthy cluster: was nothing above a note said. One line per recording, then a table by kind, as Markdown; `--page
@@ -74,7 +74,7 @@ class Score:
 
 
 def report_of(folder: Path, truth: Truth, *more: str) -> Mapping[str, Any]:
-    """What the command says of a recording. Raises RuntimeError when there is no report."""
+    """What the command says about a recording. Raises RuntimeError when there is no report."""
     with tempfile.TemporaryDirectory() as scratch:
         data, output = unpack(folder, Path(scratch) / "data"), Path(scratch) / "report.json"
         asked = ["report", str(data), "--format", "json", "--no-tables", "--output", str(output)]
@@ -244,7 +244,7 @@ def _scored(folder: Path, engine: str) -> Score:
 
 
 def write_page(page: Path, text: str) -> None:
-    """Put the text between the marks of a page. Raises ValueError where it has none."""
+    """Put the text between the marks of a page. Raises ValueError if it has none."""
     before, mark, rest = page.read_text(encoding="utf-8").partition(MARKS[0])
     _, end, after = rest.partition(MARKS[1])
     if not mark or not end:

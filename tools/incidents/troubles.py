@@ -44,7 +44,7 @@ def resized_offsets_topic(scene: Scene) -> Truth:
     truth.cause = ["partitions", f"\\b{before}\\b"]
     truth.first_step = ["reset-offsets|alter.*offsets|write .*offsets|old (copies|copy|partition|offsets)"]
     truth.never_say("retention|expired", "no offset expired")
-    truth.never_say("recreated|made anew", "no topic was recreated")
+    truth.never_say("recreated|recreated", "no topic was recreated")
     truth.details = {"read_twice": twice, "reset_to_latest": company.latest, "altered": altered, "to": after}
     return truth
 
@@ -167,7 +167,7 @@ def foreign_offsets(scene: Scene) -> Truth:
     ]
     truth.first_step = ["to-datetime|to-earliest|earliest|by time|by-duration"]
     truth.never_say("to-latest", "that would lose what is left")
-    truth.never_say("was cut|truncated|made anew|recreated|unclean", "the log is whole and the topic id is the same")
+    truth.never_say("was cut|truncated|recreated|recreated|unclean", "the log is whole and the topic id is the same")
     truth.never_say("consumed a second time|consumed again|read twice", "nothing was consumed twice")
     return truth
 

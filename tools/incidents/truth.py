@@ -1,4 +1,4 @@
-"""What was done to a cluster, and what a report has to say of it and must not: the file beside a recording."""
+"""What was done to a cluster, and what a report has to say about it and must not: the file next to a recording."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class Truth:
     since_margin_ms: int = 5000
     going_on: bool = True
     scale: dict[str, int] = field(default_factory=dict)
-    """`lost`, `read_twice`, `stuck` and the like, in records, counted by the clients that read them."""
+    """`lost`, `read_twice`, `stuck` and similar ones, in records, counted by the clients that read them."""
     scale_margin: float = 0.15
     named: list[str] = field(default_factory=list)
     """Each has to be found in one finding: then it counts as named."""
@@ -61,7 +61,7 @@ class Truth:
         self.never.append([pattern, why])
 
     def save(self, folder: Path) -> None:
-        """Write it beside the recording."""
+        """Write it next to the recording."""
         (folder / NAME).write_text(json.dumps(asdict(self), indent=1) + "\n", encoding="utf-8")
 
 

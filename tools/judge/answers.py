@@ -26,7 +26,8 @@ UNTOLD: Final = {
     "answer; the table has null",
     "the offsets of tasks": "a member of a streams group reports them with heartbeats",
     "more about members than an answer has": "no answer tells timeouts, states and former epochs of members, or the "
-    "epochs of classic ones; test_described.py holds these against Kafka's dump tool",
+    "epochs of classic ones; test_described.py compares these with Kafka's "
+    "dump tool",
     "a group that Kafka cannot describe": "a cleaner may leave a streams group without its topology, which it asks for",
     "offsets without their group": "a coordinator that has loaded them answers with them when the group is there "
     "again; the table has them at once",
@@ -40,13 +41,13 @@ UNTOLD: Final = {
     "share state that was given up": "where initializing failed the group has given up a state that the share "
     "coordinator may have; the table calls it unnamed",
     "groups that no coordinator loads": "a client may have written what stops the loading; checks say so, and what "
-    "they say of the log itself is compared with what stops the coordinator",
+    "they say about the log itself is compared with what stops the coordinator",
     "a subscription that 4.4 passes over": "before, a coordinator stops at a subscription that claims more than there "
     "is; no log tells the release of the broker that loads it",
     "a clean-up that fails": "of the group that a share group followed a cleaner may leave an offset of record type 0, "
     "and the clean-up of all groups fails at it",
     "a member without its metadata": "where a log has lost the metadata of a streams member that gives up tasks, a "
-    "coordinator fails once all is replayed; checks tells of records at which it stops",
+    "coordinator fails once all is replayed; checks shows records at which it stops",
     "what an expression stands for": "no answer tells the topics of a regular expression, so what nobody has of them "
     "is not compared",
     "a topic that the cluster does not have": "a share coordinator looks topics up before it answers",

@@ -35,7 +35,7 @@ def cleaned(rows: list[Row], up_to: int, horizon: int) -> list[Row]:
 
 
 def last_stable(rows: list[Row]) -> int:
-    """The offset of the first record in an open transaction, behind which no cleaner goes; else that of the end."""
+    """The offset of the first record in an open transaction, after which no cleaner goes; else that of the end."""
     outcomes = _outcomes(rows)
     still = [row["offset"] for row in rows if row["control"] is None and outcomes[row["offset"]] == "open"]
     end: int = rows[-1]["offset"] + 1

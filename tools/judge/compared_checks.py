@@ -26,7 +26,7 @@ _WITHOUT_METADATA: Final = "StreamsGroupMember.rebalanceTimeoutMs()"
 Row = dict[str, Any]
 
 _Left = dict[tuple[str, str | None], int]
-"""By group and id of a topic the first number that nobody has; tasks of all subtopologies stand under None."""
+"""By group and id of a topic the first number that nobody has; tasks of all subtopologies are under None."""
 
 
 def checks(loaded: Loaded) -> Iterator[Difference]:
@@ -105,7 +105,7 @@ def of_both_topics(groups: History, states: History, as_of: int | None, rules: C
 
 def _unassigned(loaded: Loaded) -> Iterator[Difference]:
     """With the topics of the cluster, as running brokers tell them: what no target assignment has that the coordinator
-    described, and nothing else. Nothing of it is broken, for a heartbeat will mend it."""
+    described, and nothing else. Nothing of it is broken, for a heartbeat will fix it."""
     cluster = _Cluster(loaded)
     rows = read_table("checks", cluster, partitions=ONE_EACH).table.to_pylist()
     problems = [row["detail"] for row in _problems(rows, loaded.history, loaded.used)]

@@ -47,7 +47,7 @@ def _answered(question: Question) -> dict[str, Any]:
 
 
 def _group(error: str | None, offsets: Mapping[Place, str]) -> dict[str, Any]:
-    """What the rows say of a group: the answer, and the offsets that go with it."""
+    """What the rows say about a group: the answer, and the offsets that go with it."""
     if error is None:
         return {"error": "GROUP_ID_NOT_FOUND", "offsets": []}
     return {"error": error, "offsets": sorted(offsets) if error == _DELETED else []}

@@ -31,7 +31,7 @@ def disappearances(loaded: Loaded) -> Iterator[Difference]:
 
 
 def share_disappearances(loaded: Loaded) -> Iterator[Difference]:
-    """The same of share state, where there is nothing to ask."""
+    """The same of share state, if there is nothing to ask."""
     yield from _compared(loaded, "share_disappearances", {})
 
 

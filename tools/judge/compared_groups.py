@@ -10,7 +10,7 @@ from tools.judge.histories import Question
 
 
 class _Group(NamedTuple):
-    """What both the table and describe say of a group."""
+    """What both the table and describe say about a group."""
 
     kind: str
     protocol_type: str

@@ -14,7 +14,7 @@ Key = tuple[str, str, int]
 
 _COLD_AFTER = "share.coordinator.cold.partition.snapshot.interval.ms"
 _NO_SUMMARY = {"start_offset": -1, "leader_epoch": 0, "state_epoch": 0, "delivery_complete_count": -1}
-"""What the coordinator says of a share partition without a state."""
+"""What the coordinator says about a share partition without a state."""
 
 
 def share_partitions(loaded: Loaded) -> Iterator[Difference]:
@@ -111,6 +111,6 @@ def _snapshot(row: Row, at_ms: int) -> Row:
 
 
 def _redundant(loaded: Loaded, rows: list[Row]) -> int | None:
-    """None where nothing would be cut, and the end of the log where no state is left."""
+    """None if nothing would be cut, and the end of the log where no state is left."""
     snapshots = [row["snapshot_log_offset"] for row in rows if not row["is_partial"]]
     return min(snapshots) or None if snapshots else loaded.cut

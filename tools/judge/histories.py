@@ -85,7 +85,7 @@ class History:
 
 
 def raw_rows(records: list[dict[str, Any]], topic: str) -> pa.Table:
-    """Records and markers, as they stand in a history, as raw rows."""
+    """Records and markers, as they are in a history, as raw rows."""
     return pa.Table.from_pylist([_raw_row(record, topic) for record in records], schema=RAW_SCHEMA)
 
 

@@ -11,7 +11,7 @@ from kafka_records.consumer_offsets import decode_record
 Row = dict[str, Any]
 CommitKey = tuple[str, str, int]
 _Told = tuple[bool, int | None]
-"""Whether a group has members, and where the last record that says so, or the opposite, stands."""
+"""Whether a group has members, and where the last record that says so, or the opposite, is."""
 
 _GROUPS = ("GroupMetadataKey", "ConsumerGroupMetadataKey", "StreamsGroupMetadataKey", "ShareGroupMetadataKey")
 _MEMBERS = ("ConsumerGroupMemberMetadataKey", "StreamsGroupMemberMetadataKey", "ShareGroupMemberMetadataKey")
@@ -145,7 +145,7 @@ class _Coordinator:
 
     @staticmethod
     def _left_at(chain: _Chain, commit: _Commit) -> _Commit | None:
-        """Where the lower of two sequences was left that `commit` goes on with; None where it is none."""
+        """Where the lower of two sequences was left that `commit` goes on with; None if it is none."""
         if chain.fell is None:
             return None
         high, bottom = chain.fell

@@ -37,7 +37,7 @@ def do_damage(plan: Plan, places: Sequence[Sequence[Place]]) -> list[Damage]:
     """What `plan.damage` asks for, to batches chosen among `places`, those of each partition.
 
     No batch is damaged twice; the first and the last one of each partition and control batches keep their bits. Raises
-    PlanError where there are not enough of the others.
+    PlanError if there are not enough of the others.
     """
     if not any(plan.damage.values()):
         return []

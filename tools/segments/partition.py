@@ -33,7 +33,7 @@ _STEPS_OF_OFFSETS: Final = 10
 
 
 class Place(NamedTuple):
-    """Where a batch stands."""
+    """Where a batch is."""
 
     file: str
     position: int
@@ -130,7 +130,7 @@ class _Draws:
             attributes=CONTROL_BIT * order.is_marker.astype(np.int64) + TRANSACTIONAL_BIT * order.takes_part,
             producer_id=np.where(order.takes_part, producer, -1),
             producer_epoch=np.where(order.takes_part, transaction // _PRODUCERS % _MOST_EPOCHS, -1),
-            # What coordinators write: the group coordinator numbers its batches from 0 on, each anew.
+            # What coordinators write: the group coordinator numbers its batches from 0 on, each again.
             base_sequence=np.where(order.is_marker | (plan.topic != OFFSETS_TOPIC), -1, 0),
         )
         in_batch = np.arange(int(count.sum())) - np.repeat(np.cumsum(count) - count, count)
@@ -175,7 +175,7 @@ class _Order:
         is_open = outcome < plan.left_open
         is_aborted = ~is_open & (outcome < plan.left_open + plan.aborted)
         ended = np.flatnonzero(~is_open)
-        # The marker stands behind some of the batches that follow, in this chunk.
+        # The marker is behind some of the batches that follow, in this chunk.
         behind = np.minimum(inside[ended] + random.integers(0, _LONGEST_TRANSACTION, len(ended)), count - 1)
         order = np.argsort(np.concatenate([np.arange(count), behind + 0.5]), kind="stable")
         self.batch = np.concatenate([np.arange(count), inside[ended]])[order]

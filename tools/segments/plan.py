@@ -116,7 +116,7 @@ class Plan:
                 0 < low <= high <= MOST_RECORDS_PER_BATCH,
                 f"a batch has 1 to {MOST_RECORDS_PER_BATCH} records: write two numbers, the lower one first",
             ),
-            (self.codec in CODECS, f"{self.codec} is no codec: choose one of {', '.join(CODECS)}"),
+            (self.codec in CODECS, f"{self.codec} is not a codec: choose one of {', '.join(CODECS)}"),
             (
                 self.commit_versions and set(self.commit_versions) <= set(COMMIT_VERSIONS),
                 f"versions of committed offsets are {', '.join(map(str, COMMIT_VERSIONS))}",

@@ -1,6 +1,6 @@
 """The records that a partition is made of: encoded once through the generated codecs, then drawn and varied.
 
-A *template* is a record from the length of its key on, as it stands in a batch (magic 2): varint length and key, varint
+A *template* is a record from the length of its key on, as it is in a batch (magic 2): varint length and key, varint
 length and value, no header. Two numbers inside it may be put in afterwards, a committed offset and a time.
 """
 
@@ -47,7 +47,7 @@ TRANSACTIONAL: Final = "transactional"
 MARKERS: Final = "markers"
 """The kind of control records: variant 0 aborts, variant 1 commits."""
 
-# Numbers that stand nowhere else in a value: where they are found, the real ones are put.
+# Numbers that are nowhere else in a value: where they are found, the real ones are put.
 _AN_OFFSET: Final = 0x5A17_0FF5_E700_0001
 _A_TIME: Final = 0x5A17_71AE_0000_0002
 _NOWHERE: Final = -1
@@ -104,7 +104,7 @@ class Pool:
     """The templates, as a binary array."""
     sizes: INT64
     offset_at: INT64
-    """Byte where the committed offset stands; -1 in a template without one."""
+    """Byte where the committed offset is; -1 in a template without one."""
     time_at: INT64
     subject: INT64
     """The number of the key, group or transactional id among those of the partition; -1 for markers."""
@@ -112,7 +112,7 @@ class Pool:
     """The number of the kind, in the order of `kinds`."""
 
     def number(self, kind: str) -> int:
-        """The number that templates of `kind` have, -1 where there are none."""
+        """The number that templates of `kind` have, -1 if there are none."""
         return list(self.kinds).index(kind) if kind in self.kinds else -1
 
 
@@ -241,7 +241,7 @@ def pool_of(plan: Plan, subjects: Subjects) -> Pool:
 
 
 def _template(key: bytes, value: bytes | None) -> tuple[bytes, int, int]:
-    """The bytes, and where in them a committed offset and a time stand."""
+    """The bytes, and where in them a committed offset and a time are."""
     head = varint(2 * len(key)) + key
     if value is None:
         return head + b"\x01\0", _NOWHERE, _NOWHERE  # a length of -1, and no header
@@ -425,7 +425,7 @@ def _share_state_kinds(subjects: Subjects) -> dict[str, tuple[INT64, _Variants]]
 
 _DELIVERED: Final = (DeliveryState.AVAILABLE, DeliveryState.ACKNOWLEDGED)
 _FIRST_OFFSET: Final = 1 << 60
-"""Of the records that a share group has not all acknowledged: behind any start offset."""
+"""Of the records that a share group has not all acknowledged: after any start offset."""
 
 
 def _snapshot(state: DeliveryState) -> snapshot.ShareSnapshotValue:

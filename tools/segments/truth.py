@@ -1,4 +1,4 @@
-"""What the written log says, remembered while it is written and not read back: the answers to hold a reader against.
+"""What the written log says, remembered while it is written and not read back: the answers to compare a reader with.
 
 By the rules of Kafka's coordinators (`OffsetMetadataManager`, `GroupMetadataManager`, `TransactionStateManager`), as
 far as the writer makes use of them: of the records of a key the last one counts, where it was not part of an aborted
@@ -182,5 +182,5 @@ class _Last:
         self.timestamp[subjects] = drawn.records.timestamp[rows]
 
     def subjects(self) -> INT64:
-        """Those whose last record was no tombstone."""
+        """Those whose last record was not a tombstone."""
         return np.flatnonzero(self._has_value)

@@ -51,9 +51,7 @@ READ = topics_of(each for name in CHOSEN for each in tables_read(TABLES[name]))
 TOPICS = sorted(READ & THERE | {"__consumer_offsets"})
 
 
-@dp.materialized_view(
-    comment="The topics as they stand in the segment files, so that all tables read the same records."
-)
+@dp.materialized_view(comment="The topics as they are in the segment files, so that all tables read the same records.")
 def raw_records() -> DataFrame:
     return reduce(DataFrame.unionAll, [read_segments(spark, DATA, topic=topic) for topic in TOPICS])
 

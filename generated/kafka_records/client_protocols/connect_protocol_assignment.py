@@ -51,7 +51,7 @@ class ConnectProtocolAssignment(msgspec.Struct, frozen=True, gc=False):
     Stored as `assignment` of a GroupMetadataValue member whose group has protocol type connect, and
     as `allocation` of a ConnectProtocolSubscription. An int16 version precedes it. Kafka has no
     spec of it: `ConnectProtocol` writes version 0, and `IncrementalCooperativeConnectProtocol` the
-    others, whose readers take any newer version for 1. What stands behind configOffset may be
+    others, whose readers take any newer version for 1. What comes after configOffset may be
     missing from version 1 on; Kafka takes it for its default then.
 
     - Version 0 (0.9): everything a worker shall run.
@@ -63,7 +63,7 @@ class ConnectProtocolAssignment(msgspec.Struct, frozen=True, gc=False):
     """The versions that `decode` and `encode` take."""
 
     CODEC: ClassVar[_Codec[ConnectProtocolAssignment]]
-    """The complete codec behind the fast paths: what `decode` and `encode` turn to when they give up."""
+    """The complete codec: `decode` and `encode` call it when the fast paths give up."""
 
     error: int = 0  # Error: int16, versions 0+
     """0, or 1 where the configurations of the workers differ and nothing is assigned."""
@@ -137,10 +137,10 @@ class ConnectProtocolAssignment(msgspec.Struct, frozen=True, gc=False):
 
 # What one call of `struct` reads or writes; tables by length are filled as lengths come along. Letters:
 # h int16, H uint16, i int32, q int64.
-#   _unpack_…                 fixed-width fields, and the length, count or marker behind them
+#   _unpack_…                 fixed-width fields, and the length, count or marker after them
 #   _array_…[n]               the n numbers of an array
-#   _text_…[n]                a string of n bytes, and what stands behind it
-#   _…_text_…[n]              a string, its length (H, its low byte is n), and what stands around both
+#   _text_…[n]                a string of n bytes, and what is after it
+#   _…_text_…[n]              a string, its length (H, its low byte is n), and what is around both
 #   _pack_…                   fixed-width fields and lengths
 #   _pack_text_array_…[n][m]  a string of n bytes and an array of m numbers, length and count
 _pack_h: Final = _Struct(">h").pack

@@ -39,7 +39,7 @@ class ConnectProtocolSubscription(msgspec.Struct, frozen=True, gc=False):
     Stored as `subscription` of a GroupMetadataValue member whose group has protocol type connect. An
     int16 version precedes it. Kafka has no spec of it: `ConnectProtocol` (protocol eager, formerly
     default) writes version 0, `IncrementalCooperativeConnectProtocol` writes 1 (protocol compatible)
-    and 2 (protocol sessioned), which differ in nothing but the number. Kafka's readers of 1 take any
+    and 2 (protocol sessioned), which differ only in the number. Kafka's readers of 1 take any
     newer version for it.
 
     - Version 0 (0.9): url and configOffset.
@@ -52,7 +52,7 @@ class ConnectProtocolSubscription(msgspec.Struct, frozen=True, gc=False):
     """The versions that `decode` and `encode` take."""
 
     CODEC: ClassVar[_Codec[ConnectProtocolSubscription]]
-    """The complete codec behind the fast paths: what `decode` and `encode` turn to when they give up."""
+    """The complete codec: `decode` and `encode` call it when the fast paths give up."""
 
     url: str = ""  # Url: string, versions 0+
     """Where other workers reach its REST interface."""
@@ -61,7 +61,7 @@ class ConnectProtocolSubscription(msgspec.Struct, frozen=True, gc=False):
     """Offset of the config topic up to which it has read; -1 for none."""
 
     allocation: bytes | None = None  # Allocation: bytes, versions 1+
-    """What it runs: a ConnectProtocolAssignment behind its version; null for nothing."""
+    """What it runs: a ConnectProtocolAssignment after its version; null for nothing."""
 
     @classmethod
     def decode(cls, data: bytes | bytearray | memoryview, version: int) -> ConnectProtocolSubscription:
@@ -114,8 +114,8 @@ class ConnectProtocolSubscription(msgspec.Struct, frozen=True, gc=False):
 
 # What one call of `struct` reads or writes; tables by length are filled as lengths come along. Letters:
 # h int16, H uint16, i int32, q int64.
-#   _bytes_…[n]            n bytes, and what stands behind them
-#   _…_text_…[n]           a string, its length (H, its low byte is n), and what stands around both
+#   _bytes_…[n]            n bytes, and what is after them
+#   _…_text_…[n]           a string, its length (H, its low byte is n), and what is around both
 #   _whole_…_text_…[size]  a message of that size with one string, and the length that it must have
 #   _pack_…                fixed-width fields and lengths
 _pack_h: Final = _Struct(">h").pack

@@ -41,7 +41,7 @@ class CooperativeStickyAssignorUserData(msgspec.Struct, frozen=True, gc=False):
     """The versions that `decode` and `encode` take."""
 
     CODEC: ClassVar[_Codec[CooperativeStickyAssignorUserData]]
-    """The complete codec behind the fast paths: what `decode` and `encode` turn to when they give up."""
+    """The complete codec: `decode` and `encode` call it when the fast paths give up."""
 
     generation: int = 0  # Generation: int32, versions 0+
     """Generation in which the partitions were held; -1 if unknown."""
@@ -97,7 +97,7 @@ class CooperativeStickyAssignorUserData(msgspec.Struct, frozen=True, gc=False):
 
 # What one call of `struct` reads or writes; tables by length are filled as lengths come along. Letters:
 # i int32.
-#   _unpack_…  fixed-width fields, and the length, count or marker behind them
+#   _unpack_…  fixed-width fields, and the length, count or marker after them
 #   _pack_…    fixed-width fields and lengths
 _pack_i: Final = _Struct(">i").pack
 _unpack_i: Final = _Struct(">i").unpack_from

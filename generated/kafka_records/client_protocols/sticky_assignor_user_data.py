@@ -60,7 +60,7 @@ class StickyAssignorUserData(msgspec.Struct, frozen=True, gc=False):
     """The versions that `decode` and `encode` take."""
 
     CODEC: ClassVar[_Codec[StickyAssignorUserData]]
-    """The complete codec behind the fast paths: what `decode` and `encode` turn to when they give up."""
+    """The complete codec: `decode` and `encode` call it when the fast paths give up."""
 
     previous_assignment: tuple[
         TopicAssignment, ...
@@ -121,9 +121,9 @@ class StickyAssignorUserData(msgspec.Struct, frozen=True, gc=False):
 
 # What one call of `struct` reads or writes; tables by length are filled as lengths come along. Letters:
 # H uint16, i int32.
-#   _unpack_…                 fixed-width fields, and the length, count or marker behind them
+#   _unpack_…                 fixed-width fields, and the length, count or marker after them
 #   _array_…[n]               the n numbers of an array
-#   _…_text_…[n]              a string, its length (H, its low byte is n), and what stands around both
+#   _…_text_…[n]              a string, its length (H, its low byte is n), and what is around both
 #   _pack_…                   fixed-width fields and lengths
 #   _pack_text_array_…[n][m]  a string of n bytes and an array of m numbers, length and count
 _pack_i: Final = _Struct(">i").pack

@@ -272,7 +272,7 @@ def decode_record(
 
     Raises a FramingError for a record with a key, without a value, and for a value that does not begin with frame
     version 1, an api key and a version, each a varint; a DecodeError for a message that does not parse or has bytes
-    behind it. Its offset counts from the first byte of the message.
+    after it. Its offset counts from the first byte of the message.
     """
     return RECORD_TYPES.decode(key, value)
 

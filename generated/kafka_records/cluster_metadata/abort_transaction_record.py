@@ -43,7 +43,7 @@ class AbortTransactionRecord(msgspec.Struct, frozen=True, gc=False):
     API_KEY: ClassVar[int] = 25
 
     CODEC: ClassVar[_Codec[AbortTransactionRecord]]
-    """The complete codec behind the fast paths: what `decode` and `encode` turn to when they give up."""
+    """The complete codec: `decode` and `encode` call it when the fast paths give up."""
 
     reason: str | None = None  # Reason: string, versions 0+, tag 0
     """Why it was given up; null if no reason was given."""

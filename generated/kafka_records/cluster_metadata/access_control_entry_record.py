@@ -51,7 +51,7 @@ class AccessControlEntryRecord(msgspec.Struct, frozen=True, gc=False):
     API_KEY: ClassVar[int] = 18
 
     CODEC: ClassVar[_Codec[AccessControlEntryRecord]]
-    """The complete codec behind the fast paths: what `decode` and `encode` turn to when they give up."""
+    """The complete codec: `decode` and `encode` call it when the fast paths give up."""
 
     id: Uuid = ZERO_UUID  # Id: uuid, versions 0+
     """Identifies the entry until it is removed."""
@@ -158,8 +158,8 @@ class FramedAccessControlEntryRecord(_KnownRecord, frozen=True, gc=False):
 
 # What one call of `struct` reads or writes; tables by length are filled as lengths come along. Letters:
 # b int8, B the first byte of a varint, u uuid.
-#   _compact_text_…[n]    a compact string of n - 1 bytes, and what stands behind it
-#   _…_compact_text_…[n]  a string of n - 1 bytes, n (B), and what stands around both
+#   _compact_text_…[n]    a compact string of n - 1 bytes, and what is after it
+#   _…_compact_text_…[n]  a string of n - 1 bytes, n (B), and what is around both
 #   _pack_…               fixed-width fields and lengths
 _pack_b: Final = _Struct(">b").pack
 _pack_bb: Final = _Struct(">bb").pack

@@ -43,7 +43,7 @@ class BeginTransactionRecord(msgspec.Struct, frozen=True, gc=False):
     API_KEY: ClassVar[int] = 23
 
     CODEC: ClassVar[_Codec[BeginTransactionRecord]]
-    """The complete codec behind the fast paths: what `decode` and `encode` turn to when they give up."""
+    """The complete codec: `decode` and `encode` call it when the fast paths give up."""
 
     name: str | None = None  # Name: string, versions 0+, tag 0
     """What the transaction is for; null if it has no name."""

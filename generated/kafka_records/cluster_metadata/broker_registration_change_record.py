@@ -52,7 +52,7 @@ class BrokerRegistrationChangeRecord(msgspec.Struct, frozen=True, gc=False):
     API_KEY: ClassVar[int] = 17
 
     CODEC: ClassVar[_Codec[BrokerRegistrationChangeRecord]]
-    """The complete codec behind the fast paths: what `decode` and `encode` turn to when they give up."""
+    """The complete codec: `decode` and `encode` call it when the fast paths give up."""
 
     broker_id: int = 0  # BrokerId: int32, versions 0+
     """Broker that changed."""
@@ -151,7 +151,7 @@ class FramedBrokerRegistrationChangeRecord(_KnownRecord, frozen=True, gc=False):
 
 # What one call of `struct` reads or writes; tables by length are filled as lengths come along. Letters:
 # b int8, B the first byte of a varint, i int32, q int64.
-#   _unpack_…  fixed-width fields, and the length, count or marker behind them
+#   _unpack_…  fixed-width fields, and the length, count or marker after them
 #   _pack_…    fixed-width fields and lengths
 _pack_b: Final = _Struct(">b").pack
 _pack_iq: Final = _Struct(">iq").pack

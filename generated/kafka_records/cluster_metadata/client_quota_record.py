@@ -62,7 +62,7 @@ class ClientQuotaRecord(msgspec.Struct, frozen=True, gc=False):
     API_KEY: ClassVar[int] = 14
 
     CODEC: ClassVar[_Codec[ClientQuotaRecord]]
-    """The complete codec behind the fast paths: what `decode` and `encode` turn to when they give up."""
+    """The complete codec: `decode` and `encode` call it when the fast paths give up."""
 
     entity: tuple[EntityData, ...] = ()  # Entity: []EntityData, versions 0+
     """Users, client ids and addresses that the quota is of, together."""
@@ -142,8 +142,8 @@ class FramedClientQuotaRecord(_KnownRecord, frozen=True, gc=False):
 
 # What one call of `struct` reads or writes; tables by length are filled as lengths come along. Letters:
 # t bool, B the first byte of a varint, d float64.
-#   _compact_text_…[n]    a compact string of n - 1 bytes, and what stands behind it
-#   _…_compact_text_…[n]  a string of n - 1 bytes, n (B), and what stands around both
+#   _compact_text_…[n]    a compact string of n - 1 bytes, and what is after it
+#   _…_compact_text_…[n]  a string of n - 1 bytes, n (B), and what is around both
 #   _pack_…               fixed-width fields and lengths
 _pack_dt: Final = _Struct(">d?").pack
 _B_compact_text_BB: Final[dict[int, _Unpack]] = {}

@@ -49,7 +49,7 @@ class ConfigRecord(msgspec.Struct, frozen=True, gc=False):
     API_KEY: ClassVar[int] = 4
 
     CODEC: ClassVar[_Codec[ConfigRecord]]
-    """The complete codec behind the fast paths: what `decode` and `encode` turn to when they give up."""
+    """The complete codec: `decode` and `encode` call it when the fast paths give up."""
 
     resource_type: int = 0  # ResourceType: int8, versions 0+
     """2 topic, 4 broker, 16 client metrics, 32 group (ConfigResource.Type)."""
@@ -127,8 +127,8 @@ class FramedConfigRecord(_KnownRecord, frozen=True, gc=False):
 
 # What one call of `struct` reads or writes; tables by length are filled as lengths come along. Letters:
 # b int8, B the first byte of a varint.
-#   _compact_text_…[n]    a compact string of n - 1 bytes, and what stands behind it
-#   _…_compact_text_…[n]  a string of n - 1 bytes, n (B), and what stands around both
+#   _compact_text_…[n]    a compact string of n - 1 bytes, and what is after it
+#   _…_compact_text_…[n]  a string of n - 1 bytes, n (B), and what is around both
 #   _pack_…               fixed-width fields and lengths
 _pack_b: Final = _Struct(">b").pack
 _bB_compact_text_B: Final[dict[int, _Unpack]] = {}

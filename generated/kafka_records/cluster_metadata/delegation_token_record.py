@@ -52,7 +52,7 @@ class DelegationTokenRecord(msgspec.Struct, frozen=True, gc=False):
     API_KEY: ClassVar[int] = 10
 
     CODEC: ClassVar[_Codec[DelegationTokenRecord]]
-    """The complete codec behind the fast paths: what `decode` and `encode` turn to when they give up."""
+    """The complete codec: `decode` and `encode` call it when the fast paths give up."""
 
     owner: str = ""  # Owner: string, versions 0+
     """Principal the token authenticates."""
@@ -141,8 +141,8 @@ class FramedDelegationTokenRecord(_KnownRecord, frozen=True, gc=False):
 
 # What one call of `struct` reads or writes; tables by length are filled as lengths come along. Letters:
 # B the first byte of a varint, q int64.
-#   _compact_text_…[n]    a compact string of n - 1 bytes, and what stands behind it
-#   _…_compact_text_…[n]  a string of n - 1 bytes, n (B), and what stands around both
+#   _compact_text_…[n]    a compact string of n - 1 bytes, and what is after it
+#   _…_compact_text_…[n]  a string of n - 1 bytes, n (B), and what is around both
 #   _pack_…               fixed-width fields and lengths
 _pack_qqq: Final = _Struct(">qqq").pack
 _B_compact_text_B: Final[dict[int, _Unpack]] = {}

@@ -30,7 +30,7 @@ __all__ = [
 
 
 class EndTransactionRecord(msgspec.Struct, frozen=True, gc=False):
-    """Ends a metadata transaction: its records count from here on.
+    """Ends a metadata transaction: its records count from here.
 
     History: 3.6 (KIP-868): new.
     """
@@ -41,7 +41,7 @@ class EndTransactionRecord(msgspec.Struct, frozen=True, gc=False):
     API_KEY: ClassVar[int] = 24
 
     CODEC: ClassVar[_Codec[EndTransactionRecord]]
-    """The complete codec behind the fast paths: what `decode` and `encode` turn to when they give up."""
+    """The complete codec: `decode` and `encode` call it when the fast paths give up."""
 
     unknown_tagged_fields: tuple[tuple[int, bytes], ...] = ()
     """Tagged fields that this build has no name for, as (tag, payload) by ascending tag; they are written back."""

@@ -47,7 +47,7 @@ class FeatureLevelRecord(msgspec.Struct, frozen=True, gc=False):
     API_KEY: ClassVar[int] = 12
 
     CODEC: ClassVar[_Codec[FeatureLevelRecord]]
-    """The complete codec behind the fast paths: what `decode` and `encode` turn to when they give up."""
+    """The complete codec: `decode` and `encode` call it when the fast paths give up."""
 
     name: str = ""  # Name: string, versions 0+
     """Name of the feature."""
@@ -121,7 +121,7 @@ class FramedFeatureLevelRecord(_KnownRecord, frozen=True, gc=False):
 
 # What one call of `struct` reads or writes; tables by length are filled as lengths come along. Letters:
 # B the first byte of a varint, h int16.
-#   _…_compact_text_…[n]  a string of n - 1 bytes, n (B), and what stands around both
+#   _…_compact_text_…[n]  a string of n - 1 bytes, n (B), and what is around both
 #   _pack_…               fixed-width fields and lengths
 _pack_h: Final = _Struct(">h").pack
 _B_compact_text_hB: Final[dict[int, _Unpack]] = {}

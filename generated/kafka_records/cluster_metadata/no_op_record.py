@@ -41,7 +41,7 @@ class NoOpRecord(msgspec.Struct, frozen=True, gc=False):
     API_KEY: ClassVar[int] = 20
 
     CODEC: ClassVar[_Codec[NoOpRecord]]
-    """The complete codec behind the fast paths: what `decode` and `encode` turn to when they give up."""
+    """The complete codec: `decode` and `encode` call it when the fast paths give up."""
 
     unknown_tagged_fields: tuple[tuple[int, bytes], ...] = ()
     """Tagged fields that this build has no name for, as (tag, payload) by ascending tag; they are written back."""

@@ -58,7 +58,7 @@ class PartitionRecord(msgspec.Struct, frozen=True, gc=False):
     API_KEY: ClassVar[int] = 3
 
     CODEC: ClassVar[_Codec[PartitionRecord]]
-    """The complete codec behind the fast paths: what `decode` and `encode` turn to when they give up."""
+    """The complete codec: `decode` and `encode` call it when the fast paths give up."""
 
     partition_id: int = -1  # PartitionId: int32, versions 0+
     """Number of the partition, counted from 0."""
@@ -185,7 +185,7 @@ class FramedPartitionRecord(_KnownRecord, frozen=True, gc=False):
 
 # What one call of `struct` reads or writes; tables by length are filled as lengths come along. Letters:
 # b int8, B the first byte of a varint, i int32, u uuid.
-#   _unpack_…                 fixed-width fields, and the length, count or marker behind them
+#   _unpack_…                 fixed-width fields, and the length, count or marker after them
 #   _compact_array_…[n]       the n - 1 numbers of a compact array
 #   _pack_…                   fixed-width fields and lengths
 #   _pack_compact_array_…[n]  a compact array of n numbers and its count

@@ -42,7 +42,7 @@ class ProducerIdsRecord(msgspec.Struct, frozen=True, gc=False):
     API_KEY: ClassVar[int] = 15
 
     CODEC: ClassVar[_Codec[ProducerIdsRecord]]
-    """The complete codec behind the fast paths: what `decode` and `encode` turn to when they give up."""
+    """The complete codec: `decode` and `encode` call it when the fast paths give up."""
 
     broker_id: int = 0  # BrokerId: int32, versions 0+
     """Broker that got the block."""
@@ -119,7 +119,7 @@ class FramedProducerIdsRecord(_KnownRecord, frozen=True, gc=False):
 
 # What one call of `struct` reads or writes; tables by length are filled as lengths come along. Letters:
 # B the first byte of a varint, i int32, q int64.
-#   _unpack_…  fixed-width fields, and the length, count or marker behind them
+#   _unpack_…  fixed-width fields, and the length, count or marker after them
 #   _pack_…    fixed-width fields and lengths
 _pack_iqq: Final = _Struct(">iqq").pack
 _unpack_iqqB: Final = _Struct(">iqqB").unpack_from

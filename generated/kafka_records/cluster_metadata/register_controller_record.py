@@ -89,7 +89,7 @@ class RegisterControllerRecord(msgspec.Struct, frozen=True, gc=False):
     API_KEY: ClassVar[int] = 27
 
     CODEC: ClassVar[_Codec[RegisterControllerRecord]]
-    """The complete codec behind the fast paths: what `decode` and `encode` turn to when they give up."""
+    """The complete codec: `decode` and `encode` call it when the fast paths give up."""
 
     controller_id: int = 0  # ControllerId: int32, versions 0+
     """Id of the controller."""
@@ -184,9 +184,9 @@ class FramedRegisterControllerRecord(_KnownRecord, frozen=True, gc=False):
 
 # What one call of `struct` reads or writes; tables by length are filled as lengths come along. Letters:
 # t bool, B the first byte of a varint, h int16, H uint16, i int32, u uuid.
-#   _unpack_…             fixed-width fields, and the length, count or marker behind them
-#   _compact_text_…[n]    a compact string of n - 1 bytes, and what stands behind it
-#   _…_compact_text_…[n]  a string of n - 1 bytes, n (B), and what stands around both
+#   _unpack_…             fixed-width fields, and the length, count or marker after them
+#   _compact_text_…[n]    a compact string of n - 1 bytes, and what is after it
+#   _…_compact_text_…[n]  a string of n - 1 bytes, n (B), and what is around both
 #   _pack_…               fixed-width fields and lengths
 _pack_Hh: Final = _Struct(">Hh").pack
 _pack_hh: Final = _Struct(">hh").pack

@@ -44,7 +44,7 @@ class RemoveDelegationTokenRecord(msgspec.Struct, frozen=True, gc=False):
     API_KEY: ClassVar[int] = 26
 
     CODEC: ClassVar[_Codec[RemoveDelegationTokenRecord]]
-    """The complete codec behind the fast paths: what `decode` and `encode` turn to when they give up."""
+    """The complete codec: `decode` and `encode` call it when the fast paths give up."""
 
     token_id: str = ""  # TokenId: string, versions 0+
     """Id of the token, from which its secret is derived."""
@@ -115,7 +115,7 @@ class FramedRemoveDelegationTokenRecord(_KnownRecord, frozen=True, gc=False):
 
 # What one call of `struct` reads or writes; tables by length are filled as lengths come along. Letters:
 # B the first byte of a varint.
-#   _…_compact_text_…[n]  a string of n - 1 bytes, n (B), and what stands around both
+#   _…_compact_text_…[n]  a string of n - 1 bytes, n (B), and what is around both
 _B_compact_text_B: Final[dict[int, _Unpack]] = {}
 
 

@@ -46,7 +46,7 @@ class RemoveTopicRecord(msgspec.Struct, frozen=True, gc=False):
     API_KEY: ClassVar[int] = 9
 
     CODEC: ClassVar[_Codec[RemoveTopicRecord]]
-    """The complete codec behind the fast paths: what `decode` and `encode` turn to when they give up."""
+    """The complete codec: `decode` and `encode` call it when the fast paths give up."""
 
     topic_id: Uuid = ZERO_UUID  # TopicId: uuid, versions 0+
     """Topic that is removed."""
@@ -125,7 +125,7 @@ class FramedRemoveTopicRecord(_KnownRecord, frozen=True, gc=False):
 
 # What one call of `struct` reads or writes; tables by length are filled as lengths come along. Letters:
 # B the first byte of a varint, u uuid.
-#   _unpack_…  fixed-width fields, and the length, count or marker behind them
+#   _unpack_…  fixed-width fields, and the length, count or marker after them
 #   _pack_…    fixed-width fields and lengths
 _pack_u: Final = _Struct(">16s").pack
 _unpack_uB: Final = _Struct(">16sB").unpack_from

@@ -45,7 +45,7 @@ class RemoveUserScramCredentialRecord(msgspec.Struct, frozen=True, gc=False):
     API_KEY: ClassVar[int] = 22
 
     CODEC: ClassVar[_Codec[RemoveUserScramCredentialRecord]]
-    """The complete codec behind the fast paths: what `decode` and `encode` turn to when they give up."""
+    """The complete codec: `decode` and `encode` call it when the fast paths give up."""
 
     name: str = ""  # Name: string, versions 0+
     """User it was of."""
@@ -119,7 +119,7 @@ class FramedRemoveUserScramCredentialRecord(_KnownRecord, frozen=True, gc=False)
 
 # What one call of `struct` reads or writes; tables by length are filled as lengths come along. Letters:
 # b int8, B the first byte of a varint.
-#   _…_compact_text_…[n]  a string of n - 1 bytes, n (B), and what stands around both
+#   _…_compact_text_…[n]  a string of n - 1 bytes, n (B), and what is around both
 #   _pack_…               fixed-width fields and lengths
 _pack_b: Final = _Struct(">b").pack
 _B_compact_text_bB: Final[dict[int, _Unpack]] = {}

@@ -51,7 +51,7 @@ class TopicRecord(msgspec.Struct, frozen=True, gc=False):
     API_KEY: ClassVar[int] = 2
 
     CODEC: ClassVar[_Codec[TopicRecord]]
-    """The complete codec behind the fast paths: what `decode` and `encode` turn to when they give up."""
+    """The complete codec: `decode` and `encode` call it when the fast paths give up."""
 
     name: str = ""  # Name: string, versions 0+
     """Name of the topic."""
@@ -132,7 +132,7 @@ class FramedTopicRecord(_KnownRecord, frozen=True, gc=False):
 
 # What one call of `struct` reads or writes; tables by length are filled as lengths come along. Letters:
 # B the first byte of a varint, u uuid.
-#   _…_compact_text_…[n]  a string of n - 1 bytes, n (B), and what stands around both
+#   _…_compact_text_…[n]  a string of n - 1 bytes, n (B), and what is around both
 #   _pack_…               fixed-width fields and lengths
 _pack_u: Final = _Struct(">16s").pack
 _B_compact_text_uB: Final[dict[int, _Unpack]] = {}

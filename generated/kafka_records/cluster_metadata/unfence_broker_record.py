@@ -42,7 +42,7 @@ class UnfenceBrokerRecord(msgspec.Struct, frozen=True, gc=False):
     API_KEY: ClassVar[int] = 8
 
     CODEC: ClassVar[_Codec[UnfenceBrokerRecord]]
-    """The complete codec behind the fast paths: what `decode` and `encode` turn to when they give up."""
+    """The complete codec: `decode` and `encode` call it when the fast paths give up."""
 
     id: int = 0  # Id: int32, versions 0+
     """Broker that is unfenced."""
@@ -116,7 +116,7 @@ class FramedUnfenceBrokerRecord(_KnownRecord, frozen=True, gc=False):
 
 # What one call of `struct` reads or writes; tables by length are filled as lengths come along. Letters:
 # B the first byte of a varint, i int32, q int64.
-#   _unpack_…  fixed-width fields, and the length, count or marker behind them
+#   _unpack_…  fixed-width fields, and the length, count or marker after them
 #   _pack_…    fixed-width fields and lengths
 _pack_iq: Final = _Struct(">iq").pack
 _unpack_iqB: Final = _Struct(">iqB").unpack_from

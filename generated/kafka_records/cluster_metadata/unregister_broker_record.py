@@ -42,7 +42,7 @@ class UnregisterBrokerRecord(msgspec.Struct, frozen=True, gc=False):
     API_KEY: ClassVar[int] = 1
 
     CODEC: ClassVar[_Codec[UnregisterBrokerRecord]]
-    """The complete codec behind the fast paths: what `decode` and `encode` turn to when they give up."""
+    """The complete codec: `decode` and `encode` call it when the fast paths give up."""
 
     broker_id: int = 0  # BrokerId: int32, versions 0+
     """Broker that is unregistered."""
@@ -116,7 +116,7 @@ class FramedUnregisterBrokerRecord(_KnownRecord, frozen=True, gc=False):
 
 # What one call of `struct` reads or writes; tables by length are filled as lengths come along. Letters:
 # B the first byte of a varint, i int32, q int64.
-#   _unpack_…  fixed-width fields, and the length, count or marker behind them
+#   _unpack_…  fixed-width fields, and the length, count or marker after them
 #   _pack_…    fixed-width fields and lengths
 _pack_iq: Final = _Struct(">iq").pack
 _unpack_iqB: Final = _Struct(">iqB").unpack_from

@@ -49,7 +49,7 @@ class UserScramCredentialRecord(msgspec.Struct, frozen=True, gc=False):
     API_KEY: ClassVar[int] = 11
 
     CODEC: ClassVar[_Codec[UserScramCredentialRecord]]
-    """The complete codec behind the fast paths: what `decode` and `encode` turn to when they give up."""
+    """The complete codec: `decode` and `encode` call it when the fast paths give up."""
 
     name: str = ""  # Name: string, versions 0+
     """User it is of."""
@@ -135,8 +135,8 @@ class FramedUserScramCredentialRecord(_KnownRecord, frozen=True, gc=False):
 
 # What one call of `struct` reads or writes; tables by length are filled as lengths come along. Letters:
 # b int8, B the first byte of a varint, i int32.
-#   _compact_bytes_…[n]   n - 1 compact bytes, and what stands behind them
-#   _…_compact_text_…[n]  a string of n - 1 bytes, n (B), and what stands around both
+#   _compact_bytes_…[n]   n - 1 compact bytes, and what is after them
+#   _…_compact_text_…[n]  a string of n - 1 bytes, n (B), and what is around both
 #   _pack_…               fixed-width fields and lengths
 _pack_b: Final = _Struct(">b").pack
 _pack_i: Final = _Struct(">i").pack

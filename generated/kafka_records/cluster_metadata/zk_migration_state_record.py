@@ -42,7 +42,7 @@ class ZkMigrationStateRecord(msgspec.Struct, frozen=True, gc=False):
     API_KEY: ClassVar[int] = 21
 
     CODEC: ClassVar[_Codec[ZkMigrationStateRecord]]
-    """The complete codec behind the fast paths: what `decode` and `encode` turn to when they give up."""
+    """The complete codec: `decode` and `encode` call it when the fast paths give up."""
 
     zk_migration_state: int = 0  # ZkMigrationState: int8, versions 0+
     """0 none, 1 pre-migration, 2 under way, 3 post-migration, 4 done (ZkMigrationState)."""
@@ -113,7 +113,7 @@ class FramedZkMigrationStateRecord(_KnownRecord, frozen=True, gc=False):
 
 # What one call of `struct` reads or writes; tables by length are filled as lengths come along. Letters:
 # b int8, B the first byte of a varint.
-#   _unpack_…  fixed-width fields, and the length, count or marker behind them
+#   _unpack_…  fixed-width fields, and the length, count or marker after them
 #   _pack_…    fixed-width fields and lengths
 _pack_b: Final = _Struct(">b").pack
 _unpack_bB: Final = _Struct(">bB").unpack_from

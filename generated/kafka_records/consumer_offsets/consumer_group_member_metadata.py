@@ -61,7 +61,7 @@ class ConsumerGroupMemberMetadataKey(msgspec.Struct, frozen=True, gc=False):
     RECORD_TYPE: ClassVar[int] = 5
 
     CODEC: ClassVar[_Codec[ConsumerGroupMemberMetadataKey]]
-    """The complete codec behind the fast paths: what `decode` and `encode` turn to when they give up."""
+    """The complete codec: `decode` and `encode` call it when the fast paths give up."""
 
     group_id: str = ""  # GroupId: string, versions 0
     """Group the record belongs to."""
@@ -157,7 +157,7 @@ class ConsumerGroupMemberMetadataValue(msgspec.Struct, frozen=True, gc=False):
     migration. The layout of 3.8 is described here: bytes of the earlier ones fail to parse or give
     nonsense.
 
-    Beware of classicMemberMetadata: its spec says null without quotes, which is no default at all.
+    Beware of classicMemberMetadata: its spec says null without quotes, which is no default.
     An absent tag therefore reads as an empty struct; a member of the new protocol is stored with an
     explicit null.
     """
@@ -168,7 +168,7 @@ class ConsumerGroupMemberMetadataValue(msgspec.Struct, frozen=True, gc=False):
     RECORD_TYPE: ClassVar[int] = 5
 
     CODEC: ClassVar[_Codec[ConsumerGroupMemberMetadataValue]]
-    """The complete codec behind the fast paths: what `decode` and `encode` turn to when they give up."""
+    """The complete codec: `decode` and `encode` call it when the fast paths give up."""
 
     instance_id: str | None = ""  # InstanceId: string, versions 0+
     """The client's own group.instance.id; null for a dynamic member."""
@@ -265,10 +265,10 @@ class ConsumerGroupMemberMetadata(_KnownRecord, frozen=True, gc=False):
 
 # What one call of `struct` reads or writes; tables by length are filled as lengths come along. Letters:
 # B the first byte of a varint, h int16, H uint16, i int32.
-#   _unpack_…                        fixed-width fields, and the length, count or marker behind them
-#   _compact_text_…[n]               a compact string of n - 1 bytes, and what stands behind it
-#   _compact_bytes_…[n]              n - 1 compact bytes, and what stands behind them
-#   _…_compact_text_…[n]             a string of n - 1 bytes, n (B), and what stands around both
+#   _unpack_…                        fixed-width fields, and the length, count or marker after them
+#   _compact_text_…[n]               a compact string of n - 1 bytes, and what is after it
+#   _compact_bytes_…[n]              n - 1 compact bytes, and what is after them
+#   _…_compact_text_…[n]             a string of n - 1 bytes, n (B), and what is around both
 #   _whole_…_text_…_text_…[size][n]  a message with two strings, the first of n bytes, and the length of the other
 #   _pack_…                          fixed-width fields and lengths
 _pack_h: Final = _Struct(">h").pack

@@ -64,7 +64,7 @@ class ConsumerGroupPartitionMetadataKey(msgspec.Struct, frozen=True, gc=False):
     RECORD_TYPE: ClassVar[int] = 4
 
     CODEC: ClassVar[_Codec[ConsumerGroupPartitionMetadataKey]]
-    """The complete codec behind the fast paths: what `decode` and `encode` turn to when they give up."""
+    """The complete codec: `decode` and `encode` call it when the fast paths give up."""
 
     group_id: str = ""  # GroupId: string, versions 0
     """Group the record belongs to."""
@@ -170,7 +170,7 @@ class ConsumerGroupPartitionMetadataValue(msgspec.Struct, frozen=True, gc=False)
     metadataHash of record type 3; brokers still read it.
 
     History: version 0 has had three layouts. 3.5 put the group's epoch first and had neither topic
-    names nor racks; 3.7 (early access) had all of today's fields, still behind that epoch; 3.8
+    names nor racks; 3.7 (early access) had all of today's fields, still after that epoch; 3.8
     dropped the epoch. Only the last is described here: bytes of the earlier layouts fail to parse or
     give nonsense.
     """
@@ -181,7 +181,7 @@ class ConsumerGroupPartitionMetadataValue(msgspec.Struct, frozen=True, gc=False)
     RECORD_TYPE: ClassVar[int] = 4
 
     CODEC: ClassVar[_Codec[ConsumerGroupPartitionMetadataValue]]
-    """The complete codec behind the fast paths: what `decode` and `encode` turn to when they give up."""
+    """The complete codec: `decode` and `encode` call it when the fast paths give up."""
 
     topics: tuple[TopicMetadata, ...] = ()  # Topics: []TopicMetadata, versions 0+
     """Every topic the group subscribes to."""
@@ -254,8 +254,8 @@ class ConsumerGroupPartitionMetadata(_KnownRecord, frozen=True, gc=False):
 
 # What one call of `struct` reads or writes; tables by length are filled as lengths come along. Letters:
 # B the first byte of a varint, h int16, i int32, u uuid.
-#   _unpack_…              fixed-width fields, and the length, count or marker behind them
-#   _…_compact_text_…[n]   a string of n - 1 bytes, n (B), and what stands around both
+#   _unpack_…              fixed-width fields, and the length, count or marker after them
+#   _…_compact_text_…[n]   a string of n - 1 bytes, n (B), and what is around both
 #   _whole_…_text_…[size]  a message of that size with one string, and the length that it must have
 #   _pack_…                fixed-width fields and lengths
 _pack_h: Final = _Struct(">h").pack

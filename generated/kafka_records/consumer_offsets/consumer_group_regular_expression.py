@@ -52,7 +52,7 @@ class ConsumerGroupRegularExpressionKey(msgspec.Struct, frozen=True, gc=False):
     RECORD_TYPE: ClassVar[int] = 16
 
     CODEC: ClassVar[_Codec[ConsumerGroupRegularExpressionKey]]
-    """The complete codec behind the fast paths: what `decode` and `encode` turn to when they give up."""
+    """The complete codec: `decode` and `encode` call it when the fast paths give up."""
 
     group_id: str = ""  # GroupId: string, versions 0
     """Group the record belongs to."""
@@ -125,7 +125,7 @@ class ConsumerGroupRegularExpressionValue(msgspec.Struct, frozen=True, gc=False)
     RECORD_TYPE: ClassVar[int] = 16
 
     CODEC: ClassVar[_Codec[ConsumerGroupRegularExpressionValue]]
-    """The complete codec behind the fast paths: what `decode` and `encode` turn to when they give up."""
+    """The complete codec: `decode` and `encode` call it when the fast paths give up."""
 
     topics: tuple[str, ...] = ()  # Topics: []string, versions 0+
     """Names of the topics that match and that the members may see."""
@@ -204,7 +204,7 @@ class ConsumerGroupRegularExpression(_KnownRecord, frozen=True, gc=False):
 
 # What one call of `struct` reads or writes; tables by length are filled as lengths come along. Letters:
 # B the first byte of a varint, h int16, H uint16, q int64.
-#   _unpack_…                        fixed-width fields, and the length, count or marker behind them
+#   _unpack_…                        fixed-width fields, and the length, count or marker after them
 #   _whole_…_text_…_text_…[size][n]  a message with two strings, the first of n bytes, and the length of the other
 #   _pack_…                          fixed-width fields and lengths
 _pack_h: Final = _Struct(">h").pack

@@ -62,7 +62,7 @@ class ConsumerGroupTargetAssignmentMemberKey(msgspec.Struct, frozen=True, gc=Fal
     RECORD_TYPE: ClassVar[int] = 7
 
     CODEC: ClassVar[_Codec[ConsumerGroupTargetAssignmentMemberKey]]
-    """The complete codec behind the fast paths: what `decode` and `encode` turn to when they give up."""
+    """The complete codec: `decode` and `encode` call it when the fast paths give up."""
 
     group_id: str = ""  # GroupId: string, versions 0
     """Group the record belongs to."""
@@ -160,7 +160,7 @@ class ConsumerGroupTargetAssignmentMemberValue(msgspec.Struct, frozen=True, gc=F
     RECORD_TYPE: ClassVar[int] = 7
 
     CODEC: ClassVar[_Codec[ConsumerGroupTargetAssignmentMemberValue]]
-    """The complete codec behind the fast paths: what `decode` and `encode` turn to when they give up."""
+    """The complete codec: `decode` and `encode` call it when the fast paths give up."""
 
     topic_partitions: tuple[TopicPartition, ...] = ()  # TopicPartitions: []TopicPartition, versions 0+
     """Partitions meant for the member, by topic."""
@@ -233,7 +233,7 @@ class ConsumerGroupTargetAssignmentMember(_KnownRecord, frozen=True, gc=False):
 
 # What one call of `struct` reads or writes; tables by length are filled as lengths come along. Letters:
 # B the first byte of a varint, h int16, H uint16, i int32, u uuid.
-#   _unpack_…                        fixed-width fields, and the length, count or marker behind them
+#   _unpack_…                        fixed-width fields, and the length, count or marker after them
 #   _compact_array_…[n]              the n - 1 numbers of a compact array
 #   _whole_…_text_…_text_…[size][n]  a message with two strings, the first of n bytes, and the length of the other
 #   _pack_…                          fixed-width fields and lengths

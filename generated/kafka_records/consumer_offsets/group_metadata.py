@@ -58,7 +58,7 @@ class GroupMetadataKey(msgspec.Struct, frozen=True, gc=False):
     RECORD_TYPE: ClassVar[int] = 2
 
     CODEC: ClassVar[_Codec[GroupMetadataKey]]
-    """The complete codec behind the fast paths: what `decode` and `encode` turn to when they give up."""
+    """The complete codec: `decode` and `encode` call it when the fast paths give up."""
 
     group: str = ""  # group: string, versions 0
     """Group the state belongs to."""
@@ -170,7 +170,7 @@ class GroupMetadataValue(msgspec.Struct, frozen=True, gc=False):
     RECORD_TYPE: ClassVar[int] = 2
 
     CODEC: ClassVar[_Codec[GroupMetadataValue]]
-    """The complete codec behind the fast paths: what `decode` and `encode` turn to when they give up."""
+    """The complete codec: `decode` and `encode` call it when the fast paths give up."""
 
     protocol_type: str = ""  # protocolType: string, versions 0+
     """Kind of protocol: "consumer", "connect", ...; empty if the group never had members."""
@@ -256,13 +256,13 @@ class GroupMetadata(_KnownRecord, frozen=True, gc=False):
 
 # What one call of `struct` reads or writes; tables by length are filled as lengths come along. Letters:
 # B the first byte of a varint, h int16, H uint16, i int32, q int64.
-#   _unpack_…              fixed-width fields, and the length, count or marker behind them
-#   _text_…[n]             a string of n bytes, and what stands behind it
-#   _compact_text_…[n]     a compact string of n - 1 bytes, and what stands behind it
-#   _bytes_…[n]            n bytes, and what stands behind them
-#   _compact_bytes_…[n]    n - 1 compact bytes, and what stands behind them
-#   _…_text_…[n]           a string, its length (H, its low byte is n), and what stands around both
-#   _…_compact_text_…[n]   a string of n - 1 bytes, n (B), and what stands around both
+#   _unpack_…              fixed-width fields, and the length, count or marker after them
+#   _text_…[n]             a string of n bytes, and what is after it
+#   _compact_text_…[n]     a compact string of n - 1 bytes, and what is after it
+#   _bytes_…[n]            n bytes, and what is after them
+#   _compact_bytes_…[n]    n - 1 compact bytes, and what is after them
+#   _…_text_…[n]           a string, its length (H, its low byte is n), and what is around both
+#   _…_compact_text_…[n]   a string of n - 1 bytes, n (B), and what is around both
 #   _whole_…_text_…[size]  a message of that size with one string, and the length that it must have
 #   _pack_…                fixed-width fields and lengths
 _pack_h: Final = _Struct(">h").pack

@@ -50,7 +50,7 @@ class LegacyOffsetCommitKey(msgspec.Struct, frozen=True, gc=False):
     RECORD_TYPE: ClassVar[int] = 0
 
     CODEC: ClassVar[_Codec[LegacyOffsetCommitKey]]
-    """The complete codec behind the fast paths: what `decode` and `encode` turn to when they give up."""
+    """The complete codec: `decode` and `encode` call it when the fast paths give up."""
 
     group: str = ""  # group: string, versions 0
     """Group that committed the offset."""
@@ -126,7 +126,7 @@ class LegacyOffsetCommitValue(msgspec.Struct, frozen=True, gc=False):
     RECORD_TYPE: ClassVar[int] = 0
 
     CODEC: ClassVar[_Codec[LegacyOffsetCommitValue]]
-    """The complete codec behind the fast paths: what `decode` and `encode` turn to when they give up."""
+    """The complete codec: `decode` and `encode` call it when the fast paths give up."""
 
     offset: int = 0  # offset: int64, versions 0
     """Next offset to read, as committed."""

@@ -58,7 +58,7 @@ class OffsetCommitKey(msgspec.Struct, frozen=True, gc=False):
     RECORD_TYPE: ClassVar[int] = 1
 
     CODEC: ClassVar[_Codec[OffsetCommitKey]]
-    """The complete codec behind the fast paths: what `decode` and `encode` turn to when they give up."""
+    """The complete codec: `decode` and `encode` call it when the fast paths give up."""
 
     group: str = ""  # group: string, versions 0
     """Group that committed the offset."""
@@ -119,7 +119,7 @@ class OffsetCommitKey(msgspec.Struct, frozen=True, gc=False):
 class OffsetCommitValue(msgspec.Struct, frozen=True, gc=False):
     """Offset a group has committed for one partition: where a reader of that partition goes on.
 
-    The group coordinator writes it for every committed partition, whatever the kind of group, and
+    The group coordinator writes it for every committed partition, for any kind of group, and
     when an administrator resets offsets. The version tells what the writer could say, not how old
     the commit is: a commit with an explicit retention time is stored as version 1 by every release.
 
@@ -141,7 +141,7 @@ class OffsetCommitValue(msgspec.Struct, frozen=True, gc=False):
     RECORD_TYPE: ClassVar[int] = 1
 
     CODEC: ClassVar[_Codec[OffsetCommitValue]]
-    """The complete codec behind the fast paths: what `decode` and `encode` turn to when they give up."""
+    """The complete codec: `decode` and `encode` call it when the fast paths give up."""
 
     offset: int = 0  # offset: int64, versions 0+
     """Next offset to read, as committed."""
@@ -240,8 +240,8 @@ class OffsetCommit(_KnownRecord, frozen=True, gc=False):
 
 # What one call of `struct` reads or writes; tables by length are filled as lengths come along. Letters:
 # B the first byte of a varint, h int16, H uint16, i int32, q int64, u uuid.
-#   _unpack_…                        fixed-width fields, and the length, count or marker behind them
-#   _…_compact_text_…[n]             a string of n - 1 bytes, n (B), and what stands around both
+#   _unpack_…                        fixed-width fields, and the length, count or marker after them
+#   _…_compact_text_…[n]             a string of n - 1 bytes, n (B), and what is around both
 #   _whole_…_text_…[size]            a message of that size with one string, and the length that it must have
 #   _whole_…_text_…_text_…[size][n]  a message with two strings, the first of n bytes, and the length of the other
 #   _pack_…                          fixed-width fields and lengths

@@ -55,7 +55,7 @@ class ShareGroupMemberMetadataKey(msgspec.Struct, frozen=True, gc=False):
     RECORD_TYPE: ClassVar[int] = 10
 
     CODEC: ClassVar[_Codec[ShareGroupMemberMetadataKey]]
-    """The complete codec behind the fast paths: what `decode` and `encode` turn to when they give up."""
+    """The complete codec: `decode` and `encode` call it when the fast paths give up."""
 
     group_id: str = ""  # GroupId: string, versions 0
     """Group the record belongs to."""
@@ -126,7 +126,7 @@ class ShareGroupMemberMetadataValue(msgspec.Struct, frozen=True, gc=False):
     RECORD_TYPE: ClassVar[int] = 10
 
     CODEC: ClassVar[_Codec[ShareGroupMemberMetadataValue]]
-    """The complete codec behind the fast paths: what `decode` and `encode` turn to when they give up."""
+    """The complete codec: `decode` and `encode` call it when the fast paths give up."""
 
     rack_id: str | None = ""  # RackId: string, versions 0+
     """Rack of the client; null if it named none."""
@@ -206,8 +206,8 @@ class ShareGroupMemberMetadata(_KnownRecord, frozen=True, gc=False):
 
 # What one call of `struct` reads or writes; tables by length are filled as lengths come along. Letters:
 # B the first byte of a varint, h int16, H uint16.
-#   _unpack_…                        fixed-width fields, and the length, count or marker behind them
-#   _compact_text_…[n]               a compact string of n - 1 bytes, and what stands behind it
+#   _unpack_…                        fixed-width fields, and the length, count or marker after them
+#   _compact_text_…[n]               a compact string of n - 1 bytes, and what is after it
 #   _whole_…_text_…_text_…[size][n]  a message with two strings, the first of n bytes, and the length of the other
 #   _pack_…                          fixed-width fields and lengths
 _pack_h: Final = _Struct(">h").pack

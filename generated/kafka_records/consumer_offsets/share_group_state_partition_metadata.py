@@ -63,7 +63,7 @@ class ShareGroupStatePartitionMetadataKey(msgspec.Struct, frozen=True, gc=False)
     RECORD_TYPE: ClassVar[int] = 15
 
     CODEC: ClassVar[_Codec[ShareGroupStatePartitionMetadataKey]]
-    """The complete codec behind the fast paths: what `decode` and `encode` turn to when they give up."""
+    """The complete codec: `decode` and `encode` call it when the fast paths give up."""
 
     group_id: str = ""  # GroupId: string, versions 0
     """Group the record belongs to."""
@@ -185,7 +185,7 @@ class ShareGroupStatePartitionMetadataValue(msgspec.Struct, frozen=True, gc=Fals
     RECORD_TYPE: ClassVar[int] = 15
 
     CODEC: ClassVar[_Codec[ShareGroupStatePartitionMetadataValue]]
-    """The complete codec behind the fast paths: what `decode` and `encode` turn to when they give up."""
+    """The complete codec: `decode` and `encode` call it when the fast paths give up."""
 
     initializing_topics: tuple[
         TopicPartitionsInfo, ...
@@ -269,7 +269,7 @@ class ShareGroupStatePartitionMetadata(_KnownRecord, frozen=True, gc=False):
 # What one call of `struct` reads or writes; tables by length are filled as lengths come along. Letters:
 # B the first byte of a varint, h int16, i int32, u uuid.
 #   _compact_array_…[n]       the n - 1 numbers of a compact array
-#   _…_compact_text_…[n]      a string of n - 1 bytes, n (B), and what stands around both
+#   _…_compact_text_…[n]      a string of n - 1 bytes, n (B), and what is around both
 #   _whole_…_text_…[size]     a message of that size with one string, and the length that it must have
 #   _pack_…                   fixed-width fields and lengths
 #   _pack_compact_array_…[n]  a compact array of n numbers and its count

@@ -50,7 +50,7 @@ class ShareGroupTargetAssignmentMetadataKey(msgspec.Struct, frozen=True, gc=Fals
     RECORD_TYPE: ClassVar[int] = 12
 
     CODEC: ClassVar[_Codec[ShareGroupTargetAssignmentMetadataKey]]
-    """The complete codec behind the fast paths: what `decode` and `encode` turn to when they give up."""
+    """The complete codec: `decode` and `encode` call it when the fast paths give up."""
 
     group_id: str = ""  # GroupId: string, versions 0
     """Group the record belongs to."""
@@ -122,7 +122,7 @@ class ShareGroupTargetAssignmentMetadataValue(msgspec.Struct, frozen=True, gc=Fa
     RECORD_TYPE: ClassVar[int] = 12
 
     CODEC: ClassVar[_Codec[ShareGroupTargetAssignmentMetadataValue]]
-    """The complete codec behind the fast paths: what `decode` and `encode` turn to when they give up."""
+    """The complete codec: `decode` and `encode` call it when the fast paths give up."""
 
     assignment_epoch: int = 0  # AssignmentEpoch: int32, versions 0+
     """Group epoch the assignment belongs to."""
@@ -198,7 +198,7 @@ class ShareGroupTargetAssignmentMetadata(_KnownRecord, frozen=True, gc=False):
 
 # What one call of `struct` reads or writes; tables by length are filled as lengths come along. Letters:
 # B the first byte of a varint, h int16, i int32, q int64.
-#   _unpack_…              fixed-width fields, and the length, count or marker behind them
+#   _unpack_…              fixed-width fields, and the length, count or marker after them
 #   _whole_…_text_…[size]  a message of that size with one string, and the length that it must have
 #   _pack_…                fixed-width fields and lengths
 _pack_h: Final = _Struct(">h").pack

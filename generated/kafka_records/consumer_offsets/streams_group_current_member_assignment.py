@@ -59,7 +59,7 @@ class StreamsGroupCurrentMemberAssignmentKey(msgspec.Struct, frozen=True, gc=Fal
     RECORD_TYPE: ClassVar[int] = 22
 
     CODEC: ClassVar[_Codec[StreamsGroupCurrentMemberAssignmentKey]]
-    """The complete codec behind the fast paths: what `decode` and `encode` turn to when they give up."""
+    """The complete codec: `decode` and `encode` call it when the fast paths give up."""
 
     group_id: str = ""  # GroupId: string, versions 0
     """Group the record belongs to."""
@@ -153,7 +153,7 @@ class StreamsGroupCurrentMemberAssignmentValue(msgspec.Struct, frozen=True, gc=F
     RECORD_TYPE: ClassVar[int] = 22
 
     CODEC: ClassVar[_Codec[StreamsGroupCurrentMemberAssignmentValue]]
-    """The complete codec behind the fast paths: what `decode` and `encode` turn to when they give up."""
+    """The complete codec: `decode` and `encode` call it when the fast paths give up."""
 
     member_epoch: int = 0  # MemberEpoch: int32, versions 0+
     """Epoch the member has been told."""
@@ -256,9 +256,9 @@ class StreamsGroupCurrentMemberAssignment(_KnownRecord, frozen=True, gc=False):
 
 # What one call of `struct` reads or writes; tables by length are filled as lengths come along. Letters:
 # b int8, B the first byte of a varint, h int16, H uint16, i int32.
-#   _unpack_…                        fixed-width fields, and the length, count or marker behind them
+#   _unpack_…                        fixed-width fields, and the length, count or marker after them
 #   _compact_array_…[n]              the n - 1 numbers of a compact array
-#   _…_compact_text_…[n]             a string of n - 1 bytes, n (B), and what stands around both
+#   _…_compact_text_…[n]             a string of n - 1 bytes, n (B), and what is around both
 #   _whole_…_text_…_text_…[size][n]  a message with two strings, the first of n bytes, and the length of the other
 #   _pack_…                          fixed-width fields and lengths
 #   _pack_compact_array_…[n]         a compact array of n numbers and its count

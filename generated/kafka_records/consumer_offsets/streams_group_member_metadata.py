@@ -57,7 +57,7 @@ class StreamsGroupMemberMetadataKey(msgspec.Struct, frozen=True, gc=False):
     RECORD_TYPE: ClassVar[int] = 19
 
     CODEC: ClassVar[_Codec[StreamsGroupMemberMetadataKey]]
-    """The complete codec behind the fast paths: what `decode` and `encode` turn to when they give up."""
+    """The complete codec: `decode` and `encode` call it when the fast paths give up."""
 
     group_id: str = ""  # GroupId: string, versions 0
     """Group the record belongs to."""
@@ -155,7 +155,7 @@ class StreamsGroupMemberMetadataValue(msgspec.Struct, frozen=True, gc=False):
     RECORD_TYPE: ClassVar[int] = 19
 
     CODEC: ClassVar[_Codec[StreamsGroupMemberMetadataValue]]
-    """The complete codec behind the fast paths: what `decode` and `encode` turn to when they give up."""
+    """The complete codec: `decode` and `encode` call it when the fast paths give up."""
 
     instance_id: str | None = ""  # InstanceId: string, versions 0+
     """The client's own group.instance.id; null for a dynamic member."""
@@ -250,9 +250,9 @@ class StreamsGroupMemberMetadata(_KnownRecord, frozen=True, gc=False):
 
 # What one call of `struct` reads or writes; tables by length are filled as lengths come along. Letters:
 # b int8, B the first byte of a varint, h int16, H uint16, i int32.
-#   _unpack_…                        fixed-width fields, and the length, count or marker behind them
-#   _compact_text_…[n]               a compact string of n - 1 bytes, and what stands behind it
-#   _…_compact_text_…[n]             a string of n - 1 bytes, n (B), and what stands around both
+#   _unpack_…                        fixed-width fields, and the length, count or marker after them
+#   _compact_text_…[n]               a compact string of n - 1 bytes, and what is after it
+#   _…_compact_text_…[n]             a string of n - 1 bytes, n (B), and what is around both
 #   _whole_…_text_…_text_…[size][n]  a message with two strings, the first of n bytes, and the length of the other
 #   _pack_…                          fixed-width fields and lengths
 _pack_H: Final = _Struct(">H").pack

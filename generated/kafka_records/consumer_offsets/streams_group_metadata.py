@@ -55,7 +55,7 @@ class StreamsGroupMetadataKey(msgspec.Struct, frozen=True, gc=False):
     RECORD_TYPE: ClassVar[int] = 17
 
     CODEC: ClassVar[_Codec[StreamsGroupMetadataKey]]
-    """The complete codec behind the fast paths: what `decode` and `encode` turn to when they give up."""
+    """The complete codec: `decode` and `encode` call it when the fast paths give up."""
 
     group_id: str = ""  # GroupId: string, versions 0
     """Group the record belongs to."""
@@ -144,7 +144,7 @@ class StreamsGroupMetadataValue(msgspec.Struct, frozen=True, gc=False):
     RECORD_TYPE: ClassVar[int] = 17
 
     CODEC: ClassVar[_Codec[StreamsGroupMetadataValue]]
-    """The complete codec behind the fast paths: what `decode` and `encode` turn to when they give up."""
+    """The complete codec: `decode` and `encode` call it when the fast paths give up."""
 
     epoch: int = 0  # Epoch: int32, versions 0+
     """Epoch of the group, counting up."""
@@ -232,9 +232,9 @@ class StreamsGroupMetadata(_KnownRecord, frozen=True, gc=False):
 
 # What one call of `struct` reads or writes; tables by length are filled as lengths come along. Letters:
 # B the first byte of a varint, h int16, i int32, q int64.
-#   _unpack_…              fixed-width fields, and the length, count or marker behind them
-#   _compact_text_…[n]     a compact string of n - 1 bytes, and what stands behind it
-#   _…_compact_text_…[n]   a string of n - 1 bytes, n (B), and what stands around both
+#   _unpack_…              fixed-width fields, and the length, count or marker after them
+#   _compact_text_…[n]     a compact string of n - 1 bytes, and what is after it
+#   _…_compact_text_…[n]   a string of n - 1 bytes, n (B), and what is around both
 #   _whole_…_text_…[size]  a message of that size with one string, and the length that it must have
 #   _pack_…                fixed-width fields and lengths
 _pack_h: Final = _Struct(">h").pack

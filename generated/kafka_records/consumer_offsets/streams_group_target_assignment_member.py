@@ -57,7 +57,7 @@ class StreamsGroupTargetAssignmentMemberKey(msgspec.Struct, frozen=True, gc=Fals
     RECORD_TYPE: ClassVar[int] = 21
 
     CODEC: ClassVar[_Codec[StreamsGroupTargetAssignmentMemberKey]]
-    """The complete codec behind the fast paths: what `decode` and `encode` turn to when they give up."""
+    """The complete codec: `decode` and `encode` call it when the fast paths give up."""
 
     group_id: str = ""  # GroupId: string, versions 0
     """Group the record belongs to."""
@@ -144,7 +144,7 @@ class StreamsGroupTargetAssignmentMemberValue(msgspec.Struct, frozen=True, gc=Fa
     RECORD_TYPE: ClassVar[int] = 21
 
     CODEC: ClassVar[_Codec[StreamsGroupTargetAssignmentMemberValue]]
-    """The complete codec behind the fast paths: what `decode` and `encode` turn to when they give up."""
+    """The complete codec: `decode` and `encode` call it when the fast paths give up."""
 
     active_tasks: tuple[TaskIds, ...] = ()  # ActiveTasks: []TaskIds, versions 0+
     """Tasks that process records."""
@@ -224,7 +224,7 @@ class StreamsGroupTargetAssignmentMember(_KnownRecord, frozen=True, gc=False):
 # What one call of `struct` reads or writes; tables by length are filled as lengths come along. Letters:
 # B the first byte of a varint, h int16, H uint16, i int32.
 #   _compact_array_…[n]              the n - 1 numbers of a compact array
-#   _…_compact_text_…[n]             a string of n - 1 bytes, n (B), and what stands around both
+#   _…_compact_text_…[n]             a string of n - 1 bytes, n (B), and what is around both
 #   _whole_…_text_…_text_…[size][n]  a message with two strings, the first of n bytes, and the length of the other
 #   _pack_…                          fixed-width fields and lengths
 #   _pack_compact_array_…[n]         a compact array of n numbers and its count

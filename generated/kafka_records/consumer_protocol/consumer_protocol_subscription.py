@@ -65,7 +65,7 @@ class ConsumerProtocolSubscription(msgspec.Struct, frozen=True, gc=False):
     """The versions that `decode` and `encode` take."""
 
     CODEC: ClassVar[_Codec[ConsumerProtocolSubscription]]
-    """The complete codec behind the fast paths: what `decode` and `encode` turn to when they give up."""
+    """The complete codec: `decode` and `encode` call it when the fast paths give up."""
 
     topics: tuple[str, ...] = ()  # Topics: []string, versions 0+
     """Topics subscribed to, sorted."""
@@ -133,11 +133,11 @@ class ConsumerProtocolSubscription(msgspec.Struct, frozen=True, gc=False):
 
 # What one call of `struct` reads or writes; tables by length are filled as lengths come along. Letters:
 # h int16, H uint16, i int32.
-#   _unpack_…                 fixed-width fields, and the length, count or marker behind them
+#   _unpack_…                 fixed-width fields, and the length, count or marker after them
 #   _array_…[n]               the n numbers of an array
-#   _text_…[n]                a string of n bytes, and what stands behind it
-#   _bytes_…[n]               n bytes, and what stands behind them
-#   _…_text_…[n]              a string, its length (H, its low byte is n), and what stands around both
+#   _text_…[n]                a string of n bytes, and what is after it
+#   _bytes_…[n]               n bytes, and what is after them
+#   _…_text_…[n]              a string, its length (H, its low byte is n), and what is around both
 #   _pack_…                   fixed-width fields and lengths
 #   _pack_text_array_…[n][m]  a string of n bytes and an array of m numbers, length and count
 _pack_h: Final = _Struct(">h").pack

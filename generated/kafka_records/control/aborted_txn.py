@@ -41,7 +41,7 @@ class AbortedTxn(msgspec.Struct, frozen=True, gc=False):
     """The versions that `decode` and `encode` take."""
 
     CODEC: ClassVar[_Codec[AbortedTxn]]
-    """The complete codec behind the fast paths: what `decode` and `encode` turn to when they give up."""
+    """The complete codec: `decode` and `encode` call it when the fast paths give up."""
 
     producer_id: int = 0  # ProducerId: int64, versions 0+
     """Producer whose transaction it was."""
@@ -104,7 +104,7 @@ class AbortedTxn(msgspec.Struct, frozen=True, gc=False):
 
 # What one call of `struct` reads or writes; tables by length are filled as lengths come along. Letters:
 # q int64.
-#   _unpack_…  fixed-width fields, and the length, count or marker behind them
+#   _unpack_…  fixed-width fields, and the length, count or marker after them
 #   _pack_…    fixed-width fields and lengths
 _pack_qqqq: Final = _Struct(">qqqq").pack
 _unpack_qqqq: Final = _Struct(">qqqq").unpack_from

@@ -30,7 +30,7 @@ __all__ = [
 class ControlRecordTypeSchema(msgspec.Struct, frozen=True, gc=False):
     """Key of a control record: which kind of marker it is.
 
-    Control records stand alone in batches with the control bit set, in any topic. The version
+    Control records are alone in batches with the control bit set, in any topic. The version
     precedes the type as an int16, as the record type does in other keys.
 
     History: the bytes are those of 0.11 (KIP-98), which knew abort and commit; leader changes
@@ -42,7 +42,7 @@ class ControlRecordTypeSchema(msgspec.Struct, frozen=True, gc=False):
     """The versions that `decode` and `encode` take."""
 
     CODEC: ClassVar[_Codec[ControlRecordTypeSchema]]
-    """The complete codec behind the fast paths: what `decode` and `encode` turn to when they give up."""
+    """The complete codec: `decode` and `encode` call it when the fast paths give up."""
 
     type_: int = 0  # Type: int16, versions 0+
     """0 abort, 1 commit; in the metadata log 2 leader change, 3, 4 snapshot, 5, 6 voters."""
@@ -98,7 +98,7 @@ class ControlRecordTypeSchema(msgspec.Struct, frozen=True, gc=False):
 
 # What one call of `struct` reads or writes; tables by length are filled as lengths come along. Letters:
 # h int16.
-#   _unpack_…  fixed-width fields, and the length, count or marker behind them
+#   _unpack_…  fixed-width fields, and the length, count or marker after them
 #   _pack_…    fixed-width fields and lengths
 _pack_h: Final = _Struct(">h").pack
 _unpack_h: Final = _Struct(">h").unpack_from

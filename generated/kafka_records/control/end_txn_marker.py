@@ -31,7 +31,7 @@ class EndTxnMarker(msgspec.Struct, frozen=True, gc=False):
     """Value of a control record that ends a transaction in one partition.
 
     The transaction coordinator has it written to every partition of the transaction once commit or
-    abort is decided; which of the two stands in the key. Readers match it to the records before it
+    abort is decided; which of the two is in the key. Readers match it to the records before it
     by producer id. An int16 version precedes it.
 
     History: the bytes are those of 0.11 (KIP-98). Code wrote them by hand until 4.1 brought the
@@ -42,7 +42,7 @@ class EndTxnMarker(msgspec.Struct, frozen=True, gc=False):
     """The versions that `decode` and `encode` take."""
 
     CODEC: ClassVar[_Codec[EndTxnMarker]]
-    """The complete codec behind the fast paths: what `decode` and `encode` turn to when they give up."""
+    """The complete codec: `decode` and `encode` call it when the fast paths give up."""
 
     coordinator_epoch: int = 0  # CoordinatorEpoch: int32, versions 0+
     """Epoch of the coordinator that decided; a marker with a lower one is stale."""
@@ -96,7 +96,7 @@ class EndTxnMarker(msgspec.Struct, frozen=True, gc=False):
 
 # What one call of `struct` reads or writes; tables by length are filled as lengths come along. Letters:
 # i int32.
-#   _unpack_…  fixed-width fields, and the length, count or marker behind them
+#   _unpack_…  fixed-width fields, and the length, count or marker after them
 #   _pack_…    fixed-width fields and lengths
 _pack_i: Final = _Struct(">i").pack
 _unpack_i: Final = _Struct(">i").unpack_from

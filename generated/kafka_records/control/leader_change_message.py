@@ -69,7 +69,7 @@ class LeaderChangeMessage(msgspec.Struct, frozen=True, gc=False):
     """The versions that `decode` and `encode` take."""
 
     CODEC: ClassVar[_Codec[LeaderChangeMessage]]
-    """The complete codec behind the fast paths: what `decode` and `encode` turn to when they give up."""
+    """The complete codec: `decode` and `encode` call it when the fast paths give up."""
 
     version: int = 0  # Version: int16, versions 0+
     """Version of this record."""
@@ -137,7 +137,7 @@ class LeaderChangeMessage(msgspec.Struct, frozen=True, gc=False):
 
 # What one call of `struct` reads or writes; tables by length are filled as lengths come along. Letters:
 # B the first byte of a varint, h int16, i int32, u uuid.
-#   _unpack_…  fixed-width fields, and the length, count or marker behind them
+#   _unpack_…  fixed-width fields, and the length, count or marker after them
 #   _pack_…    fixed-width fields and lengths
 _pack_hi: Final = _Struct(">hi").pack
 _pack_i: Final = _Struct(">i").pack

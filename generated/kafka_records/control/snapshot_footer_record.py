@@ -38,7 +38,7 @@ class SnapshotFooterRecord(msgspec.Struct, frozen=True, gc=False):
     """The versions that `decode` and `encode` take."""
 
     CODEC: ClassVar[_Codec[SnapshotFooterRecord]]
-    """The complete codec behind the fast paths: what `decode` and `encode` turn to when they give up."""
+    """The complete codec: `decode` and `encode` call it when the fast paths give up."""
 
     version: int = 0  # Version: int16, versions 0+
     """Version of this record."""
@@ -97,7 +97,7 @@ class SnapshotFooterRecord(msgspec.Struct, frozen=True, gc=False):
 
 # What one call of `struct` reads or writes; tables by length are filled as lengths come along. Letters:
 # B the first byte of a varint, h int16.
-#   _unpack_…  fixed-width fields, and the length, count or marker behind them
+#   _unpack_…  fixed-width fields, and the length, count or marker after them
 #   _pack_…    fixed-width fields and lengths
 _pack_h: Final = _Struct(">h").pack
 _unpack_hB: Final = _Struct(">hB").unpack_from

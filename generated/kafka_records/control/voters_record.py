@@ -112,7 +112,7 @@ class VotersRecord(msgspec.Struct, frozen=True, gc=False):
     """The versions that `decode` and `encode` take."""
 
     CODEC: ClassVar[_Codec[VotersRecord]]
-    """The complete codec behind the fast paths: what `decode` and `encode` turn to when they give up."""
+    """The complete codec: `decode` and `encode` call it when the fast paths give up."""
 
     version: int = 0  # Version: int16, versions 0+
     """Version of this record."""
@@ -172,9 +172,9 @@ class VotersRecord(msgspec.Struct, frozen=True, gc=False):
 
 # What one call of `struct` reads or writes; tables by length are filled as lengths come along. Letters:
 # B the first byte of a varint, h int16, H uint16, i int32, u uuid.
-#   _unpack_…             fixed-width fields, and the length, count or marker behind them
-#   _compact_text_…[n]    a compact string of n - 1 bytes, and what stands behind it
-#   _…_compact_text_…[n]  a string of n - 1 bytes, n (B), and what stands around both
+#   _unpack_…             fixed-width fields, and the length, count or marker after them
+#   _compact_text_…[n]    a compact string of n - 1 bytes, and what is after it
+#   _…_compact_text_…[n]  a string of n - 1 bytes, n (B), and what is around both
 #   _pack_…               fixed-width fields and lengths
 _pack_H: Final = _Struct(">H").pack
 _pack_h: Final = _Struct(">h").pack

@@ -72,7 +72,7 @@ class ProducerSnapshot(msgspec.Struct, frozen=True, gc=False):
     """The versions that `decode` and `encode` take."""
 
     CODEC: ClassVar[_Codec[ProducerSnapshot]]
-    """The complete codec behind the fast paths: what `decode` and `encode` turn to when they give up."""
+    """The complete codec: `decode` and `encode` call it when the fast paths give up."""
 
     crc: int = 0  # Crc: uint32, versions 1
     """CRC-32C of all that follows it."""
@@ -131,7 +131,7 @@ class ProducerSnapshot(msgspec.Struct, frozen=True, gc=False):
 
 # What one call of `struct` reads or writes; tables by length are filled as lengths come along. Letters:
 # h int16, i int32, I uint32, q int64.
-#   _unpack_…  fixed-width fields, and the length, count or marker behind them
+#   _unpack_…  fixed-width fields, and the length, count or marker after them
 #   _pack_…    fixed-width fields and lengths
 _pack_I: Final = _Struct(">I").pack
 _pack_i: Final = _Struct(">i").pack

@@ -65,7 +65,7 @@ class RemoteLogSegmentMetadataSnapshotRecord(msgspec.Struct, frozen=True, gc=Fal
     API_KEY: ClassVar[int] = 3
 
     CODEC: ClassVar[_Codec[RemoteLogSegmentMetadataSnapshotRecord]]
-    """The complete codec behind the fast paths: what `decode` and `encode` turn to when they give up."""
+    """The complete codec: `decode` and `encode` call it when the fast paths give up."""
 
     segment_id: Uuid = ZERO_UUID  # SegmentId: uuid, versions 0+
     """Random id of the segment."""
@@ -188,8 +188,8 @@ class FramedRemoteLogSegmentMetadataSnapshotRecord(_KnownRecord, frozen=True, gc
 
 # What one call of `struct` reads or writes; tables by length are filled as lengths come along. Letters:
 # t bool, b int8, B the first byte of a varint, i int32, q int64, u uuid.
-#   _unpack_…            fixed-width fields, and the length, count or marker behind them
-#   _compact_bytes_…[n]  n - 1 compact bytes, and what stands behind them
+#   _unpack_…            fixed-width fields, and the length, count or marker after them
+#   _compact_bytes_…[n]  n - 1 compact bytes, and what is after them
 #   _pack_…              fixed-width fields and lengths
 _pack_b: Final = _Struct(">b").pack
 _pack_i: Final = _Struct(">i").pack

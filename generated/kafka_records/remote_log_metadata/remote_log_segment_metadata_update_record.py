@@ -103,7 +103,7 @@ class RemoteLogSegmentMetadataUpdateRecord(msgspec.Struct, frozen=True, gc=False
     API_KEY: ClassVar[int] = 1
 
     CODEC: ClassVar[_Codec[RemoteLogSegmentMetadataUpdateRecord]]
-    """The complete codec behind the fast paths: what `decode` and `encode` turn to when they give up."""
+    """The complete codec: `decode` and `encode` call it when the fast paths give up."""
 
     remote_log_segment_id: RemoteLogSegmentIdEntry = (
         RemoteLogSegmentIdEntry()
@@ -190,9 +190,9 @@ class FramedRemoteLogSegmentMetadataUpdateRecord(_KnownRecord, frozen=True, gc=F
 
 # What one call of `struct` reads or writes; tables by length are filled as lengths come along. Letters:
 # b int8, B the first byte of a varint, i int32, q int64, u uuid.
-#   _unpack_…             fixed-width fields, and the length, count or marker behind them
-#   _compact_bytes_…[n]   n - 1 compact bytes, and what stands behind them
-#   _…_compact_text_…[n]  a string of n - 1 bytes, n (B), and what stands around both
+#   _unpack_…             fixed-width fields, and the length, count or marker after them
+#   _compact_bytes_…[n]   n - 1 compact bytes, and what is after them
+#   _…_compact_text_…[n]  a string of n - 1 bytes, n (B), and what is around both
 #   _pack_…               fixed-width fields and lengths
 _pack_b: Final = _Struct(">b").pack
 _pack_iq: Final = _Struct(">iq").pack

@@ -76,7 +76,7 @@ class RemotePartitionDeleteMetadataRecord(msgspec.Struct, frozen=True, gc=False)
     API_KEY: ClassVar[int] = 2
 
     CODEC: ClassVar[_Codec[RemotePartitionDeleteMetadataRecord]]
-    """The complete codec behind the fast paths: what `decode` and `encode` turn to when they give up."""
+    """The complete codec: `decode` and `encode` call it when the fast paths give up."""
 
     topic_id_partition: TopicIdPartitionEntry = (
         TopicIdPartitionEntry()
@@ -160,8 +160,8 @@ class FramedRemotePartitionDeleteMetadataRecord(_KnownRecord, frozen=True, gc=Fa
 
 # What one call of `struct` reads or writes; tables by length are filled as lengths come along. Letters:
 # b int8, B the first byte of a varint, i int32, q int64, u uuid.
-#   _unpack_…             fixed-width fields, and the length, count or marker behind them
-#   _…_compact_text_…[n]  a string of n - 1 bytes, n (B), and what stands around both
+#   _unpack_…             fixed-width fields, and the length, count or marker after them
+#   _…_compact_text_…[n]  a string of n - 1 bytes, n (B), and what is around both
 #   _pack_…               fixed-width fields and lengths
 _pack_iqb: Final = _Struct(">iqb").pack
 _pack_ui: Final = _Struct(">16si").pack

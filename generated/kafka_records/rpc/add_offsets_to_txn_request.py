@@ -55,7 +55,7 @@ class AddOffsetsToTxnRequest(msgspec.Struct, frozen=True, gc=False):
     API_KEY: ClassVar[int] = 25
 
     CODEC: ClassVar[_Codec[AddOffsetsToTxnRequest]]
-    """The complete codec behind the fast paths: what `decode` and `encode` turn to when they give up."""
+    """The complete codec: `decode` and `encode` call it when the fast paths give up."""
 
     transactional_id: str = ""  # TransactionalId: string, versions 0+
     """Transaction that is under way."""
@@ -123,8 +123,8 @@ class AddOffsetsToTxnRequest(msgspec.Struct, frozen=True, gc=False):
 
 # What one call of `struct` reads or writes; tables by length are filled as lengths come along. Letters:
 # B the first byte of a varint, h int16, H uint16, q int64.
-#   _compact_text_…[n]               a compact string of n - 1 bytes, and what stands behind it
-#   _…_compact_text_…[n]             a string of n - 1 bytes, n (B), and what stands around both
+#   _compact_text_…[n]               a compact string of n - 1 bytes, and what is after it
+#   _…_compact_text_…[n]             a string of n - 1 bytes, n (B), and what is around both
 #   _whole_…_text_…_text_…[size][n]  a message with two strings, the first of n bytes, and the length of the other
 #   _pack_…                          fixed-width fields and lengths
 _pack_h: Final = _Struct(">h").pack

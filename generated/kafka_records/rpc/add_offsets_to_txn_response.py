@@ -46,7 +46,7 @@ class AddOffsetsToTxnResponse(msgspec.Struct, frozen=True, gc=False):
     API_KEY: ClassVar[int] = 25
 
     CODEC: ClassVar[_Codec[AddOffsetsToTxnResponse]]
-    """The complete codec behind the fast paths: what `decode` and `encode` turn to when they give up."""
+    """The complete codec: `decode` and `encode` call it when the fast paths give up."""
 
     throttle_time_ms: int = 0  # ThrottleTimeMs: int32, versions 0+
     """Milliseconds the client is throttled for, having gone over a quota; 0 if it is not."""
@@ -108,7 +108,7 @@ class AddOffsetsToTxnResponse(msgspec.Struct, frozen=True, gc=False):
 
 # What one call of `struct` reads or writes; tables by length are filled as lengths come along. Letters:
 # B the first byte of a varint, h int16, i int32.
-#   _unpack_…  fixed-width fields, and the length, count or marker behind them
+#   _unpack_…  fixed-width fields, and the length, count or marker after them
 #   _pack_…    fixed-width fields and lengths
 _pack_ih: Final = _Struct(">ih").pack
 _unpack_ih: Final = _Struct(">ih").unpack_from

@@ -110,7 +110,7 @@ class ApiVersionsResponse(msgspec.Struct, frozen=True, gc=False):
     API_KEY: ClassVar[int] = 18
 
     CODEC: ClassVar[_Codec[ApiVersionsResponse]]
-    """The complete codec behind the fast paths: what `decode` and `encode` turn to when they give up."""
+    """The complete codec: `decode` and `encode` call it when the fast paths give up."""
 
     error_code: int = 0  # ErrorCode: int16, versions 0+
     """UNSUPPORTED_VERSION (35) if the broker does not know the version asked in; mostly 0."""
@@ -191,8 +191,8 @@ class ApiVersionsResponse(msgspec.Struct, frozen=True, gc=False):
 
 # What one call of `struct` reads or writes; tables by length are filled as lengths come along. Letters:
 # t bool, B the first byte of a varint, h int16, i int32, q int64.
-#   _unpack_…             fixed-width fields, and the length, count or marker behind them
-#   _…_compact_text_…[n]  a string of n - 1 bytes, n (B), and what stands around both
+#   _unpack_…             fixed-width fields, and the length, count or marker after them
+#   _…_compact_text_…[n]  a string of n - 1 bytes, n (B), and what is around both
 #   _pack_…               fixed-width fields and lengths
 _pack_h: Final = _Struct(">h").pack
 _pack_hh: Final = _Struct(">hh").pack

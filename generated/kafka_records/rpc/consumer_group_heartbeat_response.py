@@ -82,7 +82,7 @@ class ConsumerGroupHeartbeatResponse(msgspec.Struct, frozen=True, gc=False):
 
     Errors: GROUP_AUTHORIZATION_FAILED, TOPIC_AUTHORIZATION_FAILED, NOT_COORDINATOR,
     COORDINATOR_NOT_AVAILABLE, COORDINATOR_LOAD_IN_PROGRESS, INVALID_REQUEST, UNKNOWN_MEMBER_ID,
-    FENCED_MEMBER_EPOCH (give up all partitions and join anew), UNSUPPORTED_ASSIGNOR,
+    FENCED_MEMBER_EPOCH (give up all partitions and join again), UNSUPPORTED_ASSIGNOR,
     UNRELEASED_INSTANCE_ID, GROUP_MAX_SIZE_REACHED; INVALID_REGULAR_EXPRESSION since version 1.
 
     - Version 0 (3.7, early access): as described here. The unstable layout of 3.5 had a flag to
@@ -97,7 +97,7 @@ class ConsumerGroupHeartbeatResponse(msgspec.Struct, frozen=True, gc=False):
     API_KEY: ClassVar[int] = 68
 
     CODEC: ClassVar[_Codec[ConsumerGroupHeartbeatResponse]]
-    """The complete codec behind the fast paths: what `decode` and `encode` turn to when they give up."""
+    """The complete codec: `decode` and `encode` call it when the fast paths give up."""
 
     throttle_time_ms: int = 0  # ThrottleTimeMs: int32, versions 0+
     """Milliseconds the client is throttled for, having gone over a quota; 0 if it is not."""
@@ -174,9 +174,9 @@ class ConsumerGroupHeartbeatResponse(msgspec.Struct, frozen=True, gc=False):
 
 # What one call of `struct` reads or writes; tables by length are filled as lengths come along. Letters:
 # b int8, B the first byte of a varint, h int16, i int32, u uuid.
-#   _unpack_…                 fixed-width fields, and the length, count or marker behind them
+#   _unpack_…                 fixed-width fields, and the length, count or marker after them
 #   _compact_array_…[n]       the n - 1 numbers of a compact array
-#   _compact_text_…[n]        a compact string of n - 1 bytes, and what stands behind it
+#   _compact_text_…[n]        a compact string of n - 1 bytes, and what is after it
 #   _pack_…                   fixed-width fields and lengths
 #   _pack_compact_array_…[n]  a compact array of n numbers and its count
 _pack_ih: Final = _Struct(">ih").pack

@@ -51,7 +51,7 @@ class DeleteGroupsRequest(msgspec.Struct, frozen=True, gc=False):
     API_KEY: ClassVar[int] = 42
 
     CODEC: ClassVar[_Codec[DeleteGroupsRequest]]
-    """The complete codec behind the fast paths: what `decode` and `encode` turn to when they give up."""
+    """The complete codec: `decode` and `encode` call it when the fast paths give up."""
 
     groups_names: tuple[str, ...] = ()  # GroupsNames: []string, versions 0+
     """Groups, by their ids."""
@@ -110,7 +110,7 @@ class DeleteGroupsRequest(msgspec.Struct, frozen=True, gc=False):
 
 # What one call of `struct` reads or writes; tables by length are filled as lengths come along. Letters:
 # i int32.
-#   _unpack_…  fixed-width fields, and the length, count or marker behind them
+#   _unpack_…  fixed-width fields, and the length, count or marker after them
 _unpack_i: Final = _Struct(">i").unpack_from
 
 

@@ -86,7 +86,7 @@ class DeleteShareGroupStateRequest(msgspec.Struct, frozen=True, gc=False):
     API_KEY: ClassVar[int] = 86
 
     CODEC: ClassVar[_Codec[DeleteShareGroupStateRequest]]
-    """The complete codec behind the fast paths: what `decode` and `encode` turn to when they give up."""
+    """The complete codec: `decode` and `encode` call it when the fast paths give up."""
 
     group_id: str = ""  # GroupId: string, versions 0+
     """Group the state belongs to."""
@@ -148,8 +148,8 @@ class DeleteShareGroupStateRequest(msgspec.Struct, frozen=True, gc=False):
 
 # What one call of `struct` reads or writes; tables by length are filled as lengths come along. Letters:
 # B the first byte of a varint, i int32, u uuid.
-#   _unpack_…             fixed-width fields, and the length, count or marker behind them
-#   _…_compact_text_…[n]  a string of n - 1 bytes, n (B), and what stands around both
+#   _unpack_…             fixed-width fields, and the length, count or marker after them
+#   _…_compact_text_…[n]  a string of n - 1 bytes, n (B), and what is around both
 #   _pack_…               fixed-width fields and lengths
 _pack_i: Final = _Struct(">i").pack
 _pack_u: Final = _Struct(">16s").pack

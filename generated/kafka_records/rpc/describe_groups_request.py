@@ -53,7 +53,7 @@ class DescribeGroupsRequest(msgspec.Struct, frozen=True, gc=False):
     API_KEY: ClassVar[int] = 15
 
     CODEC: ClassVar[_Codec[DescribeGroupsRequest]]
-    """The complete codec behind the fast paths: what `decode` and `encode` turn to when they give up."""
+    """The complete codec: `decode` and `encode` call it when the fast paths give up."""
 
     groups: tuple[str, ...] = ()  # Groups: []string, versions 0+
     """Groups, by their ids."""
@@ -115,7 +115,7 @@ class DescribeGroupsRequest(msgspec.Struct, frozen=True, gc=False):
 
 # What one call of `struct` reads or writes; tables by length are filled as lengths come along. Letters:
 # t bool, B the first byte of a varint, i int32.
-#   _unpack_…  fixed-width fields, and the length, count or marker behind them
+#   _unpack_…  fixed-width fields, and the length, count or marker after them
 #   _pack_…    fixed-width fields and lengths
 _pack_t: Final = _Struct(">?").pack
 _unpack_i: Final = _Struct(">i").unpack_from

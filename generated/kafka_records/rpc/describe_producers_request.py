@@ -64,7 +64,7 @@ class DescribeProducersRequest(msgspec.Struct, frozen=True, gc=False):
     API_KEY: ClassVar[int] = 61
 
     CODEC: ClassVar[_Codec[DescribeProducersRequest]]
-    """The complete codec behind the fast paths: what `decode` and `encode` turn to when they give up."""
+    """The complete codec: `decode` and `encode` call it when the fast paths give up."""
 
     topics: tuple[TopicRequest, ...] = ()  # Topics: []TopicRequest, versions 0+
     """Which partitions, by topic."""
@@ -124,7 +124,7 @@ class DescribeProducersRequest(msgspec.Struct, frozen=True, gc=False):
 # What one call of `struct` reads or writes; tables by length are filled as lengths come along. Letters:
 # B the first byte of a varint, i int32.
 #   _compact_array_…[n]       the n - 1 numbers of a compact array
-#   _…_compact_text_…[n]      a string of n - 1 bytes, n (B), and what stands around both
+#   _…_compact_text_…[n]      a string of n - 1 bytes, n (B), and what is around both
 #   _pack_compact_array_…[n]  a compact array of n numbers and its count
 _B_compact_text_B: Final[dict[int, _Unpack]] = {}
 _compact_array_i: Final[dict[int, _Unpack]] = {}

@@ -45,7 +45,7 @@ class DescribeTransactionsRequest(msgspec.Struct, frozen=True, gc=False):
     API_KEY: ClassVar[int] = 65
 
     CODEC: ClassVar[_Codec[DescribeTransactionsRequest]]
-    """The complete codec behind the fast paths: what `decode` and `encode` turn to when they give up."""
+    """The complete codec: `decode` and `encode` call it when the fast paths give up."""
 
     transactional_ids: tuple[str, ...] = ()  # TransactionalIds: []string, versions 0+
     """The transactional ids; none gives an empty answer."""

@@ -97,7 +97,7 @@ class DescribeTransactionsResponse(msgspec.Struct, frozen=True, gc=False):
     API_KEY: ClassVar[int] = 65
 
     CODEC: ClassVar[_Codec[DescribeTransactionsResponse]]
-    """The complete codec behind the fast paths: what `decode` and `encode` turn to when they give up."""
+    """The complete codec: `decode` and `encode` call it when the fast paths give up."""
 
     throttle_time_ms: int = 0  # ThrottleTimeMs: int32, versions 0+
     """How long the client is throttled, in milliseconds; 0 if it is not."""
@@ -161,10 +161,10 @@ class DescribeTransactionsResponse(msgspec.Struct, frozen=True, gc=False):
 
 # What one call of `struct` reads or writes; tables by length are filled as lengths come along. Letters:
 # B the first byte of a varint, h int16, i int32, q int64.
-#   _unpack_…                 fixed-width fields, and the length, count or marker behind them
+#   _unpack_…                 fixed-width fields, and the length, count or marker after them
 #   _compact_array_…[n]       the n - 1 numbers of a compact array
-#   _compact_text_…[n]        a compact string of n - 1 bytes, and what stands behind it
-#   _…_compact_text_…[n]      a string of n - 1 bytes, n (B), and what stands around both
+#   _compact_text_…[n]        a compact string of n - 1 bytes, and what is after it
+#   _…_compact_text_…[n]      a string of n - 1 bytes, n (B), and what is around both
 #   _pack_…                   fixed-width fields and lengths
 #   _pack_compact_array_…[n]  a compact array of n numbers and its count
 _pack_h: Final = _Struct(">h").pack

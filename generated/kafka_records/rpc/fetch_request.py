@@ -184,7 +184,7 @@ class FetchRequest(msgspec.Struct, frozen=True, gc=False):
     API_KEY: ClassVar[int] = 1
 
     CODEC: ClassVar[_Codec[FetchRequest]]
-    """The complete codec behind the fast paths: what `decode` and `encode` turn to when they give up."""
+    """The complete codec: `decode` and `encode` call it when the fast paths give up."""
 
     cluster_id: str | None = None  # ClusterId: string, versions 12+, tag 0
     """Cluster the sender takes itself to be in; null if unknown. For the metadata log."""

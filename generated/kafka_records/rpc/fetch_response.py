@@ -138,7 +138,7 @@ class PartitionData(msgspec.Struct, frozen=True, gc=False):
     """Broker to fetch from next time; -1 for this one."""
 
     records: bytes | None = None  # Records: records, versions 0+
-    """Record batches, as they stand in the log."""
+    """Record batches, as they are in the log."""
 
     unknown_tagged_fields: tuple[tuple[int, bytes], ...] = ()
     """Tagged fields that this build has no name for, as (tag, payload) by ascending tag; they are written back."""
@@ -183,7 +183,7 @@ class NodeEndpoint(msgspec.Struct, frozen=True, gc=False):
     """Port to reach it at."""
 
     rack: str | None = None  # Rack: string, versions 16+
-    """Rack it stands in; null if it has none set."""
+    """Rack it is in; null if it has none set."""
 
     unknown_tagged_fields: tuple[tuple[int, bytes], ...] = ()
     """Tagged fields that this build has no name for, as (tag, payload) by ascending tag; they are written back."""
@@ -219,7 +219,7 @@ class FetchResponse(msgspec.Struct, frozen=True, gc=False):
     API_KEY: ClassVar[int] = 1
 
     CODEC: ClassVar[_Codec[FetchResponse]]
-    """The complete codec behind the fast paths: what `decode` and `encode` turn to when they give up."""
+    """The complete codec: `decode` and `encode` call it when the fast paths give up."""
 
     throttle_time_ms: int = 0  # ThrottleTimeMs: int32, versions 1+
     """Milliseconds the client is throttled for, having gone over a quota; 0 if it is not."""
@@ -288,12 +288,12 @@ class FetchResponse(msgspec.Struct, frozen=True, gc=False):
 
 # What one call of `struct` reads or writes; tables by length are filled as lengths come along. Letters:
 # B the first byte of a varint, h int16, H uint16, i int32, q int64, u uuid.
-#   _unpack_…             fixed-width fields, and the length, count or marker behind them
-#   _compact_text_…[n]    a compact string of n - 1 bytes, and what stands behind it
-#   _bytes_…[n]           n bytes, and what stands behind them
-#   _compact_bytes_…[n]   n - 1 compact bytes, and what stands behind them
-#   _…_text_…[n]          a string, its length (H, its low byte is n), and what stands around both
-#   _…_compact_text_…[n]  a string of n - 1 bytes, n (B), and what stands around both
+#   _unpack_…             fixed-width fields, and the length, count or marker after them
+#   _compact_text_…[n]    a compact string of n - 1 bytes, and what is after it
+#   _bytes_…[n]           n bytes, and what is after them
+#   _compact_bytes_…[n]   n - 1 compact bytes, and what is after them
+#   _…_text_…[n]          a string, its length (H, its low byte is n), and what is around both
+#   _…_compact_text_…[n]  a string of n - 1 bytes, n (B), and what is around both
 #   _pack_…               fixed-width fields and lengths
 _pack_h: Final = _Struct(">h").pack
 _pack_i: Final = _Struct(">i").pack

@@ -58,7 +58,7 @@ class FindCoordinatorRequest(msgspec.Struct, frozen=True, gc=False):
     API_KEY: ClassVar[int] = 10
 
     CODEC: ClassVar[_Codec[FindCoordinatorRequest]]
-    """The complete codec behind the fast paths: what `decode` and `encode` turn to when they give up."""
+    """The complete codec: `decode` and `encode` call it when the fast paths give up."""
 
     key: str = ""  # Key: string, versions 0-3
     """Group id or transactional id."""
@@ -123,8 +123,8 @@ class FindCoordinatorRequest(msgspec.Struct, frozen=True, gc=False):
 
 # What one call of `struct` reads or writes; tables by length are filled as lengths come along. Letters:
 # b int8, B the first byte of a varint, h int16.
-#   _unpack_…              fixed-width fields, and the length, count or marker behind them
-#   _…_compact_text_…[n]   a string of n - 1 bytes, n (B), and what stands around both
+#   _unpack_…              fixed-width fields, and the length, count or marker after them
+#   _…_compact_text_…[n]   a string of n - 1 bytes, n (B), and what is around both
 #   _whole_…_text_…[size]  a message of that size with one string, and the length that it must have
 #   _pack_…                fixed-width fields and lengths
 _pack_b: Final = _Struct(">b").pack

@@ -82,7 +82,7 @@ class FindCoordinatorResponse(msgspec.Struct, frozen=True, gc=False):
     API_KEY: ClassVar[int] = 10
 
     CODEC: ClassVar[_Codec[FindCoordinatorResponse]]
-    """The complete codec behind the fast paths: what `decode` and `encode` turn to when they give up."""
+    """The complete codec: `decode` and `encode` call it when the fast paths give up."""
 
     throttle_time_ms: int = 0  # ThrottleTimeMs: int32, versions 1+
     """Milliseconds the client is throttled for, having gone over a quota; 0 if it is not."""
@@ -159,10 +159,10 @@ class FindCoordinatorResponse(msgspec.Struct, frozen=True, gc=False):
 
 # What one call of `struct` reads or writes; tables by length are filled as lengths come along. Letters:
 # B the first byte of a varint, h int16, i int32.
-#   _unpack_…              fixed-width fields, and the length, count or marker behind them
-#   _text_…[n]             a string of n bytes, and what stands behind it
-#   _compact_text_…[n]     a compact string of n - 1 bytes, and what stands behind it
-#   _…_compact_text_…[n]   a string of n - 1 bytes, n (B), and what stands around both
+#   _unpack_…              fixed-width fields, and the length, count or marker after them
+#   _text_…[n]             a string of n bytes, and what is after it
+#   _compact_text_…[n]     a compact string of n - 1 bytes, and what is after it
+#   _…_compact_text_…[n]   a string of n - 1 bytes, n (B), and what is around both
 #   _whole_…_text_…[size]  a message of that size with one string, and the length that it must have
 #   _pack_…                fixed-width fields and lengths
 _pack_h: Final = _Struct(">h").pack

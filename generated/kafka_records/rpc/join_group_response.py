@@ -80,7 +80,7 @@ class JoinGroupResponse(msgspec.Struct, frozen=True, gc=False):
     API_KEY: ClassVar[int] = 11
 
     CODEC: ClassVar[_Codec[JoinGroupResponse]]
-    """The complete codec behind the fast paths: what `decode` and `encode` turn to when they give up."""
+    """The complete codec: `decode` and `encode` call it when the fast paths give up."""
 
     throttle_time_ms: int = 0  # ThrottleTimeMs: int32, versions 2+
     """Milliseconds the client is throttled for, having gone over a quota; 0 if it is not."""
@@ -163,13 +163,13 @@ class JoinGroupResponse(msgspec.Struct, frozen=True, gc=False):
 
 # What one call of `struct` reads or writes; tables by length are filled as lengths come along. Letters:
 # t bool, B the first byte of a varint, h int16, H uint16, i int32.
-#   _unpack_…             fixed-width fields, and the length, count or marker behind them
-#   _text_…[n]            a string of n bytes, and what stands behind it
-#   _compact_text_…[n]    a compact string of n - 1 bytes, and what stands behind it
-#   _bytes_…[n]           n bytes, and what stands behind them
-#   _compact_bytes_…[n]   n - 1 compact bytes, and what stands behind them
-#   _…_text_…[n]          a string, its length (H, its low byte is n), and what stands around both
-#   _…_compact_text_…[n]  a string of n - 1 bytes, n (B), and what stands around both
+#   _unpack_…             fixed-width fields, and the length, count or marker after them
+#   _text_…[n]            a string of n bytes, and what is after it
+#   _compact_text_…[n]    a compact string of n - 1 bytes, and what is after it
+#   _bytes_…[n]           n bytes, and what is after them
+#   _compact_bytes_…[n]   n - 1 compact bytes, and what is after them
+#   _…_text_…[n]          a string, its length (H, its low byte is n), and what is around both
+#   _…_compact_text_…[n]  a string of n - 1 bytes, n (B), and what is around both
 #   _pack_…               fixed-width fields and lengths
 _pack_h: Final = _Struct(">h").pack
 _pack_hih: Final = _Struct(">hih").pack

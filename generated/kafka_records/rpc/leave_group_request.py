@@ -73,7 +73,7 @@ class LeaveGroupRequest(msgspec.Struct, frozen=True, gc=False):
     API_KEY: ClassVar[int] = 13
 
     CODEC: ClassVar[_Codec[LeaveGroupRequest]]
-    """The complete codec behind the fast paths: what `decode` and `encode` turn to when they give up."""
+    """The complete codec: `decode` and `encode` call it when the fast paths give up."""
 
     group_id: str = ""  # GroupId: string, versions 0+
     """Group to take members out of."""
@@ -138,10 +138,10 @@ class LeaveGroupRequest(msgspec.Struct, frozen=True, gc=False):
 
 # What one call of `struct` reads or writes; tables by length are filled as lengths come along. Letters:
 # B the first byte of a varint, h int16, H uint16, i int32.
-#   _text_…[n]                       a string of n bytes, and what stands behind it
-#   _compact_text_…[n]               a compact string of n - 1 bytes, and what stands behind it
-#   _…_text_…[n]                     a string, its length (H, its low byte is n), and what stands around both
-#   _…_compact_text_…[n]             a string of n - 1 bytes, n (B), and what stands around both
+#   _text_…[n]                       a string of n bytes, and what is after it
+#   _compact_text_…[n]               a compact string of n - 1 bytes, and what is after it
+#   _…_text_…[n]                     a string, its length (H, its low byte is n), and what is around both
+#   _…_compact_text_…[n]             a string of n - 1 bytes, n (B), and what is around both
 #   _whole_…_text_…_text_…[size][n]  a message with two strings, the first of n bytes, and the length of the other
 #   _pack_…                          fixed-width fields and lengths
 _pack_h: Final = _Struct(">h").pack

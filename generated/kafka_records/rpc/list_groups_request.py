@@ -49,7 +49,7 @@ class ListGroupsRequest(msgspec.Struct, frozen=True, gc=False):
     API_KEY: ClassVar[int] = 16
 
     CODEC: ClassVar[_Codec[ListGroupsRequest]]
-    """The complete codec behind the fast paths: what `decode` and `encode` turn to when they give up."""
+    """The complete codec: `decode` and `encode` call it when the fast paths give up."""
 
     states_filter: tuple[str, ...] = ()  # StatesFilter: []string, versions 4+
     """States to list, such as "Stable"; empty for all."""

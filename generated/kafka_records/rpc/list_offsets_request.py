@@ -93,7 +93,7 @@ class ListOffsetsRequest(msgspec.Struct, frozen=True, gc=False):
     API_KEY: ClassVar[int] = 2
 
     CODEC: ClassVar[_Codec[ListOffsetsRequest]]
-    """The complete codec behind the fast paths: what `decode` and `encode` turn to when they give up."""
+    """The complete codec: `decode` and `encode` call it when the fast paths give up."""
 
     replica_id: int = 0  # ReplicaId: int32, versions 0+
     """Broker id of a follower that asks; -1 for everybody else."""
@@ -161,9 +161,9 @@ class ListOffsetsRequest(msgspec.Struct, frozen=True, gc=False):
 
 # What one call of `struct` reads or writes; tables by length are filled as lengths come along. Letters:
 # b int8, B the first byte of a varint, h int16, H uint16, i int32, q int64.
-#   _unpack_…             fixed-width fields, and the length, count or marker behind them
-#   _…_text_…[n]          a string, its length (H, its low byte is n), and what stands around both
-#   _…_compact_text_…[n]  a string of n - 1 bytes, n (B), and what stands around both
+#   _unpack_…             fixed-width fields, and the length, count or marker after them
+#   _…_text_…[n]          a string, its length (H, its low byte is n), and what is around both
+#   _…_compact_text_…[n]  a string of n - 1 bytes, n (B), and what is around both
 #   _pack_…               fixed-width fields and lengths
 _pack_h: Final = _Struct(">h").pack
 _pack_i: Final = _Struct(">i").pack

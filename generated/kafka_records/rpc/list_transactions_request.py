@@ -55,7 +55,7 @@ class ListTransactionsRequest(msgspec.Struct, frozen=True, gc=False):
     API_KEY: ClassVar[int] = 66
 
     CODEC: ClassVar[_Codec[ListTransactionsRequest]]
-    """The complete codec behind the fast paths: what `decode` and `encode` turn to when they give up."""
+    """The complete codec: `decode` and `encode` call it when the fast paths give up."""
 
     state_filters: tuple[str, ...] = ()  # StateFilters: []string, versions 0+
     """States to list, such as "Ongoing"; empty for all."""
@@ -123,9 +123,9 @@ class ListTransactionsRequest(msgspec.Struct, frozen=True, gc=False):
 
 # What one call of `struct` reads or writes; tables by length are filled as lengths come along. Letters:
 # B the first byte of a varint, q int64.
-#   _unpack_…                 fixed-width fields, and the length, count or marker behind them
+#   _unpack_…                 fixed-width fields, and the length, count or marker after them
 #   _compact_array_…[n]       the n - 1 numbers of a compact array
-#   _compact_text_…[n]        a compact string of n - 1 bytes, and what stands behind it
+#   _compact_text_…[n]        a compact string of n - 1 bytes, and what is after it
 #   _pack_…                   fixed-width fields and lengths
 #   _pack_compact_array_…[n]  a compact array of n numbers and its count
 _pack_q: Final = _Struct(">q").pack

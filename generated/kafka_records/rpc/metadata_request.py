@@ -92,7 +92,7 @@ class MetadataRequest(msgspec.Struct, frozen=True, gc=False):
     API_KEY: ClassVar[int] = 3
 
     CODEC: ClassVar[_Codec[MetadataRequest]]
-    """The complete codec behind the fast paths: what `decode` and `encode` turn to when they give up."""
+    """The complete codec: `decode` and `encode` call it when the fast paths give up."""
 
     topics: tuple[MetadataRequestTopic, ...] | None = ()  # Topics: []MetadataRequestTopic, versions 0+
     """Topics of interest; null for all (empty for all in version 0)."""
@@ -160,10 +160,10 @@ class MetadataRequest(msgspec.Struct, frozen=True, gc=False):
 
 # What one call of `struct` reads or writes; tables by length are filled as lengths come along. Letters:
 # t bool, B the first byte of a varint, h int16, H uint16, i int32, u uuid.
-#   _unpack_…             fixed-width fields, and the length, count or marker behind them
-#   _compact_text_…[n]    a compact string of n - 1 bytes, and what stands behind it
-#   _…_text_…[n]          a string, its length (H, its low byte is n), and what stands around both
-#   _…_compact_text_…[n]  a string of n - 1 bytes, n (B), and what stands around both
+#   _unpack_…             fixed-width fields, and the length, count or marker after them
+#   _compact_text_…[n]    a compact string of n - 1 bytes, and what is after it
+#   _…_text_…[n]          a string, its length (H, its low byte is n), and what is around both
+#   _…_compact_text_…[n]  a string of n - 1 bytes, n (B), and what is around both
 #   _pack_…               fixed-width fields and lengths
 _pack_h: Final = _Struct(">h").pack
 _pack_i: Final = _Struct(">i").pack

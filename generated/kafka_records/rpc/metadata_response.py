@@ -53,7 +53,7 @@ class MetadataResponseBroker(msgspec.Struct, frozen=True, gc=False):
     """Port to reach it at."""
 
     rack: str | None = None  # Rack: string, versions 1+
-    """Rack it stands in; null if it has none set."""
+    """Rack it is in; null if it has none set."""
 
     unknown_tagged_fields: tuple[tuple[int, bytes], ...] = ()
     """Tagged fields that this build has no name for, as (tag, payload) by ascending tag; they are written back."""
@@ -154,7 +154,7 @@ class MetadataResponse(msgspec.Struct, frozen=True, gc=False):
     API_KEY: ClassVar[int] = 3
 
     CODEC: ClassVar[_Codec[MetadataResponse]]
-    """The complete codec behind the fast paths: what `decode` and `encode` turn to when they give up."""
+    """The complete codec: `decode` and `encode` call it when the fast paths give up."""
 
     throttle_time_ms: int = 0  # ThrottleTimeMs: int32, versions 3+
     """Milliseconds the client is throttled for, having gone over a quota; 0 if it is not."""

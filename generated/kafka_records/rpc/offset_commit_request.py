@@ -115,7 +115,7 @@ class OffsetCommitRequest(msgspec.Struct, frozen=True, gc=False):
     API_KEY: ClassVar[int] = 8
 
     CODEC: ClassVar[_Codec[OffsetCommitRequest]]
-    """The complete codec behind the fast paths: what `decode` and `encode` turn to when they give up."""
+    """The complete codec: `decode` and `encode` call it when the fast paths give up."""
 
     group_id: str = ""  # GroupId: string, versions 0+
     """Group the offsets are stored for."""
@@ -189,11 +189,11 @@ class OffsetCommitRequest(msgspec.Struct, frozen=True, gc=False):
 
 # What one call of `struct` reads or writes; tables by length are filled as lengths come along. Letters:
 # B the first byte of a varint, h int16, H uint16, i int32, q int64, u uuid.
-#   _unpack_…             fixed-width fields, and the length, count or marker behind them
-#   _text_…[n]            a string of n bytes, and what stands behind it
-#   _compact_text_…[n]    a compact string of n - 1 bytes, and what stands behind it
-#   _…_text_…[n]          a string, its length (H, its low byte is n), and what stands around both
-#   _…_compact_text_…[n]  a string of n - 1 bytes, n (B), and what stands around both
+#   _unpack_…             fixed-width fields, and the length, count or marker after them
+#   _text_…[n]            a string of n bytes, and what is after it
+#   _compact_text_…[n]    a compact string of n - 1 bytes, and what is after it
+#   _…_text_…[n]          a string, its length (H, its low byte is n), and what is around both
+#   _…_compact_text_…[n]  a string of n - 1 bytes, n (B), and what is around both
 #   _pack_…               fixed-width fields and lengths
 _pack_h: Final = _Struct(">h").pack
 _pack_i: Final = _Struct(">i").pack

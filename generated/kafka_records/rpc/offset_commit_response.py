@@ -86,7 +86,7 @@ class OffsetCommitResponse(msgspec.Struct, frozen=True, gc=False):
     """Tells for each partition whether its offset has been stored.
 
     Sent by the group's coordinator. There is no error code for the whole: a failure of the group
-    stands at every partition. Api key 8.
+    is at every partition. Api key 8.
 
     Errors: GROUP_AUTHORIZATION_FAILED, NOT_COORDINATOR, COORDINATOR_NOT_AVAILABLE,
     COORDINATOR_LOAD_IN_PROGRESS, ILLEGAL_GENERATION, UNKNOWN_MEMBER_ID, INVALID_COMMIT_OFFSET_SIZE;
@@ -109,7 +109,7 @@ class OffsetCommitResponse(msgspec.Struct, frozen=True, gc=False):
     API_KEY: ClassVar[int] = 8
 
     CODEC: ClassVar[_Codec[OffsetCommitResponse]]
-    """The complete codec behind the fast paths: what `decode` and `encode` turn to when they give up."""
+    """The complete codec: `decode` and `encode` call it when the fast paths give up."""
 
     throttle_time_ms: int = 0  # ThrottleTimeMs: int32, versions 3+
     """Milliseconds the client is throttled for, having gone over a quota; 0 if it is not."""
@@ -171,9 +171,9 @@ class OffsetCommitResponse(msgspec.Struct, frozen=True, gc=False):
 
 # What one call of `struct` reads or writes; tables by length are filled as lengths come along. Letters:
 # B the first byte of a varint, h int16, H uint16, i int32, u uuid.
-#   _unpack_…             fixed-width fields, and the length, count or marker behind them
-#   _…_text_…[n]          a string, its length (H, its low byte is n), and what stands around both
-#   _…_compact_text_…[n]  a string of n - 1 bytes, n (B), and what stands around both
+#   _unpack_…             fixed-width fields, and the length, count or marker after them
+#   _…_text_…[n]          a string, its length (H, its low byte is n), and what is around both
+#   _…_compact_text_…[n]  a string of n - 1 bytes, n (B), and what is around both
 #   _pack_…               fixed-width fields and lengths
 _pack_h: Final = _Struct(">h").pack
 _pack_i: Final = _Struct(">i").pack

@@ -67,7 +67,7 @@ class OffsetDeleteRequest(msgspec.Struct, frozen=True, gc=False):
     API_KEY: ClassVar[int] = 47
 
     CODEC: ClassVar[_Codec[OffsetDeleteRequest]]
-    """The complete codec behind the fast paths: what `decode` and `encode` turn to when they give up."""
+    """The complete codec: `decode` and `encode` call it when the fast paths give up."""
 
     group_id: str = ""  # GroupId: string, versions 0+
     """Group whose offsets are to go."""
@@ -126,8 +126,8 @@ class OffsetDeleteRequest(msgspec.Struct, frozen=True, gc=False):
 
 # What one call of `struct` reads or writes; tables by length are filled as lengths come along. Letters:
 # h int16, H uint16, i int32.
-#   _unpack_…     fixed-width fields, and the length, count or marker behind them
-#   _…_text_…[n]  a string, its length (H, its low byte is n), and what stands around both
+#   _unpack_…     fixed-width fields, and the length, count or marker after them
+#   _…_text_…[n]  a string, its length (H, its low byte is n), and what is around both
 #   _pack_…       fixed-width fields and lengths
 _pack_h: Final = _Struct(">h").pack
 _pack_i: Final = _Struct(">i").pack

@@ -67,7 +67,7 @@ class OffsetDeleteResponse(msgspec.Struct, frozen=True, gc=False):
     another protocol type than consumer). For a partition: GROUP_SUBSCRIBED_TO_TOPIC,
     TOPIC_AUTHORIZATION_FAILED, UNKNOWN_TOPIC_OR_PARTITION.
 
-    History: version 0 (2.4, KIP-496), unchanged up to 4.3. The error code stands before the throttle
+    History: version 0 (2.4, KIP-496), unchanged up to 4.3. The error code is before the throttle
     time, other than in most responses.
     """
 
@@ -77,7 +77,7 @@ class OffsetDeleteResponse(msgspec.Struct, frozen=True, gc=False):
     API_KEY: ClassVar[int] = 47
 
     CODEC: ClassVar[_Codec[OffsetDeleteResponse]]
-    """The complete codec behind the fast paths: what `decode` and `encode` turn to when they give up."""
+    """The complete codec: `decode` and `encode` call it when the fast paths give up."""
 
     error_code: int = 0  # ErrorCode: int16, versions 0+
     """What failed for the group as a whole; 0 if nothing did."""
@@ -139,8 +139,8 @@ class OffsetDeleteResponse(msgspec.Struct, frozen=True, gc=False):
 
 # What one call of `struct` reads or writes; tables by length are filled as lengths come along. Letters:
 # h int16, H uint16, i int32.
-#   _unpack_…     fixed-width fields, and the length, count or marker behind them
-#   _…_text_…[n]  a string, its length (H, its low byte is n), and what stands around both
+#   _unpack_…     fixed-width fields, and the length, count or marker after them
+#   _…_text_…[n]  a string, its length (H, its low byte is n), and what is around both
 #   _pack_…       fixed-width fields and lengths
 _pack_h: Final = _Struct(">h").pack
 _pack_hi: Final = _Struct(">hi").pack

@@ -123,7 +123,7 @@ class ReadShareGroupStateResponse(msgspec.Struct, frozen=True, gc=False):
     API_KEY: ClassVar[int] = 84
 
     CODEC: ClassVar[_Codec[ReadShareGroupStateResponse]]
-    """The complete codec behind the fast paths: what `decode` and `encode` turn to when they give up."""
+    """The complete codec: `decode` and `encode` call it when the fast paths give up."""
 
     results: tuple[ReadStateResult, ...] = ()  # Results: []ReadStateResult, versions 0+
     """What is stored, by topic."""
@@ -182,8 +182,8 @@ class ReadShareGroupStateResponse(msgspec.Struct, frozen=True, gc=False):
 
 # What one call of `struct` reads or writes; tables by length are filled as lengths come along. Letters:
 # b int8, B the first byte of a varint, h int16, i int32, q int64, u uuid.
-#   _unpack_…           fixed-width fields, and the length, count or marker behind them
-#   _compact_text_…[n]  a compact string of n - 1 bytes, and what stands behind it
+#   _unpack_…           fixed-width fields, and the length, count or marker after them
+#   _compact_text_…[n]  a compact string of n - 1 bytes, and what is after it
 #   _pack_…             fixed-width fields and lengths
 _pack_ih: Final = _Struct(">ih").pack
 _pack_iq: Final = _Struct(">iq").pack

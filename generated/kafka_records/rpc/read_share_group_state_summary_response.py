@@ -46,7 +46,7 @@ class PartitionResult(msgspec.Struct, frozen=True, gc=False):
     """Partition, counted from 0."""
 
     error_code: int = 0  # ErrorCode: int16, versions 0+
-    """Why there is no state to tell of; 0 if there is."""
+    """Why there is no state to report; 0 if there is."""
 
     error_message: str | None = None  # ErrorMessage: string, versions 0+
     """The same in words; null for none."""
@@ -109,7 +109,7 @@ class ReadShareGroupStateSummaryResponse(msgspec.Struct, frozen=True, gc=False):
     API_KEY: ClassVar[int] = 87
 
     CODEC: ClassVar[_Codec[ReadShareGroupStateSummaryResponse]]
-    """The complete codec behind the fast paths: what `decode` and `encode` turn to when they give up."""
+    """The complete codec: `decode` and `encode` call it when the fast paths give up."""
 
     results: tuple[ReadStateSummaryResult, ...] = ()  # Results: []ReadStateSummaryResult, versions 0+
     """The answers, by topic."""
@@ -168,8 +168,8 @@ class ReadShareGroupStateSummaryResponse(msgspec.Struct, frozen=True, gc=False):
 
 # What one call of `struct` reads or writes; tables by length are filled as lengths come along. Letters:
 # B the first byte of a varint, h int16, i int32, q int64, u uuid.
-#   _unpack_…           fixed-width fields, and the length, count or marker behind them
-#   _compact_text_…[n]  a compact string of n - 1 bytes, and what stands behind it
+#   _unpack_…           fixed-width fields, and the length, count or marker after them
+#   _compact_text_…[n]  a compact string of n - 1 bytes, and what is after it
 #   _pack_…             fixed-width fields and lengths
 _pack_ih: Final = _Struct(">ih").pack
 _pack_iiq: Final = _Struct(">iiq").pack

@@ -31,7 +31,7 @@ __all__ = [
 
 
 class RequestHeader(msgspec.Struct, frozen=True, gc=False):
-    """What stands in front of every request.
+    """What is in front of every request.
 
     A request is an int32 length, this header and the body. Which version of the header goes with a
     body: 2 if the body has tagged fields in its version, else 1.
@@ -46,7 +46,7 @@ class RequestHeader(msgspec.Struct, frozen=True, gc=False):
     """The versions that `decode` and `encode` take."""
 
     CODEC: ClassVar[_Codec[RequestHeader]]
-    """The complete codec behind the fast paths: what `decode` and `encode` turn to when they give up."""
+    """The complete codec: `decode` and `encode` call it when the fast paths give up."""
 
     request_api_key: int = 0  # RequestApiKey: int16, versions 0+
     """Number of the request."""
@@ -116,8 +116,8 @@ class RequestHeader(msgspec.Struct, frozen=True, gc=False):
 
 # What one call of `struct` reads or writes; tables by length are filled as lengths come along. Letters:
 # B the first byte of a varint, h int16, i int32.
-#   _unpack_…   fixed-width fields, and the length, count or marker behind them
-#   _text_…[n]  a string of n bytes, and what stands behind it
+#   _unpack_…   fixed-width fields, and the length, count or marker after them
+#   _text_…[n]  a string of n bytes, and what is after it
 #   _pack_…     fixed-width fields and lengths
 _pack_h: Final = _Struct(">h").pack
 _pack_hhi: Final = _Struct(">hhi").pack

@@ -29,7 +29,7 @@ __all__ = [
 
 
 class ResponseHeader(msgspec.Struct, frozen=True, gc=False):
-    """What stands in front of every response.
+    """What is in front of every response.
 
     A response is an int32 length, this header and the body. It says neither which request it answers
     nor in which version: the client has to remember that by the correlation id. Which version of the
@@ -44,7 +44,7 @@ class ResponseHeader(msgspec.Struct, frozen=True, gc=False):
     """The versions that `decode` and `encode` take."""
 
     CODEC: ClassVar[_Codec[ResponseHeader]]
-    """The complete codec behind the fast paths: what `decode` and `encode` turn to when they give up."""
+    """The complete codec: `decode` and `encode` call it when the fast paths give up."""
 
     correlation_id: int = 0  # CorrelationId: int32, versions 0+
     """Number that the request had."""
@@ -105,7 +105,7 @@ class ResponseHeader(msgspec.Struct, frozen=True, gc=False):
 
 # What one call of `struct` reads or writes; tables by length are filled as lengths come along. Letters:
 # B the first byte of a varint, i int32.
-#   _unpack_…  fixed-width fields, and the length, count or marker behind them
+#   _unpack_…  fixed-width fields, and the length, count or marker after them
 #   _pack_…    fixed-width fields and lengths
 _pack_i: Final = _Struct(">i").pack
 _unpack_i: Final = _Struct(">i").unpack_from

@@ -113,7 +113,7 @@ class ShareAcknowledgeRequest(msgspec.Struct, frozen=True, gc=False):
     API_KEY: ClassVar[int] = 79
 
     CODEC: ClassVar[_Codec[ShareAcknowledgeRequest]]
-    """The complete codec behind the fast paths: what `decode` and `encode` turn to when they give up."""
+    """The complete codec: `decode` and `encode` call it when the fast paths give up."""
 
     group_id: str | None = None  # GroupId: string, versions 0+
     """Group the member is in."""
@@ -184,9 +184,9 @@ class ShareAcknowledgeRequest(msgspec.Struct, frozen=True, gc=False):
 
 # What one call of `struct` reads or writes; tables by length are filled as lengths come along. Letters:
 # t bool, b int8, B the first byte of a varint, i int32, q int64, u uuid.
-#   _unpack_…                 fixed-width fields, and the length, count or marker behind them
+#   _unpack_…                 fixed-width fields, and the length, count or marker after them
 #   _compact_array_…[n]       the n - 1 numbers of a compact array
-#   _compact_text_…[n]        a compact string of n - 1 bytes, and what stands behind it
+#   _compact_text_…[n]        a compact string of n - 1 bytes, and what is after it
 #   _pack_…                   fixed-width fields and lengths
 #   _pack_compact_array_…[n]  a compact array of n numbers and its count
 _pack_i: Final = _Struct(">i").pack

@@ -109,7 +109,7 @@ class NodeEndpoint(msgspec.Struct, frozen=True, gc=False):
     """Port to reach it at."""
 
     rack: str | None = None  # Rack: string, versions 0+
-    """Rack it stands in; null if it has none set."""
+    """Rack it is in; null if it has none set."""
 
     unknown_tagged_fields: tuple[tuple[int, bytes], ...] = ()
     """Tagged fields that this build has no name for, as (tag, payload) by ascending tag; they are written back."""
@@ -135,7 +135,7 @@ class ShareAcknowledgeResponse(msgspec.Struct, frozen=True, gc=False):
     API_KEY: ClassVar[int] = 79
 
     CODEC: ClassVar[_Codec[ShareAcknowledgeResponse]]
-    """The complete codec behind the fast paths: what `decode` and `encode` turn to when they give up."""
+    """The complete codec: `decode` and `encode` call it when the fast paths give up."""
 
     throttle_time_ms: int = 0  # ThrottleTimeMs: int32, versions 0+
     """Milliseconds the client is throttled for, having gone over a quota; 0 if it is not."""
@@ -211,9 +211,9 @@ class ShareAcknowledgeResponse(msgspec.Struct, frozen=True, gc=False):
 
 # What one call of `struct` reads or writes; tables by length are filled as lengths come along. Letters:
 # B the first byte of a varint, h int16, i int32, u uuid.
-#   _unpack_…             fixed-width fields, and the length, count or marker behind them
-#   _compact_text_…[n]    a compact string of n - 1 bytes, and what stands behind it
-#   _…_compact_text_…[n]  a string of n - 1 bytes, n (B), and what stands around both
+#   _unpack_…             fixed-width fields, and the length, count or marker after them
+#   _compact_text_…[n]    a compact string of n - 1 bytes, and what is after it
+#   _…_compact_text_…[n]  a string of n - 1 bytes, n (B), and what is around both
 #   _pack_…               fixed-width fields and lengths
 _pack_i: Final = _Struct(">i").pack
 _pack_ih: Final = _Struct(">ih").pack

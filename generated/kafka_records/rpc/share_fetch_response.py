@@ -95,7 +95,7 @@ class PartitionData(msgspec.Struct, frozen=True, gc=False):
     """Who leads the partition, where the broker asked does not."""
 
     records: bytes | None = None  # Records: records, versions 0+
-    """Record batches, as they stand in the log."""
+    """Record batches, as they are in the log."""
 
     acquired_records: tuple[AcquiredRecords, ...] = ()  # AcquiredRecords: []AcquiredRecords, versions 0+
     """Which of them the member has acquired."""
@@ -139,7 +139,7 @@ class NodeEndpoint(msgspec.Struct, frozen=True, gc=False):
     """Port to reach it at."""
 
     rack: str | None = None  # Rack: string, versions 0+
-    """Rack it stands in; null if it has none set."""
+    """Rack it is in; null if it has none set."""
 
     unknown_tagged_fields: tuple[tuple[int, bytes], ...] = ()
     """Tagged fields that this build has no name for, as (tag, payload) by ascending tag; they are written back."""
@@ -167,7 +167,7 @@ class ShareFetchResponse(msgspec.Struct, frozen=True, gc=False):
     API_KEY: ClassVar[int] = 78
 
     CODEC: ClassVar[_Codec[ShareFetchResponse]]
-    """The complete codec behind the fast paths: what `decode` and `encode` turn to when they give up."""
+    """The complete codec: `decode` and `encode` call it when the fast paths give up."""
 
     throttle_time_ms: int = 0  # ThrottleTimeMs: int32, versions 0+
     """Milliseconds the client is throttled for, having gone over a quota; 0 if it is not."""
@@ -243,10 +243,10 @@ class ShareFetchResponse(msgspec.Struct, frozen=True, gc=False):
 
 # What one call of `struct` reads or writes; tables by length are filled as lengths come along. Letters:
 # B the first byte of a varint, h int16, i int32, q int64, u uuid.
-#   _unpack_…             fixed-width fields, and the length, count or marker behind them
-#   _compact_text_…[n]    a compact string of n - 1 bytes, and what stands behind it
-#   _compact_bytes_…[n]   n - 1 compact bytes, and what stands behind them
-#   _…_compact_text_…[n]  a string of n - 1 bytes, n (B), and what stands around both
+#   _unpack_…             fixed-width fields, and the length, count or marker after them
+#   _compact_text_…[n]    a compact string of n - 1 bytes, and what is after it
+#   _compact_bytes_…[n]   n - 1 compact bytes, and what is after them
+#   _…_compact_text_…[n]  a string of n - 1 bytes, n (B), and what is around both
 #   _pack_…               fixed-width fields and lengths
 _pack_h: Final = _Struct(">h").pack
 _pack_i: Final = _Struct(">i").pack

@@ -46,7 +46,7 @@ class ShareGroupDescribeRequest(msgspec.Struct, frozen=True, gc=False):
     API_KEY: ClassVar[int] = 77
 
     CODEC: ClassVar[_Codec[ShareGroupDescribeRequest]]
-    """The complete codec behind the fast paths: what `decode` and `encode` turn to when they give up."""
+    """The complete codec: `decode` and `encode` call it when the fast paths give up."""
 
     group_ids: tuple[str, ...] = ()  # GroupIds: []string, versions 0+
     """Groups, by their ids."""
@@ -108,7 +108,7 @@ class ShareGroupDescribeRequest(msgspec.Struct, frozen=True, gc=False):
 
 # What one call of `struct` reads or writes; tables by length are filled as lengths come along. Letters:
 # t bool, B the first byte of a varint.
-#   _unpack_…  fixed-width fields, and the length, count or marker behind them
+#   _unpack_…  fixed-width fields, and the length, count or marker after them
 #   _pack_…    fixed-width fields and lengths
 _pack_t: Final = _Struct(">?").pack
 _unpack_tB: Final = _Struct(">?B").unpack_from

@@ -235,10 +235,10 @@ class TopologyDescriptionNode(msgspec.Struct, frozen=True, gc=False):
     """1 source, 2 processor, 3 sink."""
 
     source_topics: tuple[str, ...] = ()  # SourceTopics: []string, versions 1+
-    """Topics that a source reads; empty where they are chosen while it runs."""
+    """Topics that a source reads; empty if they are chosen while it runs."""
 
     sink_topic: str | None = None  # SinkTopic: string, versions 1+
-    """Topic that a sink writes to; null where it is chosen for each record."""
+    """Topic that a sink writes to; null if it is chosen for each record."""
 
     stores: tuple[str, ...] = ()  # Stores: []string, versions 1+
     """State stores that a processor works with."""
@@ -362,7 +362,7 @@ class StreamsGroupDescribeResponse(msgspec.Struct, frozen=True, gc=False):
     API_KEY: ClassVar[int] = 89
 
     CODEC: ClassVar[_Codec[StreamsGroupDescribeResponse]]
-    """The complete codec behind the fast paths: what `decode` and `encode` turn to when they give up."""
+    """The complete codec: `decode` and `encode` call it when the fast paths give up."""
 
     throttle_time_ms: int = 0  # ThrottleTimeMs: int32, versions 0+
     """Milliseconds the client is throttled for, having gone over a quota; 0 if it is not."""

@@ -50,10 +50,10 @@ class TopologyDescriptionNode(msgspec.Struct, frozen=True, gc=False):
     """1 source, 2 processor, 3 sink."""
 
     source_topics: tuple[str, ...] = ()  # SourceTopics: []string, versions 0+
-    """Topics that a source reads; empty where they are chosen while it runs."""
+    """Topics that a source reads; empty if they are chosen while it runs."""
 
     sink_topic: str | None = None  # SinkTopic: string, versions 0+
-    """Topic that a sink writes to; null where it is chosen for each record."""
+    """Topic that a sink writes to; null if it is chosen for each record."""
 
     stores: tuple[str, ...] = ()  # Stores: []string, versions 0+
     """State stores that a processor works with."""
@@ -127,7 +127,7 @@ class StreamsGroupTopologyDescriptionUpdateRequest(msgspec.Struct, frozen=True, 
     API_KEY: ClassVar[int] = 93
 
     CODEC: ClassVar[_Codec[StreamsGroupTopologyDescriptionUpdateRequest]]
-    """The complete codec behind the fast paths: what `decode` and `encode` turn to when they give up."""
+    """The complete codec: `decode` and `encode` call it when the fast paths give up."""
 
     group_id: str = ""  # GroupId: string, versions 0+
     """Group, by its id."""
@@ -199,9 +199,9 @@ class StreamsGroupTopologyDescriptionUpdateRequest(msgspec.Struct, frozen=True, 
 
 # What one call of `struct` reads or writes; tables by length are filled as lengths come along. Letters:
 # b int8, B the first byte of a varint, i int32.
-#   _unpack_…             fixed-width fields, and the length, count or marker behind them
-#   _compact_text_…[n]    a compact string of n - 1 bytes, and what stands behind it
-#   _…_compact_text_…[n]  a string of n - 1 bytes, n (B), and what stands around both
+#   _unpack_…             fixed-width fields, and the length, count or marker after them
+#   _compact_text_…[n]    a compact string of n - 1 bytes, and what is after it
+#   _…_compact_text_…[n]  a string of n - 1 bytes, n (B), and what is around both
 #   _pack_…               fixed-width fields and lengths
 _pack_b: Final = _Struct(">b").pack
 _pack_i: Final = _Struct(">i").pack

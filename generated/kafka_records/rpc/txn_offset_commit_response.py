@@ -104,7 +104,7 @@ class TxnOffsetCommitResponse(msgspec.Struct, frozen=True, gc=False):
     API_KEY: ClassVar[int] = 28
 
     CODEC: ClassVar[_Codec[TxnOffsetCommitResponse]]
-    """The complete codec behind the fast paths: what `decode` and `encode` turn to when they give up."""
+    """The complete codec: `decode` and `encode` call it when the fast paths give up."""
 
     throttle_time_ms: int = 0  # ThrottleTimeMs: int32, versions 0+
     """Milliseconds the client is throttled for, having gone over a quota; 0 if it is not."""
@@ -168,9 +168,9 @@ class TxnOffsetCommitResponse(msgspec.Struct, frozen=True, gc=False):
 
 # What one call of `struct` reads or writes; tables by length are filled as lengths come along. Letters:
 # B the first byte of a varint, h int16, H uint16, i int32, u uuid.
-#   _unpack_…             fixed-width fields, and the length, count or marker behind them
-#   _…_text_…[n]          a string, its length (H, its low byte is n), and what stands around both
-#   _…_compact_text_…[n]  a string of n - 1 bytes, n (B), and what stands around both
+#   _unpack_…             fixed-width fields, and the length, count or marker after them
+#   _…_text_…[n]          a string, its length (H, its low byte is n), and what is around both
+#   _…_compact_text_…[n]  a string of n - 1 bytes, n (B), and what is around both
 #   _pack_…               fixed-width fields and lengths
 _pack_h: Final = _Struct(">h").pack
 _pack_i: Final = _Struct(">i").pack

@@ -42,7 +42,7 @@ class UnregisterControllerRequest(msgspec.Struct, frozen=True, gc=False):
     API_KEY: ClassVar[int] = 94
 
     CODEC: ClassVar[_Codec[UnregisterControllerRequest]]
-    """The complete codec behind the fast paths: what `decode` and `encode` turn to when they give up."""
+    """The complete codec: `decode` and `encode` call it when the fast paths give up."""
 
     controller_id: int = 0  # ControllerId: int32, versions 0+
     """Node id of the controller."""
@@ -101,7 +101,7 @@ class UnregisterControllerRequest(msgspec.Struct, frozen=True, gc=False):
 
 # What one call of `struct` reads or writes; tables by length are filled as lengths come along. Letters:
 # B the first byte of a varint, i int32.
-#   _unpack_…  fixed-width fields, and the length, count or marker behind them
+#   _unpack_…  fixed-width fields, and the length, count or marker after them
 #   _pack_…    fixed-width fields and lengths
 _pack_i: Final = _Struct(">i").pack
 _unpack_iB: Final = _Struct(">iB").unpack_from

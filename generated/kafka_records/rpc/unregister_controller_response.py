@@ -47,7 +47,7 @@ class UnregisterControllerResponse(msgspec.Struct, frozen=True, gc=False):
     API_KEY: ClassVar[int] = 94
 
     CODEC: ClassVar[_Codec[UnregisterControllerResponse]]
-    """The complete codec behind the fast paths: what `decode` and `encode` turn to when they give up."""
+    """The complete codec: `decode` and `encode` call it when the fast paths give up."""
 
     throttle_time_ms: int = 0  # ThrottleTimeMs: int32, versions 0+
     """Milliseconds the client is throttled for, having gone over a quota; 0 if it is not."""
@@ -112,8 +112,8 @@ class UnregisterControllerResponse(msgspec.Struct, frozen=True, gc=False):
 
 # What one call of `struct` reads or writes; tables by length are filled as lengths come along. Letters:
 # B the first byte of a varint, h int16, i int32.
-#   _unpack_…           fixed-width fields, and the length, count or marker behind them
-#   _compact_text_…[n]  a compact string of n - 1 bytes, and what stands behind it
+#   _unpack_…           fixed-width fields, and the length, count or marker after them
+#   _compact_text_…[n]  a compact string of n - 1 bytes, and what is after it
 #   _pack_…             fixed-width fields and lengths
 _pack_ih: Final = _Struct(">ih").pack
 _unpack_ihBB: Final = _Struct(">ihBB").unpack_from

@@ -96,7 +96,7 @@ class WriteShareGroupStateResponse(msgspec.Struct, frozen=True, gc=False):
     API_KEY: ClassVar[int] = 85
 
     CODEC: ClassVar[_Codec[WriteShareGroupStateResponse]]
-    """The complete codec behind the fast paths: what `decode` and `encode` turn to when they give up."""
+    """The complete codec: `decode` and `encode` call it when the fast paths give up."""
 
     results: tuple[WriteStateResult, ...] = ()  # Results: []WriteStateResult, versions 0+
     """What became of it, by topic."""
@@ -155,8 +155,8 @@ class WriteShareGroupStateResponse(msgspec.Struct, frozen=True, gc=False):
 
 # What one call of `struct` reads or writes; tables by length are filled as lengths come along. Letters:
 # B the first byte of a varint, h int16, i int32, u uuid.
-#   _unpack_…           fixed-width fields, and the length, count or marker behind them
-#   _compact_text_…[n]  a compact string of n - 1 bytes, and what stands behind it
+#   _unpack_…           fixed-width fields, and the length, count or marker after them
+#   _compact_text_…[n]  a compact string of n - 1 bytes, and what is after it
 #   _pack_…             fixed-width fields and lengths
 _pack_ih: Final = _Struct(">ih").pack
 _pack_u: Final = _Struct(">16s").pack

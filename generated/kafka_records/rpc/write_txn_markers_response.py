@@ -95,7 +95,7 @@ class WriteTxnMarkersResponse(msgspec.Struct, frozen=True, gc=False):
     API_KEY: ClassVar[int] = 27
 
     CODEC: ClassVar[_Codec[WriteTxnMarkersResponse]]
-    """The complete codec behind the fast paths: what `decode` and `encode` turn to when they give up."""
+    """The complete codec: `decode` and `encode` call it when the fast paths give up."""
 
     markers: tuple[WritableTxnMarkerResult, ...] = ()  # Markers: []WritableTxnMarkerResult, versions 0+
     """What became of them, by producer."""
@@ -154,8 +154,8 @@ class WriteTxnMarkersResponse(msgspec.Struct, frozen=True, gc=False):
 
 # What one call of `struct` reads or writes; tables by length are filled as lengths come along. Letters:
 # B the first byte of a varint, h int16, i int32, q int64.
-#   _unpack_…             fixed-width fields, and the length, count or marker behind them
-#   _…_compact_text_…[n]  a string of n - 1 bytes, n (B), and what stands around both
+#   _unpack_…             fixed-width fields, and the length, count or marker after them
+#   _…_compact_text_…[n]  a string of n - 1 bytes, n (B), and what is around both
 #   _pack_…               fixed-width fields and lengths
 _pack_ih: Final = _Struct(">ih").pack
 _pack_q: Final = _Struct(">q").pack

@@ -57,7 +57,7 @@ class ShareUpdateKey(msgspec.Struct, frozen=True, gc=False):
     RECORD_TYPE: ClassVar[int] = 1
 
     CODEC: ClassVar[_Codec[ShareUpdateKey]]
-    """The complete codec behind the fast paths: what `decode` and `encode` turn to when they give up."""
+    """The complete codec: `decode` and `encode` call it when the fast paths give up."""
 
     group_id: str = ""  # GroupId: string, versions 0
     """Share group the state belongs to."""
@@ -161,7 +161,7 @@ class ShareUpdateValue(msgspec.Struct, frozen=True, gc=False):
     RECORD_TYPE: ClassVar[int] = 1
 
     CODEC: ClassVar[_Codec[ShareUpdateValue]]
-    """The complete codec behind the fast paths: what `decode` and `encode` turn to when they give up."""
+    """The complete codec: `decode` and `encode` call it when the fast paths give up."""
 
     snapshot_epoch: int = 0  # SnapshotEpoch: int32, versions 0+
     """Epoch of the snapshot it builds on."""
@@ -244,7 +244,7 @@ class ShareUpdate(_KnownRecord, frozen=True, gc=False):
 
 # What one call of `struct` reads or writes; tables by length are filled as lengths come along. Letters:
 # b int8, B the first byte of a varint, h int16, i int32, q int64, u uuid.
-#   _unpack_…              fixed-width fields, and the length, count or marker behind them
+#   _unpack_…              fixed-width fields, and the length, count or marker after them
 #   _whole_…_text_…[size]  a message of that size with one string, and the length that it must have
 #   _pack_…                fixed-width fields and lengths
 _pack_h: Final = _Struct(">h").pack

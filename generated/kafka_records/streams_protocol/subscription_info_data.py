@@ -111,7 +111,7 @@ class SubscriptionInfoData(msgspec.Struct, frozen=True, gc=False):
     """The versions that `decode` and `encode` take."""
 
     CODEC: ClassVar[_Codec[SubscriptionInfoData]]
-    """The complete codec behind the fast paths: what `decode` and `encode` turn to when they give up."""
+    """The complete codec: `decode` and `encode` call it when the fast paths give up."""
 
     version: int = 0  # version: int32, versions 1+
     """Version of this message."""
@@ -210,9 +210,9 @@ class SubscriptionInfoData(msgspec.Struct, frozen=True, gc=False):
 
 # What one call of `struct` reads or writes; tables by length are filled as lengths come along. Letters:
 # b int8, h int16, i int32, q int64, u uuid.
-#   _unpack_…    fixed-width fields, and the length, count or marker behind them
-#   _text_…[n]   a string of n bytes, and what stands behind it
-#   _bytes_…[n]  n bytes, and what stands behind them
+#   _unpack_…    fixed-width fields, and the length, count or marker after them
+#   _text_…[n]   a string of n bytes, and what is after it
+#   _bytes_…[n]  n bytes, and what is after them
 #   _pack_…      fixed-width fields and lengths
 _pack_b: Final = _Struct(">b").pack
 _pack_bi: Final = _Struct(">bi").pack

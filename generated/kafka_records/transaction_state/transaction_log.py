@@ -60,7 +60,7 @@ class TransactionLogKey(msgspec.Struct, frozen=True, gc=False):
     RECORD_TYPE: ClassVar[int] = 0
 
     CODEC: ClassVar[_Codec[TransactionLogKey]]
-    """The complete codec behind the fast paths: what `decode` and `encode` turn to when they give up."""
+    """The complete codec: `decode` and `encode` call it when the fast paths give up."""
 
     transactional_id: str = ""  # TransactionalId: string, versions 0
     """transactional.id of the producer."""
@@ -154,7 +154,7 @@ class TransactionLogValue(msgspec.Struct, frozen=True, gc=False):
     RECORD_TYPE: ClassVar[int] = 0
 
     CODEC: ClassVar[_Codec[TransactionLogValue]]
-    """The complete codec behind the fast paths: what `decode` and `encode` turn to when they give up."""
+    """The complete codec: `decode` and `encode` call it when the fast paths give up."""
 
     producer_id: int = 0  # ProducerId: int64, versions 0+
     """Producer id the transactional id maps to."""
@@ -257,11 +257,11 @@ class TransactionLog(_KnownRecord, frozen=True, gc=False):
 
 # What one call of `struct` reads or writes; tables by length are filled as lengths come along. Letters:
 # b int8, B the first byte of a varint, h int16, H uint16, i int32, q int64.
-#   _unpack_…                 fixed-width fields, and the length, count or marker behind them
+#   _unpack_…                 fixed-width fields, and the length, count or marker after them
 #   _array_…[n]               the n numbers of an array
 #   _compact_array_…[n]       the n - 1 numbers of a compact array
-#   _…_text_…[n]              a string, its length (H, its low byte is n), and what stands around both
-#   _…_compact_text_…[n]      a string of n - 1 bytes, n (B), and what stands around both
+#   _…_text_…[n]              a string, its length (H, its low byte is n), and what is around both
+#   _…_compact_text_…[n]      a string of n - 1 bytes, n (B), and what is around both
 #   _whole_…_text_…[size]     a message of that size with one string, and the length that it must have
 #   _pack_…                   fixed-width fields and lengths
 #   _pack_compact_array_…[n]  a compact array of n numbers and its count

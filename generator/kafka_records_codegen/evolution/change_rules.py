@@ -1,6 +1,6 @@
 """The rules by which two states of specs are compared: each has a name, a rank, a source and a sentence.
 
-`RULES` is the whole list; docs/evolution.md shows it. What a rule is about stands in every change it finds.
+`RULES` is the whole list; docs/evolution.md shows it. What a rule is about is in every change it finds.
 """
 
 from __future__ import annotations
@@ -91,10 +91,10 @@ FIELD_REMOVED: Final = Rule(
     "A version that both states have loses a field without a tag: bytes that exist hold it.",
 )
 FIELD_MOVED: Final = Rule(
-    "field-moved", Rank.BYTES, _WIRE, "A field stands at another place among the others; fields are told by place."
+    "field-moved", Rank.BYTES, _WIRE, "A field has another place among the others, and readers find fields by place."
 )
 FIELD_TAGGED: Final = Rule(
-    "field-tagged", Rank.BYTES, _WIRE, "A field is tagged in one state and stands at its place in the other."
+    "field-tagged", Rank.BYTES, _WIRE, "A field is tagged in one state and has a place in the other."
 )
 TAG_NUMBER: Final = Rule("tag-number", Rank.BYTES, _TAGS, "A tagged field has another tag.")
 TAG_REUSED: Final = Rule("tag-reused", Rank.BYTES, _TAGS, "A tag that was used means another field.")
@@ -187,7 +187,7 @@ FIELD_GONE: Final = Rule(
     "field-gone", Rank.NAMES, _PRODUCTS, "A field that no common version has is gone, and its attribute with it."
 )
 FOLDER_CHANGED: Final = Rule(
-    "folder-changed", Rank.NAMES, _PRODUCTS, "A spec stands in another folder, so its classes are in another package."
+    "folder-changed", Rank.NAMES, _PRODUCTS, "A spec is in another folder, so its classes are in another package."
 )
 MESSAGE_ADDED: Final = Rule("message-added", Rank.ADDS, _NEGOTIATED, "A message is new.")
 RECORD_ADDED: Final = Rule(

@@ -56,9 +56,8 @@ class Change:
 
     `message` is its name in the newer state, in the older one if it is gone. `field` is the path by Kafka's names
     (`Topics.Name`), empty for the message itself. `versions` are the versions of the older state in whose bytes the
-    change shows; for what is added or left out, the new ones. `older` and `newer` are the two sides in words, empty
-    where there is none. `early_access` says why nobody could rely on the older layout; `rank` is that of early access
-    then.
+    change shows; for what is added or left out, the new ones. `older` and `newer` are the two sides in words, empty if
+    there is none. `early_access` says why nobody could rely on the older layout; `rank` is that of early access then.
     """
 
     rule: Rule

@@ -90,7 +90,7 @@ def of_versions(name: str) -> Downstream:
 
 def of_default(older: Attribute, newer: Attribute) -> Downstream:
     """What another default does: no product has another type."""
-    text = f"{newer.name} is {newer.field.default!r} where nothing sets it, and was {older.field.default!r}"
+    text = f"{newer.name} is {newer.field.default!r} if nothing sets it, and was {older.field.default!r}"
     value = DownstreamEffect("default", text)
     return Downstream(
         value, DownstreamEffect("default", f"{newer.name} has the new default where bytes lack it"), _YES, _YES, _SAME

@@ -1,8 +1,8 @@
 """The message specs of a Kafka release, taken out of its jars, which Maven fetches.
 
-The jars carry their specs as resources. Only those are kept, outside the repository, one folder per module below
-`$KAFKA_RECORDS_CACHE` (by default `kafka-records` in the user's cache directory), so that the loader takes them all
-at once. Those of releases before 4.0 need its `older_dialect`: see `is_older_dialect`.
+The jars carry their specs as resources. Only the specs are kept, outside the repository, one folder per module below
+`$KAFKA_RECORDS_CACHE` (by default `kafka-records` in the user's cache directory), so that the loader takes them all at
+once. The specs of releases before 4.0 need its `older_dialect`: see `is_older_dialect`.
 """
 
 from __future__ import annotations
@@ -166,7 +166,7 @@ def fetch_jar(module: str, release: str, folder: Path) -> Path:
 def extract_specs(jar: Path, folder: Path) -> dict[str, str]:
     """Write the specs inside `jar` to `folder`, each under its own file name; returns file name → entry of the jar.
 
-    Raises zipfile.BadZipFile for a file that is no jar.
+    Raises zipfile.BadZipFile for a file that is not a jar.
     """
     entries: dict[str, str] = {}
     with zipfile.ZipFile(jar) as archive:

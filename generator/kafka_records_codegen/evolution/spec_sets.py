@@ -31,7 +31,7 @@ from kafka_records_runtime.errors import KafkaRecordsError
 SpecSetKind = Literal["folder", "jars", "release", "git"]
 
 _OUTSIDE: Final = "not a git repository"
-"""What git says of a folder that is in none, in English."""
+"""What git says about a folder that is in none, in English."""
 
 _VERSION_OF_JAR: Final = re.compile(r"-[0-9][^-]*(?:-[A-Za-z0-9]+)?$")
 _JAR_OF_KAFKA: Final = re.compile(r"kafka[-_].*?-([0-9]+\.[0-9]+\.[0-9]+)")
@@ -125,7 +125,7 @@ def _jars(word: str, jars: list[Path]) -> SpecSet:
                 inside = extract_specs(jar, root / module)
             except zipfile.BadZipFile:
                 raise UnusableSpecs(
-                    f"{jar}: is no jar; name a folder of specs, a jar, a release such as 4.3.1 or a revision of git"
+                    f"{jar}: is not a jar; name a folder of specs, a jar, a release such as 4.3.1 or a revision of git"
                 ) from None
             if inside:
                 named = _JAR_OF_KAFKA.fullmatch(jar.stem)
@@ -176,7 +176,7 @@ def _revision(word: str, other: str, older_dialect: bool) -> SpecSet:
     if not colon and not folder.is_dir():
         raise UnusableSpecs(
             f"{word}: no such folder or jar, and no release such as 4.3.1. A revision of git needs a folder on the "
-            f"other side, and {other} is none; or its own: {word}:message_specs"
+            f"other side, and {other} is not one; or its own: {word}:message_specs"
         )
     start = folder if folder.is_dir() else Path()
     top = _git(start, word, "rev-parse", "--show-toplevel").decode().rstrip("\n")

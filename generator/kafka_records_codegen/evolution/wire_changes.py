@@ -207,7 +207,7 @@ def _parts(
 
 
 def alike(older: Value, newer: Value) -> bool:
-    """Whether two values lie in bytes alike, whatever the names in them are."""
+    """Whether two values lie in bytes alike, regardless of the names in them."""
     if isinstance(older, StructValue) and isinstance(newer, StructValue):
         return older.marker == newer.marker and _structs_alike(older.layout, newer.layout)
     if isinstance(older, ArrayValue) and isinstance(newer, ArrayValue):
@@ -254,7 +254,7 @@ _NO_TAG: Final = "without a tag"
 
 
 def _place(each: FieldInBytes) -> str:
-    """Where a field stands among those of its struct, whichever of them a version has."""
+    """Where a field is among those of its struct, whichever of them a version has."""
     return f"field {int(each.sided.spec.path.rpartition('[')[2][:-1]) + 1}"
 
 

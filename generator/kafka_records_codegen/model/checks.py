@@ -115,7 +115,7 @@ def _check_coordinator_rules(message: MessageSpec) -> None:
 
 
 def _check_members(element: MessageSpec | StructSpec | FieldSpec) -> None:
-    """Names and tags of the fields that stand side by side in `element`, and of the structs inside them."""
+    """Names and tags of the fields that are side by side in `element`, and of the structs inside them."""
     fields = element.fields
     spellings: list[tuple[str, Callable[[str], str]]] = [
         ("name", str),

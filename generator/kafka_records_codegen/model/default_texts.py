@@ -24,8 +24,8 @@ _JAVA_DOUBLE: Final = re.compile(
 def parse_default(field: FieldSpec) -> object:
     """The effective default of `field`.
 
-    Raises ValueError with a text that says what is allowed. JSON's null is no default at all: only the text
-    `null` makes null the default, and only where every version of the field may be null.
+    Raises ValueError with a text that says what is allowed. JSON's null is not a default at all: only the text `null`
+    makes null the default, and only where every version of the field may be null.
     """
     text = field.default
     base = field.type.base

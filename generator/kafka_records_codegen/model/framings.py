@@ -52,8 +52,8 @@ def _check_one(coordinator: Sequence[MessageSpec], metadata: Sequence[MessageSpe
         one, other = metadata[0], coordinator[0]
         one.report(
             "type",
-            f"{one.name} is a metadata record beside {other.name}, a {other.type}, and they begin differently: put it "
-            f'into another folder or, if it is no record, write "framing": "{COORDINATOR}" into {NOTES}',
+            f"{one.name} is a metadata record beside {other.name}, a {other.type}, and they begin differently: put "
+            f'it into another folder or, if it is not a record, write "framing": "{COORDINATOR}" into {NOTES}',
         )
 
 

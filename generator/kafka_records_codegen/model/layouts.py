@@ -1,7 +1,7 @@
 """The wire layouts of a message: for each struct one per set of versions that look alike.
 
-How a struct lies is derived by the runtime, from the compact schema that the generated package will carry; so whatever
-is generated from a layout agrees with what the schema walker does with that schema.
+How a struct lies is derived by the runtime, from the compact schema that the generated package will carry; so
+everything that is generated from a layout agrees with what the schema walker does with that schema.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The resolved model: what every product is made from.
 
-The loader turns spec files into these values and nothing behind it looks at JSON again. Ranges are already clipped to
+The loader turns spec files into these values and nothing after it looks at JSON again. Ranges are already clipped to
 the versions in which they can matter, defaults are Python values, names are decided.
 """
 
@@ -59,7 +59,7 @@ class Field:
 
     @cached_property
     def schema(self) -> FieldSchema:
-        """What generated schemas say of the field."""
+        """What generated schemas say about the field."""
         return FieldSchema(
             name=self.python_name,
             json_name=self.json_name,

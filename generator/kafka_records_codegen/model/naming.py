@@ -86,7 +86,7 @@ def is_reserved_class(name: str) -> bool:
 
 
 def free_name(name: str, taken: Container[str]) -> str:
-    """`name`, with as many `_` behind it as it takes to be none of the `taken` ones."""
+    """`name`, with as many `_` after it as it takes to be none of the `taken` ones."""
     while name in taken:
         name += "_"
     return name

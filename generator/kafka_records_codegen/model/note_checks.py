@@ -19,7 +19,7 @@ from kafka_records_runtime.framing import METADATA, Framing
 from kafka_records_runtime.open_enum import OpenIntEnum
 
 _WITH_PREFIX: Final = ("data", "metadata")
-"""Types of messages before which an int16 version stands, and that a reader may take for another one."""
+"""Types of messages before which an int16 version is, and that a reader may take for another one."""
 
 _NUMBERED: Final = re.compile(r"UNKNOWN_[0-9]+")
 
@@ -40,7 +40,7 @@ def check_notes(
     """Report what is wrong with the `notes` of the file `path`.
 
     `specs` are the messages of the folder, all of them if `complete`. `enums` says in which file enums of other folders
-    are, and learns those of this one: they all stand in one module.
+    are, and learns those of this one: they all are in one module.
     """
     by_name = {spec.name: spec for spec in specs if spec.is_sound("name")}
     framing = framing_of(specs, notes)
@@ -137,7 +137,7 @@ def _check_newer_as_highest(
                 _report(element, _unknown(name, specs))
         elif spec.is_sound("type") and spec.type not in _WITH_PREFIX:
             types = " and ".join(_WITH_PREFIX)
-            _report(element, f"{name} is a {spec.type}; a version stands before messages of the types {types} only")
+            _report(element, f"{name} is a {spec.type}; a version is before messages of the types {types} only")
         elif spec.type == "metadata" and framing == METADATA:
             _report(element, f"{name} is a metadata record, and no reader takes a newer version of one for another")
         seen.add(name)

@@ -1,4 +1,4 @@
-"""What the notes of a folder say: `spec.notes` reads them, `note_checks` holds them against the messages."""
+"""What the notes of a folder say: `spec.notes` reads them, `note_checks` compares them with the messages."""
 
 from __future__ import annotations
 

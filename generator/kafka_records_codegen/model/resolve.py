@@ -86,7 +86,7 @@ def _message(file: SpecFile, taken: set[str]) -> Message:
 def _free_name(candidates: Sequence[str], taken: set[str]) -> str:
     """A class name of the module that is still free, and whose functions have names of their own.
 
-    A key and its value may both have a struct `Topic`, `TopicID` may stand beside `TopicId`, and `TopicArray` beside
+    A key and its value may both have a struct `Topic`, `TopicID` may be beside `TopicId`, and `TopicArray` beside
     `Topic`, which may be read in arrays.
     """
     names = [class_name(candidate) for candidate in candidates]

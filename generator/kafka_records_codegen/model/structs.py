@@ -81,7 +81,7 @@ class _Registry:
                 field.report("type", "a struct cannot have the name of its message")
             elif name in self._common:
                 if field.fields:
-                    field.report("fields", f"{name} is a common struct; its fields stand in commonStructs only")
+                    field.report("fields", f"{name} is a common struct; its fields are in commonStructs only")
             elif name in self._open:
                 continue  # contains itself: `cycles` says so
             elif name in self._found:
@@ -113,7 +113,7 @@ class _Registry:
 
 
 def leaves_first(root: StructDefinition, structs: Mapping[str, StructDefinition]) -> tuple[StructDefinition, ...]:
-    """All structs that `root` uses, each behind those it uses, and `root` last. There must be no cycle."""
+    """All structs that `root` uses, each after those it uses, and `root` last. There must be no cycle."""
     order: dict[str, StructDefinition] = {}
     # A list instead of recursion: chains of structs are checked for their length only after this.
     path = [(root, uses(root, structs))]

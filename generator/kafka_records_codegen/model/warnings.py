@@ -1,4 +1,4 @@
-"""Warnings: Kafka's generator accepts it, so it is no violation; but it is probably a mistake."""
+"""Warnings: Kafka's generator accepts it, so it is not a violation; but it is probably a mistake."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def warn_about(message: MessageSpec, structs: Mapping[str, StructDefinition]) ->
 
 
 def _warn_about_undefined(field: FieldSpec, message: MessageSpec, structs: Mapping[str, StructDefinition]) -> None:
-    # What stands behind a mistake after which reading stopped may define it.
+    # What is after a mistake after which reading stopped may define it.
     if field.is_whole("fields") and message.is_whole("commonStructs"):
         meant = type_like(str(field.type), [name for name, struct in structs.items() if struct.is_common])
         hint = "" if meant is None else f"; did you mean {meant}?"

@@ -1,4 +1,4 @@
-"""Avro schemas: a JSON file beside every codec module, with the same types.
+"""Avro schemas: a JSON file next to every codec module, with the same types.
 
 A full name is that of the Python class: `kafka_records.consumer_offsets.offset_commit.OffsetCommitValue`. So no two
 types of a package share one, and any number of these files can go into one schema. The file of a record holds one

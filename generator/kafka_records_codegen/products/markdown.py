@@ -1,4 +1,4 @@
-"""Texts of a spec as Markdown: whatever they hold, they come out as the text they are.
+"""Texts of a spec as Markdown: regardless of what they hold, they come out as the text they are.
 
 The dialect is GitHub's: CommonMark and tables. `|`, `<`, `>`, `&` and the backslash become character references, which
 mean the same inside and outside a table cell; what else could start markup gets a backslash.
@@ -105,7 +105,7 @@ def _escaped(words: str) -> str:
 
 
 def _visible(words: str) -> str:
-    """`words` with a replacement character for what is no text, such as NUL, and escapes for marks that turn it."""
+    """`words` with a replacement character for what is not a text, such as NUL, and escapes for marks that turn it."""
     return "".join(
         "\ufffd" if unicodedata.category(each) in _NO_TEXT and each not in "\n\t" else each
         for each in with_visible_turns(words)

@@ -136,7 +136,7 @@ class _Walk:
 
 
 def _primitive(value: FixedValue | SizedValue) -> tuple[str, str]:
-    """Bytes and encoding of a field, or of an array's element, that is no struct."""
+    """Bytes and encoding of a field, or of an array's element, that is not a struct."""
     if isinstance(value, FixedValue):
         return str(value.size), value.type
     if value.length == UVARINT:

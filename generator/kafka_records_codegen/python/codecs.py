@@ -1,6 +1,6 @@
 """Typed codecs: a module per record with its key and value, a module per other message.
 
-A module that would be too long holds the classes alone. The functions that read and write them stand in two private
+A module that would be too long holds the classes alone. The functions that read and write them are in two private
 modules beside it, which it imports and hands its classes to.
 """
 
@@ -101,7 +101,7 @@ class _Modules:
         functions = [function for message in self._unit.messages for function in functions_of(message, uses)]
         kind = "readers" if verb == "read" else "writers"
         name = f"_{self._unit.name}_{kind}"
-        about = f"The functions that {verb} the classes of `{self._unit.name}`: too many to stand beside them."
+        about = f"The functions that {verb} the classes of `{self._unit.name}`: too many to be beside them."
         tables = [
             {"name": f"{kind.upper()}_{upper_snake_case(message.name)}", "functions": _by_version(message, verb)}
             for message in self._unit.messages

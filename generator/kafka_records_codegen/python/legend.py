@@ -19,15 +19,15 @@ _LETTERS: Final = {
 """The letters of `struct`, and two of our own for what it spells `?` and `16s`."""
 
 _KINDS: Final = {
-    "unpack": ("_unpack_…", "fixed-width fields, and the length, count or marker behind them"),
+    "unpack": ("_unpack_…", "fixed-width fields, and the length, count or marker after them"),
     "array": ("_array_…[n]", "the n numbers of an array"),
     "compact_array": ("_compact_array_…[n]", "the n - 1 numbers of a compact array"),
-    "text": ("_text_…[n]", "a string of n bytes, and what stands behind it"),
-    "compact_text": ("_compact_text_…[n]", "a compact string of n - 1 bytes, and what stands behind it"),
-    "bytes": ("_bytes_…[n]", "n bytes, and what stands behind them"),
-    "compact_bytes": ("_compact_bytes_…[n]", "n - 1 compact bytes, and what stands behind them"),
-    "leading text": ("_…_text_…[n]", "a string, its length (H, its low byte is n), and what stands around both"),
-    "leading compact_text": ("_…_compact_text_…[n]", "a string of n - 1 bytes, n (B), and what stands around both"),
+    "text": ("_text_…[n]", "a string of n bytes, and what is after it"),
+    "compact_text": ("_compact_text_…[n]", "a compact string of n - 1 bytes, and what is after it"),
+    "bytes": ("_bytes_…[n]", "n bytes, and what is after them"),
+    "compact_bytes": ("_compact_bytes_…[n]", "n - 1 compact bytes, and what is after them"),
+    "leading text": ("_…_text_…[n]", "a string, its length (H, its low byte is n), and what is around both"),
+    "leading compact_text": ("_…_compact_text_…[n]", "a string of n - 1 bytes, n (B), and what is around both"),
     "whole": ("_whole_…_text_…[size]", "a message of that size with one string, and the length that it must have"),
     "whole pair": (
         "_whole_…_text_…_text_…[size][n]",
@@ -42,7 +42,7 @@ _KINDS: Final = {
 
 
 def legend(kinds: set[str], letters: set[str]) -> list[str]:
-    """Lines of text about constants of these kinds, in whose names these letters stand."""
+    """Lines of text about constants of these kinds, in whose names these letters are."""
     shown = [_KINDS[kind] for kind in _KINDS if kind in kinds]
     width = max((len(name) for name, _ in shown), default=0)
     said = ", ".join(f"{letter} {meaning}" for letter, meaning in _LETTERS.items() if letter in letters)

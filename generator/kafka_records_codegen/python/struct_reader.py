@@ -1,4 +1,4 @@
-"""The statements that read a struct: adjacent fixed-width fields and the length behind them become one unpack."""
+"""The statements that read a struct: adjacent fixed-width fields and the length after them become one unpack."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _NEXT_LENGTH: Final = {"n": "m", "m": "k", "k": "n"}
 
 @dataclass(frozen=True)
 class _Reach:
-    """What can be read in one go: a run of fixed-width fields and the length behind it.
+    """What can be read in one go: a run of fixed-width fields and the length after it.
 
     When that length is the one of a nullable text, the guess is that the text is null: what follows it is read as
     well. The bytes are there in any case, because a text that is not null has as many behind itself.
@@ -69,7 +69,7 @@ class StructReader:
         self._has_guessed = False
 
     def read(self) -> None:
-        """Write the statements; afterwards `end` is the place behind the struct."""
+        """Write the statements; afterwards `end` is the place after the struct."""
         self.read_before_tags()
         if self._layout.wire.tags is not None:
             self._tags(self._layout.wire.tags)
@@ -161,7 +161,7 @@ class StructReader:
                 raise AssertionError("a run has no end of fixed width")
 
     def _long_length(self, head: str) -> None:
-        """Read the rest of a compact length of more than one byte; `pos` must stand behind that byte."""
+        """Read the rest of a compact length of more than one byte; `pos` must be after that byte."""
         if head == UVARINT:
             self.settle()
             with self._lines.block(f"if {self._length} > 127:"):
@@ -302,7 +302,7 @@ class StructReader:
         self._pass_text(value, behind)
 
     def _pass_text(self, value: SizedValue, behind: _Reach) -> None:
-        """Move `pos` behind a text and what was read with it."""
+        """Move `pos` after a text and what was read with it."""
         self._skip += width(behind.formats) - (1 if value.head == UVARINT else 0)
         self.settle(self._length)
 
@@ -318,7 +318,7 @@ def _is_nullable_text(member: Member) -> bool:
 
 
 def _targets(run: FixedRun, length: str) -> tuple[list[str], Formats]:
-    """The variables and formats of a run and of the length behind it."""
+    """The variables and formats of a run and of the length after it."""
     names = [local(member.field) for member in run.fixed]
     formats = [FORMATS[member.field.base] for member in run.fixed]
     head = None

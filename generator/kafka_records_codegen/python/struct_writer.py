@@ -30,7 +30,7 @@ _NULLS: Final = {
     "int32": 'b"\\xff\\xff\\xff\\xff"',
     UVARINT: 'b"\\x00"',
 }
-"""What is written for null, by the type of the length, count or marker that would stand there."""
+"""What is written for null, by the type of the length, count or marker that would be there."""
 
 
 @dataclass(frozen=True)
@@ -187,7 +187,7 @@ class StructWriter:
             self._piece(self._elements(value, name))
 
     def _string_with_numbers(self, first: Member, second: Member) -> None:
-        """A topic and its partitions, or the like, in one pack."""
+        """A topic and its partitions, or similar ones, in one pack."""
         form = FORMATS[second.field.base]
         text, array = local(first.field), local(second.field)
         numbers = f"value.{second.field.name}"
@@ -300,7 +300,7 @@ def _listed(pieces: list[Piece]) -> str:
 
 
 def write_function(layout: Layout, uses: Uses) -> str:
-    """`value -> bytes` for a message body or a struct that stands by itself."""
+    """`value -> bytes` for a message body or a struct that is by itself."""
     lines = Lines()
     head = f"def {function('write', layout)}(value: {uses.struct_class(layout.struct)}) -> bytes:"
     with lines.block(head):

@@ -142,7 +142,7 @@ class Uses:
         return self._table(2, kind, self.runtime_name("Pack"), (kind, (form,)))
 
     def pack_text_array(self, form: str) -> str:
-        """A table for a string and an array of numbers behind it, with length and count."""
+        """A table for a string and an array of numbers after it, with length and count."""
         entries = f"dict[int, {self.runtime_name('Pack')}]"
         return self._table(2, "pack_text_array", entries, ("pack_text_array", (form,)))
 

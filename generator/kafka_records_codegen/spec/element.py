@@ -1,8 +1,8 @@
 """Reads the attributes of a JSON object strictly, with Kafka's tolerance for loosely written scalars.
 
 An attribute that is missing or cannot be read gets its neutral value, and `Element.broken` remembers that it was
-reported, so that no rule complains about it again. The same goes for what would stand behind a mistake after which the
-file cannot be read.
+reported, so that no rule complains about it again. The same goes for what would be after a mistake after which the file
+cannot be read.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ class Element:
         self.source.report(position, self.path_to(attribute), message)
 
     def warn(self, attribute: str, message: str) -> None:
-        """Warn of what is no violation, at the same place."""
+        """Warn of what is not a violation, at the same place."""
         member = self.node.members.get(attribute)
         position = self.node.position if member is None else member.value.position
         self.source.warn(position, self.path_to(attribute), message)
@@ -151,7 +151,7 @@ class AttributeReader:
         elif self.is_sound("name") and pattern.fullmatch(text) is None:
             meant = camel_case(text, [name for name in neighbours if pattern.fullmatch(name)])
             hint = f"; did you mean {meant}?" if pattern.fullmatch(meant) else ""
-            self.refuse("name", f"{text!r} is no name; a name here consists of {rule}{hint}")
+            self.refuse("name", f"{text!r} is not a name; a name here consists of {rule}{hint}")
         return text
 
     def choice(self, attribute: str, allowed: Sequence[str], *, required: bool = False) -> str | None:

@@ -1,9 +1,9 @@
-"""Reads the JSON of spec files as strictly as Kafka's generator does, and remembers where everything stands.
+"""Reads the JSON of spec files as strictly as Kafka's generator does, and remembers where everything is.
 
-The dialect is JSON with `//` and `/* */` comments anywhere outside strings. No `#` comments, no trailing
-commas, no single quotes, nothing behind the closing brace (which the older dialect allows); of members with the
-same name the last one counts. Mistakes that leave no doubt about what was meant are reported and reading goes on,
-so that one run shows all of them.
+The dialect is JSON with `//` and `/* */` comments anywhere outside strings. No `#` comments, no trailing commas, no
+single quotes, nothing after the closing brace (which the older dialect allows); of members with the same name the last
+one counts. Mistakes that leave no doubt about what was meant are reported and reading goes on, so that one run shows
+all of them.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _LITERALS: Final[Mapping[str, Kind]] = {"true": "boolean", "false": "boolean", "
 
 @dataclass(frozen=True)
 class JsonMember:
-    """A member of an object: where its name stands, and its value."""
+    """A member of an object: where its name is, and its value."""
 
     position: Position
     value: Node
@@ -188,7 +188,7 @@ class _Reader:
             self._at += 1
             self._skip_blanks(path)
             if self._peek() == closing:
-                self._report(path, f"a comma may not stand before the closing {closing}", comma)
+                self._report(path, f"a comma may not be before the closing {closing}", comma)
         elif char in ('"', "'", "{", "["):
             self._report(path, f"a comma is missing before {self._found()}")
         elif char != closing:
@@ -197,7 +197,7 @@ class _Reader:
     def _string(self, path: str) -> str:
         quote, start = self._text[self._at], self._at
         if quote == "'":
-            self._report(path, "texts stand in double quotes, not in single ones")
+            self._report(path, "texts are in double quotes, not in single ones")
         self._at += 1
         parts: list[str] = []
         while True:
@@ -228,17 +228,17 @@ class _Reader:
                 return chr(int(digits, 16))
             self._report(path, "\\u takes four hexadecimal digits")
         elif code not in _ESCAPES:
-            self._report(path, f'\\{code} is no escape; JSON has \\" \\\\ \\/ \\b \\f \\n \\r \\t and \\uXXXX')
+            self._report(path, f'\\{code} is not an escape; JSON has \\" \\\\ \\/ \\b \\f \\n \\r \\t and \\uXXXX')
         self._at += 2 if code not in ("", "\n", "\r") else 1
         return _ESCAPES.get(code, "")
 
     def _joined(self, parts: list[str], path: str, start: int) -> str:
-        """The parts as one text. Two escaped surrogates that stand side by side become one character."""
+        """The parts as one text. Two escaped surrogates that are side by side become one character."""
         text = "".join(parts)
         try:
             return text.encode("utf-16", "surrogatepass").decode("utf-16")
         except UnicodeDecodeError:
-            self._report(path, "half of a surrogate pair stands alone; such a text cannot be written as UTF-8", start)
+            self._report(path, "half of a surrogate pair is alone; such a text cannot be written as UTF-8", start)
             return text.encode("utf-8", "replace").decode("utf-8")
 
     # ---- blanks and comments
@@ -248,7 +248,7 @@ class _Reader:
             if token.kind == "open comment":
                 self._stop(path, "the comment that starts here is never closed with */", token.start)
             if token.kind == "hash":
-                self._report(path, "comments start with // or stand between /* and */, not behind #", token.start)
+                self._report(path, "comments start with // or are between /* and */, not behind #", token.start)
             self._at = token.end
 
     # ---- places and reports
@@ -322,7 +322,7 @@ def leading_comment(text: str) -> str:
 
 
 def _comments(text: str) -> list[str]:
-    """The comments that lead `text`; `//` lines that stand directly below each other are one comment."""
+    """The comments that lead `text`; `//` lines that are directly below each other are one comment."""
     comments: list[str] = []
     lines: list[str] = []
     for token in _leading_blanks(text, 1 if text.startswith("\ufeff") else 0):

@@ -1,6 +1,6 @@
 """The notes of a folder of specs: what is true of its messages and cannot be said in Kafka's spec language.
 
-They stand in a file `_notes.json` beside the specs, in the JSON dialect of the specs, and are read as strictly. Reading
+They are in a file `_notes.json` beside the specs, in the JSON dialect of the specs, and are read as strictly. Reading
 knows the grammar; whether a note fits the messages beside it is for `model.notes` to say.
 """
 
@@ -19,7 +19,7 @@ NOTES: Final = "_notes.json"
 """The file of a folder that holds its notes and no message."""
 
 FRAMINGS: Final = ("coordinator", "metadata", "none")
-"""How the records of a folder begin. With `none` its messages are no records of a topic."""
+"""How the records of a folder begin. With `none` its messages are not records of a topic."""
 
 _NOTES: Final = ("framing", "retiredTypes", "versionNotes", "newerAsHighest", "enums")
 _ENUM_NAME: Final = re.compile(r"[A-Z][A-Za-z0-9]*")

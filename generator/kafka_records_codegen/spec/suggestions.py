@@ -21,7 +21,7 @@ _BETWEEN_WORDS: Final = re.compile(r"[_\-. ]+")
 
 
 def type_like(text: str, structs: Collection[str] = ()) -> str | None:
-    """The type that `text` means, which is no type or an undefined struct. `structs` are the defined ones."""
+    """The type that `text` means, which is not a type or an undefined struct. `structs` are the defined ones."""
     base = element_of(text)
     meant = _base_like(base, structs)
     if meant is None or base == text.strip():
@@ -30,7 +30,7 @@ def type_like(text: str, structs: Collection[str] = ()) -> str | None:
 
 
 def element_of(text: str) -> str:
-    """What is left of `text` without the brackets of an array, wherever they stand: `Item` of `Item[]`."""
+    """What is left of `text` without the brackets of an array, wherever they are: `Item` of `Item[]`."""
     array = _ARRAY.fullmatch(text)
     return (text if array is None else array["before"] or array["behind"] or array["around"] or "").strip()
 

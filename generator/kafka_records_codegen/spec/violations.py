@@ -69,7 +69,7 @@ def in_order(violations: Iterable[Violation]) -> tuple[Violation, ...]:
 class SpecText:
     """A spec file as text, with the violations and warnings found in it so far. `name` is what messages call the file.
 
-    In the older dialect of `loader.load`, what Kafka wrote before 4.0 and would refuse today is no violation.
+    In the older dialect of `loader.load`, what Kafka wrote before 4.0 and would refuse today is not a violation.
     `unreadable` are places of values that are no JSON, of which nothing more is said.
     """
 

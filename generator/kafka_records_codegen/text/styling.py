@@ -41,7 +41,7 @@ def with_long_lines_in_style(page: str) -> str:
 
 
 def _pieces(lines: list[str]) -> Iterator[str]:
-    """The page in pieces of one or more lines: statements that black broke, texts as a whole, lines as they stand."""
+    """The page in pieces of one or more lines: statements that black broke, texts as a whole, lines as they are."""
     head = ""
     waiting = iter(lines)
     for line in waiting:
@@ -66,7 +66,7 @@ def _rest_of_text(line: str, waiting: Iterator[str]) -> Iterator[str]:
 
 @cache
 def _statement(line: str) -> str:
-    """A statement, or the head of one, as black breaks it where it stands. Raises InvalidInput if it is neither."""
+    """A statement, or the head of one, as black breaks it where it is. Raises InvalidInput if it is neither."""
     code = line.lstrip()
     indent = line[: len(line) - len(code)]
     if code.endswith(","):

@@ -17,7 +17,7 @@ the end of a line, or shows other than it is."""
 
 
 def visible(text: str) -> str:
-    """`text` with every character that may not stand in a Python file as an escape of Python's."""
+    """`text` with every character that may not be in a Python file as an escape of Python's."""
     return _NOT_FOR_SOURCE.sub(_escape, text)
 
 

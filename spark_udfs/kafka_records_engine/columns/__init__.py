@@ -3,7 +3,7 @@
 It reads by the compact schemas that generated packages carry, and knows no single message. Where vectors refuse a row,
 the schema walker reads it and says why, so that columns and rows agree on every byte.
 
-Three more modules are for others: `arrow_arrays` (arrays and constants that stand beside decoded ones), `type_mapping`
+Three more modules are for others: `arrow_arrays` (arrays and constants that are beside decoded ones), `type_mapping`
 (one walk over a schema for every system of types) and `walker_values` (the schema walker's values as columns take
 them). docs/columns-inside.md shows how it works inside.
 """

@@ -71,7 +71,7 @@ def arrow_type(message: MessageSchema, unknown_tags: bool = False) -> pa.StructT
 
 
 def record_arrow_type(record: RecordSchema, unknown_tags: bool = False) -> pa.StructType:
-    """The column of a record: `struct<key: …, value: …>`; either is null where there is none or it is unreadable.
+    """The column of a record: `struct<key: …, value: …>`; either is null if there is none or it is unreadable.
 
     A metadata record has no key: `struct<value: …>`.
     """

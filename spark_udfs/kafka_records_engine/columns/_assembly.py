@@ -30,10 +30,10 @@ BLOCK: Final = 32 << 20
 class Columns:
     """A decoded column, with an element per row.
 
-    `values` is null where the row is null or cannot be decoded. `errors` says by row why it cannot. `leniencies` says
-    by row what a strict reader refuses and Kafka accepts, up to the error in a row that has one. `bytes_left` counts
-    the bytes behind a message. `has_unknown_tags` says that a row has tagged fields, at any depth, that the schema does
-    not define.
+    `values` is null if the row is null or cannot be decoded. `errors` says by row why it cannot. `leniencies` says by
+    row what a strict reader refuses and Kafka accepts, up to the error in a row that has one. `bytes_left` counts the
+    bytes after a message. `has_unknown_tags` says that a row has tagged fields, at any depth, that the schema does not
+    define.
     """
 
     values: pa.StructArray
@@ -67,7 +67,7 @@ def decode_rows(
 
 
 def refuse_bytes_behind(message: MessageSchema, piece: ColumnPiece, rows: INT64, versions: INT64, out: Columns) -> None:
-    """Make errors of the rows that have bytes behind their messages. `piece` begins with the messages; `versions` has
+    """Make errors of the rows that have bytes after their messages. `piece` begins with the messages; `versions` has
     one for each of the `rows` that were decoded."""
     longer = out.bytes_left[rows] != 0
     if not longer.any():

@@ -6,7 +6,7 @@ zero from then on, so that every later read finds it out of bounds again. Dead e
 vectors, so that reading needs no bookkeeping in the usual case, in which no element is dead. What is read for a dead
 element means nothing and is thrown away at the end.
 
-Every read checks each position against the end of its own row, and the engine never uses what lies behind that end: no
+Every read checks each position against the end of its own row, and the engine never uses what lies after that end: no
 row sees the bytes of another.
 """
 
@@ -192,7 +192,7 @@ class Cursor(ElementSet):
             self.fail(over)
 
     def slices(self, size: int, lengths: INT64) -> Slices:
-        """The `lengths` bytes (none negative) that begin `size` bytes behind each position; moves behind them.
+        """The `lengths` bytes (none negative) that begin `size` bytes after each position; moves after them.
 
         `size` and a length make at least one byte together, so that dead elements stay dead.
         """

@@ -1,4 +1,4 @@
-"""Decoding a binary column of one message, and the int16 that may stand before each row of it."""
+"""Decoding a binary column of one message, and the int16 that may be before each row of it."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def decode_column(message: MessageSchema, data: Any, version: Any = None, *, unk
         Array or chunked array: binary, large_binary, binary_view, fixed_size_binary, the string types, or null.
     version
         One int for all rows, or an integer array with one for each (null: the row counts as null). By default an int16
-        version stands before each message, as in record values.
+        version is before each message, as in record values.
     unknown_tags
         Keep tagged fields that the schema does not define, as `unknown_tagged_fields` (see `arrow_type`).
 
@@ -51,7 +51,7 @@ def decode_column(message: MessageSchema, data: Any, version: Any = None, *, unk
     TooMuchForOneArray
         The text or bytes of one field pass 2 GiB. Decode fewer rows at a time, a chunked array chunk by chunk.
     TypeError, ValueError
-        `data` is not a binary column, `version` is not of integers or has not one for each row, or `message` is no
+        `data` is not a binary column, `version` is not of integers or has not one for each row, or `message` is not a
         schema.
 
     Examples

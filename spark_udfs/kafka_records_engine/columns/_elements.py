@@ -28,10 +28,10 @@ ones would otherwise be thousands of rounds over vectors of one element."""
 class Elements:
     """The elements of an array, none of which takes fewer than `smallest` bytes.
 
-    A count is held against the bytes that are left before anything is allocated, so that the input bounds the memory.
+    A count is compared with the bytes that are left before anything is allocated, so that the input bounds the memory.
     Elements without bytes are left to the schema walker, which knows how many of them it accepts.
 
-    Of arrays inside of arrays only positions and counts are noted: `build` reads the inner arrays as if they stood in
+    Of arrays inside of arrays only positions and counts are noted: `build` reads the inner arrays as if they were in
     rows.
     """
 
@@ -80,14 +80,14 @@ class Elements:
         self._pass(cursor, self._enter(cursor, size, lengths)[0])
 
     def _pass(self, cursor: Cursor, counts: INT64) -> None:
-        """Move behind the elements and note nothing of them."""
+        """Move after the elements and note nothing of them."""
         if self._element.packed is None:
             ElementWalk(self._element, cursor, counts, None).run()
         else:
             cursor.pos = cursor.pos + counts * self._element.packed.size
 
     def _read(self, cursor: Cursor, counts: INT64, valid: FLAGS | None) -> pa.Array:
-        """The list array of elements that begin at the positions of the cursor, which moves behind them."""
+        """The list array of elements that begin at the positions of the cursor, which moves after them."""
         first = np.zeros(len(counts) + 1, np.int64)
         np.cumsum(counts, out=first[1:])
         packed = self._element.packed
@@ -127,7 +127,7 @@ class Elements:
 
 
 class ElementWalk:
-    """One way through the elements of arrays, the first of every row, then the second, moving `cursor` behind them.
+    """One way through the elements of arrays, the first of every row, then the second, moving `cursor` after them.
 
     `notes` gathers the notes of the elements; None: the walk only passes by.
     """

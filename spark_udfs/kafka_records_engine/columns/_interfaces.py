@@ -1,4 +1,4 @@
-"""What a step, the content behind a length, and a plan do: the ways to read many values at a time.
+"""What a step, the content after a length, and a plan do: the ways to read many values at a time.
 
 There are two ways through a step. `read` is for rows: it moves a cursor over the bytes of the step and makes arrays at
 once. `scan` and `build` are for elements of arrays: `scan` moves a cursor and notes in vectors where and what

@@ -1,4 +1,4 @@
-"""Arrow arrays of what stands in the row buffer: numbers, uuids, text and bytes."""
+"""Arrow arrays of what is in the row buffer: numbers, uuids, text and bytes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where the rows of a binary column lie: one buffer, the first byte of every row and the byte behind its last one.
+"""Where the rows of a binary column lie: one buffer, the first byte of every row and the byte after its last one.
 
 All Arrow layouts of a binary column become this. The bytes are copied only if a layout has no common buffer
 (`binary_view`) or no offsets (`fixed_size_binary`).
@@ -18,8 +18,8 @@ from kafka_records_engine.columns.arrow_arrays import flags
 from kafka_records_engine.numpy_types import FLAGS, INT64
 
 _SLACK: Final = 256
-"""Bytes behind the last row that a piece keeps if the column has them. Items that begin in the last row and end behind
-it can then be picked up like all others."""
+"""Bytes after the last row that a piece keeps if the column has them. Items that begin in the last row and end after it
+can then be picked up like all others."""
 
 MOST_BYTES: Final = 2**31 - 1 - _SLACK
 """The most bytes of one piece: offsets of 32 bits reach no further."""
@@ -112,7 +112,7 @@ def _in_one_buffer(array: pa.Array) -> pa.Array:
 
 
 def _ranges(offsets: INT64) -> Iterator[tuple[int, int]]:
-    """Runs of rows (first and behind the last) of at most MOST_BYTES; a row with more is a run of its own."""
+    """Runs of rows (first and after the last) of at most MOST_BYTES; a row with more is a run of its own."""
     first, count = 0, len(offsets) - 1
     while first < count:
         last = int(np.searchsorted(offsets, offsets[first] + MOST_BYTES, side="right")) - 1

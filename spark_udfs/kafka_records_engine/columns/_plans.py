@@ -84,7 +84,7 @@ def _packed(steps: Sequence[Step]) -> Packed | None:
 
 
 class ValuePlan(_StepPlan):
-    """A value that is no struct, or a struct that may be null: the only member, `name`."""
+    """A value that is not a struct, or a struct that may be null: the only member, `name`."""
 
     def __init__(self, steps: Sequence[Step], name: str) -> None:
         super().__init__(steps)
@@ -151,7 +151,7 @@ class _Planner:
             yield Fixed(_types(fields))
 
     def _steps(self, fixed: Sequence[tuple[str, Value]], name: str, value: Value, kind: pa.DataType) -> Iterator[Step]:
-        """The steps of fields of fixed width and of a `value` of another kind, called `name`, behind them."""
+        """The steps of fields of fixed width and of a `value` of another kind, called `name`, after them."""
         if isinstance(value, SizedValue | ArrayValue):
             content = self._content(name, value, kind)
             if value.head == UVARINT:

@@ -1,4 +1,4 @@
-"""Records of a topic as columns: keys and values of many rows, of whatever types they are.
+"""Records of a topic as columns: keys and values of many rows, of any mix of record types.
 
 The rules are those of `kafka_records_runtime.record_reading.read_record`, with one difference that tables need: a
 record whose value cannot be decoded still gives its key.
@@ -48,7 +48,7 @@ class RecordColumns:
     `record_type` counts only where `has_type` is true, `value_version` only where `has_version` is. `is_known` says
     that the type has a schema. `records` has a column `struct<key, value>` for each type with a schema that any row
     has; it is null in rows of other types and of keys that cannot be decoded. (Metadata records have `struct<value>`,
-    which is null where the value cannot be decoded.) `key_left` and `value_left` count the
+    which is null if the value cannot be decoded.) `key_left` and `value_left` count the
     bytes behind key and value. The other attributes are as in `Columns`.
     """
 

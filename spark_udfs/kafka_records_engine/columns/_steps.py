@@ -39,11 +39,11 @@ def present(valid: FLAGS | None, count: int) -> FLAGS:
 
 # -- fixed width -----------------------------------------------------------------------------------
 
-_LENGTH: Final = "length behind them"
+_LENGTH: Final = "length after them"
 
 
 class Fixed:
-    """Adjacent fields of fixed width, read together, and the length behind them if that is of fixed width too."""
+    """Adjacent fields of fixed width, read together, and the length after them if that is of fixed width too."""
 
     def __init__(
         self, fields: Sequence[tuple[str, str]], length: str | None = None, content: Content | None = None
@@ -63,7 +63,7 @@ class Fixed:
 
     @property
     def packed(self) -> Packed | None:
-        """The fields as elements of an array; None with content behind them."""
+        """The fields as elements of an array; None with content after them."""
         return Packed(self._size, self._items) if self._content is None else None
 
     def _lengths(self, items: Vector) -> INT64:
@@ -245,7 +245,7 @@ class Nullable:
         self.slots = [self._positions, self._present]
 
     def _marks(self, cursor: Cursor) -> FLAGS:
-        """Move behind the byte; which elements have a struct."""
+        """Move after the byte; which elements have a struct."""
         marks = cursor.bytes()
         there = marks == 1
         cursor.fail_where(~there & (marks != self._null))

@@ -71,8 +71,8 @@ class TagSection:
     """
 
     def __init__(self, known: Mapping[int, KnownTag], misplaced: Iterable[int], keeps_unknown: bool) -> None:
-        """`known` are the fields by tag, `misplaced` the tags that may not stand here: their fields are not tagged in
-        this version. `keeps_unknown` makes a member of the tags that the schema does not define."""
+        """`known` are the fields by tag, `misplaced` the tags that may not be here: their fields are not tagged in this
+        version. `keeps_unknown` makes a member of the tags that the schema does not define."""
         self._known = known
         self._misplaced = np.array(sorted(misplaced), np.int64)
         self._keeps_unknown = keeps_unknown
@@ -125,7 +125,7 @@ class TagSection:
         return pos
 
     def _walk(self, cursor: Cursor, found: _Found | None, names: INT64 | None = None) -> INT64:
-        """Move behind the section, add its payloads to `found`, and return how many each element has.
+        """Move after the section, add its payloads to `found`, and return how many each element has.
 
         `names` are the numbers of the elements in `found`, if these are not their numbers in the cursor.
         """

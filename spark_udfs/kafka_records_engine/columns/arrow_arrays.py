@@ -44,7 +44,7 @@ def flags(array: pa.Array) -> FLAGS:
 
 
 def numbers(kind: pa.DataType, vector: INTEGERS, valid: FLAGS | None = None) -> pa.Array:
-    """Integer array of any width, null where `valid` is false."""
+    """Integer array of any width, null if `valid` is false."""
     content = pa.py_buffer(vector.astype(f"i{kind.bit_width // 8}"))
     bits = None if valid is None or valid.all() else bitmap(valid)
     return pa.Array.from_buffers(kind, len(vector), [bits, content])

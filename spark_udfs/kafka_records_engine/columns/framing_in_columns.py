@@ -69,13 +69,13 @@ def _read(piece: ColumnPiece, starts: INT64) -> INT16:
 
 
 def prefix_bytes(column: pa.Array) -> pa.Array:
-    """Each row cut off behind its prefix. Rows without one stay as they are, so that null and short ones are told
+    """Each row cut off after its prefix. Rows without one stay as they are, so that null and short ones are told
     apart."""
     return pc.binary_slice(column, 0, PREFIX_BYTES)
 
 
 def messages(column: pa.Array) -> pa.Array:
-    """The bytes of each row behind its prefix; none where a row is too short for one."""
+    """The bytes of each row after its prefix; none where a row is too short for one."""
     # Without an end, Arrow 26 refuses some columns: "Negative buffer resize".
     longest = pc.max(pc.binary_length(column)).as_py() or 0
     return pc.binary_slice(column, PREFIX_BYTES, max(longest, PREFIX_BYTES))
@@ -88,7 +88,7 @@ def messages(column: pa.Array) -> pa.Array:
 class FrameNumbers:
     """A number out of the frames of some rows: of `rows`, in order, `numbers` and where the next byte is (`ends`).
 
-    `errors` says of the other rows that were asked for why they have none.
+    `errors` says about the other rows that were asked for why they have none.
     """
 
     rows: INT64
@@ -129,7 +129,7 @@ def _numbers(cursor: Cursor, rows: INT64, is_good: FLAGS, read: Callable[[int], 
 
 
 def behind(piece: ColumnPiece, found: FrameNumbers) -> ColumnPiece:
-    """The piece with the rows in `found` beginning behind their numbers."""
+    """The piece with the rows in `found` beginning after their numbers."""
     starts = piece.starts.copy()
     starts[found.rows] = found.ends
     return replace(piece, starts=starts)
@@ -144,7 +144,7 @@ def type_column(framing: Framing, keys: pa.Array, values: pa.Array) -> tuple[INT
 
 
 def api_key_column(keys: pa.Array, values: pa.Array) -> INT16:
-    """The api key of each row, -1 where none can be read and where there is a key."""
+    """The api key of each row, -1 if none can be read and where there is a key."""
     numbers = np.full(len(keys), -1, np.int16)
     first = 0
     for piece in pieces(values):
@@ -173,7 +173,7 @@ def frame_numbers(keys: pa.Array, values: pa.Array) -> tuple[pa.Array, pa.Array]
 
 
 def begins_with(keys: pa.Array, texts: Iterable[bytes]) -> pa.BooleanArray:
-    """Whether the message of each key begins with one of these strings (`message_start`), whatever its record type."""
+    """Whether the message of each key begins with one of these strings (`message_start`), for any record type."""
     starts = [start for start in map(message_start, texts) if start is not None]
     found = [pc.equal(pc.binary_slice(keys, PREFIX_BYTES, PREFIX_BYTES + len(start)), start) for start in starts]
     return pc.fill_null(reduce(pc.or_, found), False) if found else pa.array(np.zeros(len(keys), np.bool_))

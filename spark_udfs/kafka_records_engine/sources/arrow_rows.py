@@ -27,9 +27,10 @@ class ArrowRows:
     Parameters
     ----------
     data
-        A `pyarrow.Table`, `RecordBatch` or `RecordBatchReader`, or whatever has `__arrow_c_stream__` (a Polars or
-        pandas frame, a DuckDB relation). It needs the columns `partition`, `offset`, `key` and `value`. It may lack the
-        other columns of raw rows; a table that depends on transactions then refuses it. All other columns are ignored.
+        A `pyarrow.Table`, `RecordBatch` or `RecordBatchReader`, or everything that has `__arrow_c_stream__` (a Polars
+        or pandas frame, a DuckDB relation). It needs the columns `partition`, `offset`, `key` and `value`. It may lack
+        the other columns of raw rows; a table that depends on transactions then refuses it. All other columns are
+        ignored.
     topic
         The topic of rows without one: there is no column `topic`, or it is null.
 
@@ -57,7 +58,7 @@ class ArrowRows:
         return "the rows"
 
     def topics(self) -> list[str]:
-        """The topics of the rows. Raises LogSourceError where no row names one."""
+        """The topics of the rows. Raises LogSourceError if no row names one."""
         names = {self._topic}
         if "topic" in self._table.column_names:
             named = pc.unique(self._table["topic"].cast(pa.string())).to_pylist()
@@ -68,12 +69,12 @@ class ArrowRows:
         return found
 
     def partitions(self, topic: str) -> list[RowsPartition]:
-        """The partitions of `topic` that have a row. Raises LogSourceError where all rows are of other topics."""
+        """The partitions of `topic` that have a row. Raises LogSourceError if all rows are of other topics."""
         table = self._of_topic(topic)
         found = []
         for partition in pc.unique(table["partition"]).to_pylist():
             if partition is None:
-                raise ValueError(f"a row of {topic} has no partition: nobody can tell whose order it belongs to")
+                raise ValueError(f"a row of {topic} has no partition: it is unknown whose order it belongs to")
             rows = table.filter(pc.equal(table["partition"], partition))
             found.append(RowsPartition(topic, int(partition), in_log_order(rows.combine_chunks(), topic)))
         return sorted(found, key=lambda each: each.partition)
@@ -99,9 +100,7 @@ def in_log_order(rows: pa.Table, topic: str) -> pa.Table:
     """The rows of one log partition by their offsets, each offset once. Raises ValueError for a row without offset."""
     column = rows["offset"].cast(pa.int64()).combine_chunks()
     if column.null_count:
-        raise ValueError(
-            f"a row of {topic} has no offset: without it nobody can tell which record of a key is the last"
-        )
+        raise ValueError(f"a row of {topic} has no offset: without it the last record of a key is unknown")
     offsets = column.to_numpy()
     if len(offsets) < 2 or (offsets[1:] > offsets[:-1]).all():
         return rows
@@ -134,7 +133,7 @@ class RowsPartition:
 
     @property
     def end(self) -> int | None:
-        """The offset behind the last row; None where there is none."""
+        """The offset after the last row; None if there is none."""
         return int(self.rows["offset"][-1].as_py()) + 1 if self.rows.num_rows else None
 
     def batches(
@@ -146,7 +145,7 @@ class RowsPartition:
         rows = self._between(start, end)
         context.counts.partitions += 1
         if "control" not in there and rows.num_rows:
-            # Without the column nobody can tell markers from records, or they were left out.
+            # Without the column, markers cannot be told from records, or they were left out.
             context.log.add_hole(int(rows["offset"][-1].as_py()))
         for at in range(0, rows.num_rows, _ROWS):
             part = rows.slice(at, _ROWS)

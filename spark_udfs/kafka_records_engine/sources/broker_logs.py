@@ -60,7 +60,7 @@ _QUIET: Final = 5
 class BrokerPartition:
     """One log partition on brokers, from the offset `start` up to `end`, which is not read any more.
 
-    Connects when it is read, from whatever process that is.
+    Connects when it is read, from the process that reads it.
     """
 
     bootstrap: tuple[Address, ...]
@@ -237,7 +237,7 @@ class _Reading:
             fetcher.wait(f"{came.address}: batch at offset {came.position}: {what}")
             return
         if not self._ahead:
-            consequence = "the records from there on are not read, up to the next batch that can be read"
+            consequence = "the records from there are not read, up to the next batch that can be read"
             self._find("damage", DAMAGED_LOG, what, consequence, came.address, base_offset=self._position)
             self._sets.add_hole(self._position - 1)
         self._look_ahead()
@@ -258,7 +258,7 @@ class _Reading:
     # -- what is not there ---------------------------------------------------------------------------------------------
 
     def _nothing(self, fetcher: Fetcher, came: Fetched) -> None:
-        """The leader sends no record from here on, and its high watermark is further on.
+        """The leader sends no record from here, and its high watermark is further on.
 
         That is so where a cleaner took all of them away. The leader is asked for the records it knows by their
         timestamps too: as long as it names one that it does not send, it is asked again, and in the end that is damage.

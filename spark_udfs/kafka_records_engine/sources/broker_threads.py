@@ -34,7 +34,7 @@ class Act(Protocol):
 
 
 def leader_of(log: LogPartition) -> Hashable:
-    """The broker that leads a log partition; None where there are no brokers."""
+    """The broker that leads a log partition; None if there are no brokers."""
     return log.leader if has(log, HasLeader) else None
 
 

@@ -114,7 +114,7 @@ class ClientConfig:
     Raises
     ------
     ValueError, TypeError
-        For a combination that makes no sense, and for what is no text or number.
+        For a combination that makes no sense, and for what is not a text or number.
     """
 
     security_protocol: str = "PLAINTEXT"
@@ -143,7 +143,7 @@ class ClientConfig:
     def __post_init__(self) -> None:
         self._check_kinds()
         if self.security_protocol not in PROTOCOLS:
-            raise ValueError(f"security.protocol {self.security_protocol!r} is none of {', '.join(PROTOCOLS)}")
+            raise ValueError(f"security.protocol {self.security_protocol!r} is not one of {', '.join(PROTOCOLS)}")
         if self.uses_sasl:
             if self.sasl_mechanism not in MECHANISMS:
                 raise ValueError(
@@ -261,7 +261,7 @@ class ClientConfig:
 
 def _text_of(name: object, value: object) -> str:
     if not isinstance(name, str):
-        raise TypeError(f"a property has a text for its name, and {name!r} is none")
+        raise TypeError(f"a property has a text for its name, and {name!r} is not one")
     if isinstance(value, bool) or not isinstance(value, str | int):
         raise TypeError(f"{name} is a text, and no {type(value).__name__}")
     return str(value)
@@ -277,7 +277,7 @@ def _check_names(properties: Mapping[str, str]) -> None:
         else:
             meant = close_name(name, _OBEYED, _LIKENESS)
         if meant is not None:
-            raise ValueError(f"{name} is no property of Kafka's clients; did you mean {meant}?")
+            raise ValueError(f"{name} is not a property of Kafka's clients; did you mean {meant}?")
 
 
 def _check_mechanism(properties: Mapping[str, str]) -> None:

@@ -30,8 +30,8 @@ LOG_ENDS_SCHEMA: Final = pa.schema(
 
 
 def log_starts(source: Source, topics: Sequence[str] | None) -> LogStarts | None:
-    """The log starts of some topics, or all, to be asked for before records are read; None where the source has none
-    that could move meanwhile. Raises LogSourceError."""
+    """The log starts of some topics, or all, to be asked for before records are read; None if the source has none that
+    could move meanwhile. Raises LogSourceError."""
     return source.log_starts(topics) if has(source, TellsLogStarts) else None
 
 
@@ -53,7 +53,7 @@ def log_ends(
 
 def _log_ends(source: Source, topics: Sequence[str], context: Context) -> Iterator[LogEnds]:
     """The ends of all logs of some topics. A source that cannot tell (`protocol.Source`) gives what its log partitions
-    know: `end`, the offset behind the last record. Raises LogSourceError; findings go to the context."""
+    know: `end`, the offset after the last record. Raises LogSourceError; findings go to the context."""
     if has(source, TellsLogEnds):
         yield from source.log_ends(topics, context)
         return

@@ -98,7 +98,7 @@ KINDS: Final[tuple[SourceKind, ...]] = (
     SourceKind("a path or several (data directory, partition folder, .log file)", _are_paths, _segments),
 )
 """All kinds, in the order in which they are asked; the first that says yes is taken. The last takes every path, and
-says of one that it cannot read what it is not."""
+says about one that it cannot read what it is not."""
 
 
 def source_of(given: Any, topic: str | None = None) -> Source:

@@ -50,7 +50,7 @@ OPEN: Final = pa.schema(
     ]
 )
 """The transactions that are open in a log: those of `log.open_producers`, or of the leader of the partition. What the
-coordinators answer about the producer id is beside it where they are asked (`is_asked`), null where none has it."""
+coordinators answer about the producer id is beside it where they are asked (`is_asked`), null if none has it."""
 
 _SCHEMAS: Final = (FILES, OPEN)
 
@@ -66,7 +66,7 @@ class TellsLogDetails(Protocol):
 
 
 def asked_details(columns: Collection[str]) -> list[str]:
-    """Those of some columns that are of FILES or OPEN: all of one if one of them is asked for."""
+    """The columns that need files or open transactions: all columns of a kind if one of them is asked for."""
     return [name for schema in _SCHEMAS if not set(schema.names).isdisjoint(columns) for name in schema.names]
 
 
@@ -76,7 +76,7 @@ def log_details(source: Source, topics: Collection[str], columns: Collection[str
 
 
 def with_details(rows: Any, places: Sequence[tuple[str, int]], columns: Collection[str], details: Details) -> Any:
-    """A `pyarrow.RecordBatch` of logs with more columns; null where nothing is known of a log."""
+    """A `pyarrow.RecordBatch` of logs with more columns; null if nothing is known of a log."""
     for schema in _SCHEMAS:
         for field in schema:
             if field.name in columns:

@@ -83,7 +83,7 @@ def logs_of_topics(
 ) -> list[LogPartition]:
     """The log partitions of several topics, without those for which a right is missing or that are not made yet; the
     former are told to `tell`, and `lacking` with them. Where there is none at all, the latter are told too. Raises
-    MissingRight where rights are all that is in the way, and other LogSourceErrors."""
+    MissingRight if rights are all that is in the way, and other LogSourceErrors."""
     logs: list[LogPartition] = []
     errors: list[MissingRight | AbsentTopic] = [*lacking]
     for topic in topics:

@@ -21,7 +21,7 @@ class Question:
     as_of_ms: int | None = None
     """Answer as at this moment (milliseconds since 1970): the log up to the first record with a later timestamp."""
     assume: Literal["committed"] | None = None
-    """What a record counts as if its source does not tell of transactions: `committed`. None: it is refused."""
+    """What a record counts as if its source does not show transactions: `committed`. None: it is refused."""
     groups: tuple[str, ...] | None = None
     """Only what is about these groups (or transactional ids); None for all."""
     topic: str | None = None

@@ -1,8 +1,8 @@
 """What rows that somebody saved may say in `control` and `transaction`: the words of a log, or yes and no.
 
-Every row with a word in `control` is a marker, which ends a transaction and is no record. Every word in `transaction`
-but `none` says that a record is part of one. So nothing may stand there that is not known: a `false` that counts as a
-word makes markers of all records, and a `committed!` leaves a record out.
+Every row with a word in `control` is a marker, which ends a transaction and is not a record. Every word in
+`transaction` but `none` says that a record is part of one. So nothing may be there that is not known: a `false` that
+counts as a word makes markers of all records, and a `committed!` leaves a record out.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class UnknownWord(ValueError):
 
 
 def as_controls(texts: Any, keys: Callable[[], Any]) -> Any:
-    """`commit`, `abort`, and null for what is no marker. Raises UnknownWord.
+    """`commit`, `abort`, and null for what is not a marker. Raises UnknownWord.
 
     `texts` are booleans or texts; `keys` gives the keys of the same rows as bytes, or None. A yes does not
     say which way a transaction ended; the key of a marker does.
@@ -67,9 +67,10 @@ def _ending(key: bytes | None) -> str | None:
 
 
 def as_transactions(texts: Any) -> Any:
-    """The words of `transaction`, null where nothing is told. Raises UnknownWord.
+    """The words of `transaction`, null if nothing is told. Raises UnknownWord.
 
-    `texts` are booleans or texts. A yes means that the record is part of a transaction, whatever became of it.
+    `texts` are booleans or texts. A yes means that the record is part of a transaction, regardless of what became of
+    it.
     """
     if pa.types.is_boolean(texts.type):
         return pc.if_else(texts, "pending", "none")

@@ -46,8 +46,8 @@ class SavedRows:
         leads to a member (`record.key`). None says that there is none. In CSV without a line of names, columns are
         called `1`, `2` and so on.
     encoding
-        How texts hold bytes: `base64`, `hex`, or `text` for the bytes as they stand in the file; or one for `key` and
-        one for `value`. It is told by the texts themselves where that is beyond doubt.
+        How texts hold bytes: `base64`, `hex`, or `text` for the bytes as they are in the file; or one for `key` and one
+        for `value`. It is told by the texts themselves where that is beyond doubt.
     format
         `parquet`, `arrow`, `avro`, `json`, `csv` or `delta`, where neither first bytes nor names tell.
     time_unit
@@ -102,11 +102,11 @@ class SavedRows:
         return ", ".join(without_secrets(str(path)) for path in self._paths)
 
     def topics(self) -> list[str]:
-        """The topics that have a row, sorted. Raises LogSourceError, also where there is no row at all."""
+        """The topics that have a row, sorted. Raises LogSourceError, also if there is no row at all."""
         return sorted({topic for topic, _ in self._places()})
 
     def partitions(self, topic: str) -> list[SavedPartition]:
-        """The log partitions of `topic` that have a row, sorted. Raises LogSourceError where there is none."""
+        """The log partitions of `topic` that have a row, sorted. Raises LogSourceError if there is none."""
         places, plan = self._places(), self._plan()
         counted: set[str] = set()
         found = [plan.partition(place, counted) for place in sorted(places) if place[0] == topic]

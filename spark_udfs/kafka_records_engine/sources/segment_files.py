@@ -39,7 +39,7 @@ _DAMAGED: Final[tuple[str, Severity]] = "no batch can start here", "damage"
 
 
 class Segments:
-    """The logs in some directories or files. They are found anew at each call, and opened when they are read.
+    """The logs in some directories or files. They are found again at each call, and opened when they are read.
 
     Parameters
     ----------
@@ -47,7 +47,7 @@ class Segments:
         Data directories of a broker, partition folders (`<topic>-<partition>`) or `.log` files, one or several: paths
         of this machine, URLs (`s3://bucket/backup`), patterns, archives of a data directory (docs/sources.md).
     topic
-        The topic of files that do not stand in a folder `<topic>-<partition>`.
+        The topic of files that are not in a folder `<topic>-<partition>`.
     filesystem
         The file system that the paths belong to, of `pyarrow.fs` or fsspec. Without, each path says it.
     """
@@ -92,7 +92,7 @@ class Segments:
 
     def log_ends(self, topics: Sequence[str], context: Context) -> Iterator[LogEnds]:
         """See `protocol.Source`: by the heads of the last batches and the files of the broker beside the folders. The
-        last stable offset stands in no file."""
+        last stable offset is in no file."""
         logs = [log for log in self._found() if log.topic in topics]
         for topic in {*topics}.difference(log.topic for log in logs):
             self.partitions(topic)  # says what there is instead
@@ -259,7 +259,7 @@ def _end_of(log: reader.FoundLog, last: reader.SegmentFile, context: Context) ->
     except OSError as error:
         trouble = f"cannot be read: {error.strerror or error}"
     if end is None:
-        finding = in_file(last.path, None, None, trouble, "nobody can tell where the log ends")
+        finding = in_file(last.path, None, None, trouble, "it is unknown where the log ends")
     elif end.rest_at is None:
         return end.offset, False
     else:

@@ -47,8 +47,8 @@ _FILE: Final = pa.field("file", pa.dictionary(pa.int32(), pa.string()))
 
 
 class Snapshot:
-    """The logs in a directory that `take_snapshot` (`kafka-records snapshot`) has written, as they stand there when
-    they are read. A run may add to them meanwhile.
+    """The logs in a directory that `take_snapshot` (`kafka-records snapshot`) has written, as they are there when they
+    are read. A run may add to them meanwhile.
 
     Parameters
     ----------
@@ -58,13 +58,13 @@ class Snapshot:
     Raises
     ------
     LogSourceError
-        For a directory that is not there or is no snapshot.
+        For a directory that is not there or is not a snapshot.
     """
 
     def __init__(self, path: str | PathLike[str]) -> None:
         self._path = fspath(path)
         if not is_snapshot(self._path):
-            what = "is no snapshot" if os.path.isdir(self._path) else "there is no such directory"
+            what = "is not a snapshot" if os.path.isdir(self._path) else "there is no such directory"
             raise LogSourceError(self._path, f"{what}: kafka-records snapshot makes one")
 
     def __repr__(self) -> str:
@@ -95,7 +95,7 @@ class Snapshot:
         return found
 
     def log_ends(self, topics: Sequence[str], context: Context) -> Iterator[LogEnds]:
-        """See `protocol.Source`: log start and topic id as the sources knew them last; the log ends behind the last
+        """See `protocol.Source`: log start and topic id as the sources knew them last; the log ends after the last
         stored row."""
         for topic in topics:
             for log in self.partitions(topic):
@@ -151,7 +151,7 @@ class SnapshotPartition:
         return bool(stored_log(self.root, self.topic, self.partition).surveys)
 
     def read_at_ms(self) -> int | None:
-        """When the log was read last from where it is written; None where nobody knows."""
+        """When the log was last read from where it is written; None if unknown."""
         return _read_at_ms(self.root, stored_log(self.root, self.topic, self.partition))
 
     def batches(
@@ -199,7 +199,7 @@ class _Reading:
             try:
                 yield from self._rows(file, lost)
             except FileNotFoundError:
-                # A run has joined it with others: the rows behind the last one are in a new file.
+                # A run has joined it with others: the rows after the last one are in a new file.
                 stored = stored_log(log.root, log.topic, log.partition)
                 continue
             self._position = file.last + 1
@@ -249,7 +249,7 @@ class _Reading:
             self._find("note", what, "what happened between that and the moment asked about is not in it")
 
     def _tell_foreign(self) -> None:
-        """Say which files lie among those of the snapshot and are none."""
+        """Report the files that lie among the files of the snapshot and do not belong to it."""
         folder = folder_of(self._log.root, self._log.topic, self._log.partition)
         names = foreign_files(folder)
         if names:
@@ -363,8 +363,8 @@ def _offsets(row_group: Any) -> tuple[int, int]:
 def _cut(stored: StoredLog, as_of_ms: int | None) -> tuple[int, bool]:
     """The offset at which the log ended at a moment, and whether that is known better than rows tell.
 
-    Rows tell it by the first one with a later timestamp. Where records before that one were gone when they should have
-    been read, nobody knows when they were written, unless a broker has said that the log ended before them then.
+    Rows show it by the first one with a later timestamp. If records before that one were already gone when they should
+    have been read, it is unknown when they were written, unless a broker has said that the log ended before them then.
     """
     later = BEHIND_ALL if as_of_ms is None else _first_later(stored, as_of_ms)
     if as_of_ms is not None and later < BEHIND_ALL:

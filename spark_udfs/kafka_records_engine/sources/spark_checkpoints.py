@@ -63,21 +63,21 @@ class QueryOffset(NamedTuple):
     topic: str
     partition: int
     offset: int | None
-    """That of the next record; None where no batch is committed."""
+    """The offset of the next record; None if no batch is committed."""
 
 
 @dataclass(frozen=True, slots=True)
 class QueryProgress:
-    """What a checkpoint says of a query."""
+    """What a checkpoint says about a query."""
 
     query: str
     place: str
     batch: int | None
-    """The last batch that is committed; None where there is none."""
+    """The last batch that is committed; None if there is none."""
     planned: int | None
     """The last batch that is planned, if it is not committed."""
     timestamp_ms: int | None
-    """When the committed batch was planned, in milliseconds since 1970; None where there is none."""
+    """When the committed batch was planned, in milliseconds since 1970; None if there is none."""
     offsets: tuple[QueryOffset, ...]
     other_sources: int
     """How many of the query's sources are not Kafka."""

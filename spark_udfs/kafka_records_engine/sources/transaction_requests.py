@@ -1,6 +1,6 @@
 """What brokers are asked about the transactions of one partition, and told: to write the marker that aborts one.
 
-That request is sent once: when no answer comes, nobody knows whether it was carried out.
+That request is sent once: if no answer comes, it is unknown whether it was carried out.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class PartitionEnds(NamedTuple):
 
 
 class TransactionRequests:
-    """Asks the brokers of a cluster. Methods raise LogSourceError where they do not answer, or refuse."""
+    """Asks the brokers of a cluster. Methods raise LogSourceError if they do not answer, or refuse."""
 
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster
@@ -61,14 +61,14 @@ class TransactionRequests:
 
     @property
     def who(self) -> str:
-        """Who asks, in words."""
+        """The client that asks, in words."""
         return self._cluster.who
 
     def open_producers(self, place: TopicPartition) -> Sequence[ActiveProducer]:
         """The producers that have a transaction open in a partition, by their first offsets."""
         topic, _ = place
         self._leader(place)  # says what is wrong with the topic
-        told = self._asked(partial(active_producers, self._cluster, [topic])).get(place, "no leader tells of it")
+        told = self._asked(partial(active_producers, self._cluster, [topic])).get(place, "no leader shows it")
         if told == NOT_AUTHORIZED:
             raise MissingRight(self.name, self.who, "READ", topic)
         if isinstance(told, str):
@@ -91,7 +91,7 @@ class TransactionRequests:
         return PartitionEnds(end(READ_COMMITTED), end(READ_UNCOMMITTED))
 
     def abort(self, place: TopicPartition, producer: ActiveProducer) -> str | None:
-        """Write the marker that aborts a transaction; the name of the error, None where it is written. Raises
+        """Write the marker that aborts a transaction; the name of the error, None if it is written. Raises
         MarkerAnswerLost."""
         _, leader = self._leader(place)
         address = self._cluster.address_of(leader)

@@ -20,7 +20,7 @@ _NEWEST: Final = np.iinfo(np.int16).max
 
 
 class MessagePrefix(Protocol):
-    """What stands before a message and where its version comes from.
+    """What is before a message and where its version comes from.
 
     It decodes a column piece by piece. `versions` is a second column, None without one.
     """
@@ -52,7 +52,7 @@ class Decoder:
 
 @dataclass(frozen=True)
 class Versioned:
-    """An int16 version stands before each message."""
+    """An int16 version is before each message."""
 
     def __call__(
         self, message: MessageSchema, data: pa.Array, versions: pa.Array | None, unknown_tags: bool
@@ -62,7 +62,7 @@ class Versioned:
 
 @dataclass(frozen=True)
 class Bare:
-    """Nothing stands before a message: all have the one `version` or, without it, each the version in its row."""
+    """Nothing is before a message: all have the one `version` or, without it, each the version in its row."""
 
     version: int | None
 
@@ -76,7 +76,7 @@ class Bare:
 
 @dataclass(frozen=True)
 class Capped:
-    """An int16 version stands before each message; one above the highest known reads as that one."""
+    """An int16 version is before each message; one above the highest known reads as that one."""
 
     def __call__(
         self, message: MessageSchema, data: pa.Array, versions: pa.Array | None, unknown_tags: bool
@@ -89,7 +89,7 @@ class Capped:
 
 @dataclass(frozen=True)
 class ReadAs:
-    """An int16 stands before each message and is not looked at: all are read at `version`."""
+    """An int16 is before each message and is not looked at: all are read at `version`."""
 
     version: int
 
@@ -104,7 +104,7 @@ class ReadAs:
 
 @dataclass(frozen=True)
 class Keys:
-    """An int16 record type stands before each message; keys of other types are null, and no error."""
+    """An int16 record type is before each message; keys of other types are null, and no error."""
 
     record_type: int
 
@@ -120,7 +120,7 @@ class Keys:
 
 @dataclass(frozen=True)
 class Framed:
-    """A metadata frame stands before each message; records of other types are null, and no error."""
+    """A metadata frame is before each message; records of other types are null, and no error."""
 
     api_key: int
 

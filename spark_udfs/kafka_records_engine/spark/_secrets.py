@@ -20,7 +20,7 @@ from kafka_records_runtime.layout import UNKNOWN_TAGS
 from kafka_records_runtime.schema import MessageSchema, RecordSchema
 
 REDACTED_BYTES: Final = REDACTED.encode()
-"""What stands in place of bytes that are, or may be, a secret."""
+"""What is in place of bytes that are, or may be, a secret."""
 
 _VALUE: Final = "value"
 
@@ -85,8 +85,8 @@ def hide_secrets(schemas: Mapping[int, RecordSchema], found: RecordColumns) -> N
 def without_secret_bytes(
     schemas: Mapping[int, RecordSchema], found: RecordColumns, values: pa.BinaryArray
 ) -> pa.BinaryArray:
-    """The bytes of values that are shown, with a text in place of those that may hold a secret. Those of unknown type
-    may."""
+    """The bytes of values that are shown, with a text in place of values that may hold a secret, as values of unknown
+    type may."""
     secret = [number for number, schema in schemas.items() if may_hold_secrets(schema.value)]
     may_be = ~found.is_known | np.isin(found.record_type, secret)
     mask = pc.and_(pa.array(may_be), values.is_valid())

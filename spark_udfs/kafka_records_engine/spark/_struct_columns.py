@@ -133,7 +133,8 @@ def walker_values(message: MessageSchema, type: pa.DataType) -> Convert:
     """A function from a value of a column of `type`, as `to_pylist` gives it, to one that `walker.encode` takes.
 
     It changes structs in place. Texts become uuids where `message` wants some, unknown tagged fields pairs, null
-    standing for none. Raises a WriteFailure for text that is no uuid. What does not fit the message is left as it is.
+    standing for none. Raises a WriteFailure for text that is not a uuid. What does not fit the message is left as it
+    is.
     """
     return _of_struct(message, message.root, type) or _unchanged
 

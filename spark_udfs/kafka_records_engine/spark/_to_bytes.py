@@ -26,7 +26,7 @@ from kafka_records_runtime.schema import MessageSchema
 class Encoder:
     """Encodes a batch of structs at `version` or, when that is None, each at the version in its row.
 
-    Before a message stands its `record_type`, if there is one, else with `version_prefix` its version; a metadata frame
+    Before a message is its `record_type`, if there is one, else with `version_prefix` its version; a metadata frame
     (`framing`) has both. With `fails_fast` the first value that cannot be written raises its error; else it is null.
     """
 

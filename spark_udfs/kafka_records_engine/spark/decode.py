@@ -51,7 +51,7 @@ _ERROR: Final = pa.struct(
 """Why a record could not be decoded.
 
 `reason` is the name of an error of `kafka_records_runtime.errors`, or WrongTopic, `message` its text; `path` and
-`byte_offset` (counted from behind the int16 that the key or value starts with, or from behind the frame) are null when
+`byte_offset` (counted from after the int16 that the key or value starts with, or from after the frame) are null when
 the record is not even framed. `byte_offset` of a broken frame counts from the start of the value.
 """
 
@@ -203,9 +203,9 @@ def decode_records(
         Comments for the fields of the columns, by message and path; generated functions give what the specs say. (What
         `from_message` and its like return has none: Spark takes a struct with comments for another type there.)
     show_secrets
-        Show keys of SCRAM credentials, ids of delegation tokens and values of configs that are secrets, or of which
-        nobody knows that they are none. Otherwise `(redacted)` is in their place, and in `raw_value` in place of bytes
-        that may hold one: those of such records, and of records whose type has no column or cannot be read.
+        Show keys of SCRAM credentials, ids of delegation tokens and values of configs that are, or may be, secrets.
+        Otherwise `(redacted)` is in their place, and in `raw_value` in place of bytes that may hold one: those of such
+        records, and of records whose type has no column or cannot be read.
     topic
         The topic of the records. A row that names another one is not decoded; one that names none is.
     own_topic
@@ -231,7 +231,7 @@ def decode_records(
     UnknownRecord, ColumnClash, UnsupportedType, ValueError, TypeError
         At once, for arguments that do not fit.
     MissingColumn
-        At once (under Spark Connect a message of Spark's when the query runs), for rows that are no raw rows:
+        At once (under Spark Connect a message of Spark's when the query runs), for rows that are not raw rows:
         `as_raw_rows` makes some of them.
     WorkerPython
         At once, when local workers would run a Python without this package.
@@ -243,9 +243,9 @@ def decode_records(
 
     Notes
     -----
-    Read as leniently as Kafka itself reads (`CoordinatorRecordSerde`): bytes behind a message are left alone. A value
+    Read as leniently as Kafka itself reads (`CoordinatorRecordSerde`): bytes after a message are left alone. A value
     version this build does not know is an error, `UnsupportedVersion`; an unknown record type is not. In metadata
-    framing it is one, `UnknownApiKey`, and so are bytes behind a message, because Kafka refuses both. The columns of
+    framing it is one, `UnknownApiKey`, and so are bytes after a message, because Kafka refuses both. The columns of
     such records are `struct<value>`: they have no keys.
 
     Examples

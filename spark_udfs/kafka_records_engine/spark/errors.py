@@ -37,7 +37,7 @@ class ColumnClash(KafkaRecordsError, ValueError):
 
 
 class MissingColumn(KafkaRecordsError, ValueError):
-    """A DataFrame without the column `name`, which nothing can stand in for."""
+    """A DataFrame without the column `name`, which nothing can are in for."""
 
     def __init__(self, name: str, remedy: str) -> None:
         super().__init__(name, remedy)
@@ -65,7 +65,7 @@ class WrongColumnType(KafkaRecordsError, TypeError):
 
 
 class UndecodableRecord(KafkaRecordsError, ValueError):
-    """The record that ended a query under FAILFAST: where it stands, and the text of the error it met (`detail`)."""
+    """The record that ended a query under FAILFAST: where it is, and the text of the error it met (`detail`)."""
 
     def __init__(self, topic: str | None, partition: int | None, offset: int | None, detail: str) -> None:
         super().__init__(topic, partition, offset, detail)
@@ -146,7 +146,7 @@ class MissingField(EncodeError):
 
 
 class InvalidUuid(EncodeError):
-    """A `text` that is no uuid as Kafka prints it."""
+    """A `text` that is not a uuid as Kafka prints it."""
 
     def __init__(self, message_name: str, version: int | None, path: str, text: str) -> None:
         super().__init__(message_name, version, path, text)

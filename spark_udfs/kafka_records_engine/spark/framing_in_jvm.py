@@ -34,12 +34,12 @@ def sql_of_prefix(data: str) -> str:
 
 
 def prefix_bytes(data: Column) -> Column:
-    """A key or value cut off behind its prefix. One without a prefix stays as it is."""
+    """A key or value cut off after its prefix. One without a prefix stays as it is."""
     return F.substring(data, 1, PREFIX_BYTES)
 
 
 def begins_with(key: Column, texts: Iterable[bytes]) -> Column:
-    """Whether the message of a key begins with one of these strings (`message_start`), whatever its record type."""
+    """Whether the message of a key begins with one of these strings (`message_start`), for any record type."""
     starts = [start for start in map(message_start, texts) if start is not None]
     found = [F.substring(key, 1 + PREFIX_BYTES, len(start)) == F.lit(start) for start in starts]
     return F.coalesce(reduce(or_, found), F.lit(False)) if found else F.lit(False)

@@ -66,14 +66,14 @@ def from_message(
         Schema of the message, from a generated `schemas.<folder>` module.
     version
         The version: one for all rows, or a column with one for each row. The bytes then hold the message and nothing
-        before it. A null version gives null. Without `version` an int16 version stands before each message, as in the
+        before it. A null version gives null. Without `version` an int16 version is before each message, as in the
         subscriptions and assignments of the consumer protocol.
     mode
         `PERMISSIVE` gives null for bytes that cannot be decoded, `FAILFAST` ends the query with the error of
         `kafka_records_runtime.errors`, which names the field path and the byte.
     parse_as
-        Read every message at this version, whatever the int16 before it says. `parse_as=0` is how Kafka's group
-        coordinator reads the subscriptions of classic groups, for the topics alone (KIP-496,
+        Read every message at this version and ignore the version in the int16 before it. `parse_as=0` is how Kafka's
+        group coordinator reads the subscriptions of classic groups, of which it needs only the topics (KIP-496,
         `ClassicGroup.computeSubscribedTopics`).
     newer_as_highest
         Read an int16 version above the highest that `message` has as that one. So do Kafka's readers of the consumer
@@ -84,8 +84,8 @@ def from_message(
         Add `unknown_tagged_fields`, an array of `struct<tag int, data binary>`, to every struct of a message that has
         flexible versions.
     show_secrets
-        Show keys of SCRAM credentials, ids of delegation tokens and values of configs that are secrets, or of which
-        nobody knows that they are none; otherwise `(redacted)` is in their place, which `to_message` refuses.
+        Show keys of SCRAM credentials, ids of delegation tokens and values of configs that are, or may be, secrets;
+        otherwise `(redacted)` is in their place, which `to_message` refuses.
     name
         What errors and Spark call this function.
     package
@@ -113,9 +113,9 @@ def from_message(
 
     Notes
     -----
-    Reads as leniently as Kafka does; bytes behind a message are left alone. Spark evaluates the function for all rows
-    that reach it, those too which `when` or `coalesce` have no use for: under FAILFAST leave rows out by `where`.
-    It runs no Python inside `transform` and its like: `explode` the members of a group to decode what they hold.
+    Reads as leniently as Kafka does; bytes after a message are left alone. Spark evaluates the function for all rows
+    that reach it, those too which `when` or `coalesce` have no use for: under FAILFAST leave rows out by `where`. It
+    runs no Python inside `transform` and its like: `explode` the members of a group to decode what they hold.
 
     Examples
     --------
@@ -192,7 +192,7 @@ def from_value(
     gives null. Everything else is as in `from_message`; a version the record does not have counts as undecodable.
 
     The value of a metadata record does say its type, in the frame before the message: values of other types give null
-    in every mode, so that the column may hold a whole topic. A value with bytes behind its message cannot be decoded.
+    in every mode, so that the column may hold a whole topic. A value with bytes after its message cannot be decoded.
 
     Examples
     --------
@@ -353,7 +353,7 @@ class Jvm:
     def call(
         self, name: str, mode: str, usual: str, options: Mapping[str, object], cols: Sequence[ColumnOrName]
     ) -> Any:
-        """A call of it, None where Python is to do the work."""
+        """A call of it, None if Python is to do the work."""
         if _MADE.get() is not None:  # a Python function is being made for SQL
             return None
         spark = SparkSession.getActiveSession()
@@ -459,8 +459,8 @@ class _ByArguments:
 
 
 def function_for_sql(name: str, function: Callable[..., Column]) -> Any:
-    """What `spark.udf.register` takes, of a generated column function: it gets the data, and behind them a version
-    where the column function has one.
+    """What `spark.udf.register` takes, of a generated column function: it gets the data, and after them a version where
+    the column function has one.
 
     Raises UnsupportedSpark before PySpark 4.1.
     """

@@ -98,7 +98,7 @@ def add_functions(spark: SparkSession, package: str = "kafka_records") -> str:
     """Make the functions of `package` known to a session; returns the name of their catalog.
 
     Sets `settings(package)` and adds the jar of this package, as far as the session lacks either. Raises NoJvmFunctions
-    where there is no jar, where it is that of another version, and in the definitions of a Declarative Pipeline whose
+    if there is no jar, where it is that of another version, and in the definitions of a Declarative Pipeline whose
     configuration does not have the settings.
     """
     catalog = catalog_name(package)
@@ -150,7 +150,7 @@ def _add_jar(spark: SparkSession) -> None:
 
 
 def catalog_for(spark: SparkSession | None, package: str | None, engine: Engine | None) -> str | None:
-    """The catalog whose functions decode, None where Python does. A line in the log says why it is Python.
+    """The catalog whose functions decode, None if Python does. A line in the log says why it is Python.
 
     Raises NoJvmFunctions for `engine="jvm"` where they cannot be had.
     """

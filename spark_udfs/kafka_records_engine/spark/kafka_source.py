@@ -71,7 +71,7 @@ def read_kafka(
     Raises
     ------
     ValueError, TypeError
-        For an isolation level that is none, for options that are set here, and for arguments of a wrong kind.
+        For an unknown isolation level, for options that are set here, and for arguments of a wrong kind.
     LogSourceError
         When no broker tells which partitions there are.
 

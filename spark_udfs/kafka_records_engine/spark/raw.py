@@ -1,4 +1,4 @@
-"""Raw rows: the one schema behind which every function works, whatever the records came from."""
+"""Raw rows: the one schema that every function works on, wherever the records came from."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def raw_rows(df: DataFrame) -> DataFrame:
             if field.name not in found:
                 raise MissingColumn(
                     field.name,
-                    "these are no raw rows; kafka_records_engine.spark.raw.as_raw_rows makes some of them",
+                    "these are not raw rows; kafka_records_engine.spark.raw.as_raw_rows makes some of them",
                 )
             kind = found[field.name]
             if type(kind) is not type(field.dataType):

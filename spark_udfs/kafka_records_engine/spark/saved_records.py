@@ -83,7 +83,7 @@ def read_records(
     Returns
     -------
     DataFrame
-        What `decode_records` gives. The driver looks at the files now, and every query reads them anew.
+        What `decode_records` gives. The driver looks at the files now, and every query reads them again.
 
     Raises
     ------

@@ -1,7 +1,7 @@
 """Log segment files as DataFrames, read by the workers.
 
 The driver finds the log partitions, and nothing else: one row for each goes to the workers, which have to see the same
-paths. A log partition is read by one task, because the marker that ends a transaction may stand in a later file. Which
+paths. A log partition is read by one task, because the marker that ends a transaction may be in a later file. Which
 files it has is looked up by that task: a live broker replaces them between the driver's look and the task's.
 """
 
@@ -114,8 +114,8 @@ def read_segments(
         Leaves out other topics.
     mode
         `FAILFAST` ends the query at the first damage (a wrong CRC, a batch cut short, an unknown codec, a file that is
-        no log segment), naming file, byte position and batch offset. `PERMISSIVE` reads on with the next batch or file;
-        what is lost stands in `segment_report`. Zeros of a pre-allocated file and an append that a crash cut short at
+        not a log segment), naming file, byte position and batch offset. `PERMISSIVE` reads on with the next batch or
+        file; what is lost is in `segment_report`. Zeros of a pre-allocated file and an append that a crash cut short at
         the end of a log are no damage.
     below_log_start
         Also read records below the raised start of a log (the broker's `log-start-offset-checkpoint`), which a broker
@@ -124,7 +124,7 @@ def read_segments(
     Returns
     -------
     DataFrame
-        Rows of `kafka_records_engine.spark.raw.RAW_SCHEMA`, control records included. The files are read anew whenever
+        Rows of `kafka_records_engine.spark.raw.RAW_SCHEMA`, control records included. The files are read again whenever
         it is used: persist it when it is used often.
 
     Raises
@@ -132,7 +132,7 @@ def read_segments(
     LogSourceError
         At once, for paths that are not there or hold no log.
     TypeError
-        At once, for anything that is no path, and for other arguments of a wrong kind.
+        At once, for anything that is not a path, and for other arguments of a wrong kind.
     WorkerPython
         At once, when local workers would run a Python without this package.
     DamagedLog
@@ -149,7 +149,7 @@ def read_segments(
 
 
 def segment_report(spark: SparkSession, paths: PathOrLog | Sequence[PathOrLog], topic: str | None = None) -> DataFrame:
-    """What stands in log segment files, and what is wrong with them: one row of `REPORT_SCHEMA` per file.
+    """What is in log segment files, and what is wrong with them: one row of `REPORT_SCHEMA` per file.
 
     Takes `spark`, `paths` and `topic` as `read_segments` does, and reads every file to its end. Damage never raises
     here: it is what the report is for.
@@ -179,7 +179,7 @@ def _found(paths: PathOrLog | Sequence[PathOrLog], topic: str | None) -> list[Fo
         elif isinstance(source, str | PathLike):
             places.append(str(source))
         else:
-            raise TypeError(f"paths holds {source!r}, which is no path")
+            raise TypeError(f"paths holds {source!r}, which is not a path")
     if places or not found:
         found += find_logs(places, topic)
     return [log for log in found if topic in (None, log.topic)]

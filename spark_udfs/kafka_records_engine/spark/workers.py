@@ -2,7 +2,7 @@
 
 PySpark starts workers with PYSPARK_PYTHON, or with the first `python3` on PATH when that is not set: a script that runs
 as `.venv/bin/python script.py` gets another interpreter in its workers, where the first row fails with a
-ModuleNotFoundError and a page of traces. On a cluster the code travels, which docs/cluster.md tells of.
+ModuleNotFoundError and a page of traces. On a cluster the code travels, which docs/cluster.md shows.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""`kafka-records abort-transaction`: aborts a transaction that hangs on running brokers."""
+"""`kafka-records abort-transaction`: aborts a transaction that depends on running brokers."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def add_parser(commands: Any) -> None:
         description=_DESCRIPTION,
         epilog=f"{_DETAILS}\n{_EXAMPLES}\n{_EXIT_STATUS_HELP}",
     )
-    add_brokers(parser, "the brokers; they tell of the others", "nothing more is asked, and the exit status is 2")
+    add_brokers(parser, "the brokers; they show the others", "nothing more is asked, and the exit status is 2")
     parser.add_argument("--topic", metavar="NAME:P", help="the topic, and the partition in which it is open")
     parser.add_argument("--start-offset", type=int, metavar="N", help="the offset at which it begins (first_offset)")
     parser.add_argument("--producer-id", type=int, metavar="N", help="its producer id")

@@ -63,7 +63,7 @@ class BrokerFollower:
         return logs
 
     def _is_in_trouble(self, log: BrokerPartition) -> bool:
-        """Whether nobody tells where the log starts and ends now, which is told once."""
+        """Whether no broker reports where the log starts and ends now; reported once."""
         place = log.topic, log.partition
         if log.trouble is None:
             self._in_trouble.discard(place)
@@ -73,11 +73,11 @@ class BrokerFollower:
         return log.trouble is not None
 
     def _start(self, log: BrokerPartition) -> int:
-        """Where to go on: at the start of a log that is new or was made anew, behind all of one that was cut back."""
+        """Where to go on: at the start of a log that is new or was recreated, after all of one that was cut back."""
         topic_id, behind = self._next.get((log.topic, log.partition), (log.topic_id, log.start))
         name = f"{log.topic}-{log.partition}"
         if topic_id != log.topic_id:
-            say(f"note: {name}: the topic was deleted and made anew: it is shown from offset {log.start} on")
+            say(f"note: {name}: the topic was deleted and recreated: it is shown from offset {log.start} on")
             return log.start
         if log.end < behind:
             say(f"note: {name}: the log went up to {behind} and goes up to {log.end} now: what follows is shown")

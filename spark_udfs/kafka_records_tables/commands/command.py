@@ -61,7 +61,7 @@ NO_MEMORY = (
     "instead of a table, or allow the process more memory"
 )
 
-TOO_DEEP = "something here is nested deeper than this build can follow: leave out the file it stands in"
+TOO_DEEP = "something here is nested deeper than this build can follow: leave out the file it is in"
 
 
 def run_command(arguments: Sequence[str] | None = None) -> int:
@@ -106,7 +106,7 @@ def _run(arguments: Sequence[str] | None, has_output: bool) -> int:
 
 
 def _parsed(arguments: Sequence[str] | None) -> argparse.Namespace:
-    """The options; sources may stand between them, and mistakes are those of the subcommand."""
+    """The options; sources may be between them, and mistakes are those of the subcommand."""
     parser = _parser()
     options, rest = parser.parse_known_args(arguments)
     names = rest.index("--") if "--" in rest else len(rest)
@@ -180,7 +180,8 @@ def _open_streams() -> bool:
 
 
 def _set_encoding() -> None:
-    """Results are UTF-8 with the line ends the format asks for, whatever the locale says, and what is read is too."""
+    """Results are UTF-8 with the line ends the format asks for, regardless of what the locale says, and what is read is
+    too."""
     if isinstance(sys.stdin, io.TextIOWrapper):
         sys.stdin.reconfigure(encoding="utf-8")
     if isinstance(sys.stdout, io.TextIOWrapper):

@@ -73,7 +73,7 @@ def add_parser(commands: Any) -> None:
         metavar="LIST",
         help="what to delete: a file of deletable_offsets, or -",
     )
-    add_brokers(parser, "the brokers; they tell of the others", "nothing more is asked, and the exit status is 2")
+    add_brokers(parser, "the brokers; they show the others", "nothing more is asked, and the exit status is 2")
     parser.add_argument(
         "--group", action="append", default=[], metavar="ID", help="delete offsets of this group; may be repeated"
     )
@@ -107,7 +107,7 @@ def add_parser(commands: Any) -> None:
     parser.add_argument(
         "--overwrite",
         action="store_true",
-        help="with --restore, also where another offset stands meanwhile; that one is written to a file before",
+        help="with --restore, also where another offset is meanwhile; that one is written to a file before",
     )
     parser.add_argument("--execute", action="store_true", help="do it; without, only print what would be done")
     parser.add_argument("--yes", action="store_true", help="do not ask before doing it")
@@ -125,7 +125,7 @@ def _reasons(text: str) -> tuple[str, ...]:
     found = tuple(text.split(","))
     wrong = [each for each in found if each not in _REASONS]
     if wrong:
-        raise argparse.ArgumentTypeError(f"{wrong[0]!r} is none of {', '.join(_REASONS)}")
+        raise argparse.ArgumentTypeError(f"{wrong[0]!r} is not one of {', '.join(_REASONS)}")
     return found
 
 

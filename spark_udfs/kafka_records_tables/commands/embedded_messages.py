@@ -10,10 +10,10 @@ from kafka_records_tables.coordinator.groups import embedded
 
 
 def opened(record: AnyRecord) -> dict[str, Any]:
-    """`{"members[0].subscription": {"version": 3, "data": {...}}}`, by where the bytes stand in the value.
+    """`{"members[0].subscription": {"version": 3, "data": {...}}}`, by where the bytes are in the value.
 
-    What these messages carry as bytes stands behind them, as `members[0].subscription.userData`. Bytes that do not
-    parse are left out, and so are those of protocols whose form only their clients know (`embedded`).
+    What these messages carry as bytes is after them, as `members[0].subscription.userData`. Bytes that do not parse are
+    left out, and so are those of protocols whose form only their clients know (`embedded`).
     """
     return {path: {"version": found.version, "data": found.json} for path, found in _parts(record) if found is not None}
 

@@ -24,7 +24,7 @@ examples:
   kafka-records explain --topic __consumer_offsets --key 0001000561646d696e00066f726465727300000000
       the key of a committed offset
   kafka-records explain --topic __consumer_offsets --key '00 0b 00 01 67' --value 0000000000025cdd0f2b0000000100
-      a record: key and value as they stand in the log, with their two bytes of type and version
+      a record: key and value as they are in the log, with their two bytes of type and version
   kafka-records dump /var/lib/kafka/data/__consumer_offsets-12 --offset 7 --bytes | kafka-records explain -
       the record at an offset
   kafka-records explain --message EndTxnMarker --version 0 0x0000002a
@@ -37,7 +37,7 @@ _STATUS = """\
 exit status:
   0    complete: explained to the end
   1    something is missing: the bytes break off or do not parse; everything up to there is shown
-  2    no answer: wrong usage, or an input that is no hex and no line of dump
+  2    no answer: wrong usage, or an input that is not hex and no line of dump
   130  Ctrl-C
 """
 
@@ -83,7 +83,7 @@ def _check(options: argparse.Namespace) -> None:
     wrong = options.parser.error
     if options.message is not None:
         if options.key is not None or options.value is not None:
-            wrong("--key and --value go with --topic; the bytes of a message stand alone")
+            wrong("--key and --value go with --topic; the bytes of a message are alone")
         if options.version is None:
             wrong("--message needs --version")
         if options.hex is None:

@@ -54,7 +54,7 @@ def explain_dumped_records(catalog: Catalog, *, show_secrets: bool = False) -> i
             sys.stdout.flush()  # the next line may take its time: dump can follow a log
             status = DAMAGE if is_broken else status
     except UnicodeDecodeError:
-        raise CommandError("standard input holds no lines of dump: it is no text") from None
+        raise CommandError("standard input holds no lines of dump: it is not a text") from None
     return status
 
 
@@ -69,7 +69,7 @@ def _bytes(text: str, what: str) -> bytes:
         try:
             text = sys.stdin.read()
         except UnicodeDecodeError:
-            raise CommandError(f"{what} is not hex: standard input is no text") from None
+            raise CommandError(f"{what} is not hex: standard input is not a text") from None
     digits = re.sub(r"[\s:]", "", text)
     digits = digits.removeprefix("0x").removeprefix("0X")
     wrong = re.search(r"[^0-9a-fA-F]", digits)
@@ -84,9 +84,9 @@ def _bytes(text: str, what: str) -> bytes:
 
 
 def explain_dumped(lines: Iterable[str], catalog: Catalog, *, show_secrets: bool = False) -> Iterator[tuple[str, bool]]:
-    """The explanation of each line under a heading that says where the record stands, and whether it breaks.
+    """The explanation of each line under a heading that says where the record is, and whether it breaks.
 
-    Raises a CommandError for a line that is none of dump with the bytes.
+    Raises a CommandError for a line that is not one of dump with the bytes.
     """
     is_first = True
     for number, line in enumerate(lines, 1):
@@ -105,7 +105,7 @@ def _parsed(number: int, line: str) -> dict[str, Any]:
     except ValueError:
         record = None
     if not isinstance(record, dict) or not {"topic", "partition", "offset", "control"} <= record.keys():
-        raise CommandError(f"line {number} of standard input is no line of dump")
+        raise CommandError(f"line {number} of standard input is not a line of dump")
     if not {"raw_key", "raw_value"} <= record.keys():
         raise CommandError(f"line {number} of standard input has no raw_key and raw_value: dump --bytes adds them")
     return record

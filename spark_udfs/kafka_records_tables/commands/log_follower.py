@@ -94,7 +94,7 @@ class _Tail:
         """The first bytes of that batch, its checksum among them."""
 
     def new_rows(self, report: OnFinding) -> Iterator[Any]:
-        """The raw rows behind those that were given before."""
+        """The raw rows after those that were given before."""
         seen = _state(self.log.folder)
         if seen == self._seen:
             return
@@ -109,7 +109,7 @@ class _Tail:
         self._seen = seen
 
     def _go_back(self, opened: OpenLog) -> None:
-        """Start again where a log was made anew or cut back, so that its offsets are used a second time.
+        """Start again where a log was recreated or cut back, so that its offsets are used a second time.
 
         The newest file only grows until a newer one follows it; neither cleaner nor retention touches it. So if the
         newest file starts earlier than before, or lacks the batch that was its last, it holds another log.
@@ -125,7 +125,7 @@ class _Tail:
         self._last, self._last_start, self._position, self._last_base = None, b"", 0, base
         if before > self._next_offset:
             say(
-                f"note: {opened.topic}-{opened.partition}: this log was made anew or cut back, and offsets that were "
+                f"note: {opened.topic}-{opened.partition}: this log was recreated or cut back, and offsets that were "
                 f"read already, up to {before - 1}, are used again: what is there from offset {self._next_offset} on "
                 "is shown"
             )
@@ -142,7 +142,7 @@ class _Tail:
         start = 0
         first = segments[0] if segments else None
         if first is not None and first.file is not None and self._last == _identity(_on_disk(first.file)):
-            # If the log was cut short, its last file is read anew from its start.
+            # If the log was cut short, its last file is read again from its start.
             start = self._position if self._position < first.size else 0
             rest_of_file = _RestOfFile(_on_disk(first.file), start)
             segments[0] = SegmentFile(first.path, first.base_offset, rest_of_file, size=first.size - start)

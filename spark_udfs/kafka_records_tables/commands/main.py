@@ -35,7 +35,7 @@ def main(arguments: "Sequence[str] | None" = None) -> int:
 
 
 def _tell_failure(kind: type[BaseException], error: BaseException, trace: "TracebackType | None") -> None:
-    """A second Ctrl-C right behind the first leaves `main` while it ends, and must not print its traceback. Python then
+    """A second Ctrl-C right after the first leaves `main` while it ends, and must not print its traceback. Python then
     ends the process by SIGINT."""
     if not issubclass(kind, KeyboardInterrupt):
         sys.__excepthook__(kind, error, trace)
@@ -49,7 +49,7 @@ def _end_at_once_from_now_on() -> None:
 
 
 def _let_go_of_output() -> None:
-    """Write what is still held; a reader that was interrupted as well is no failure."""
+    """Write what is still held; a reader that was interrupted as well is not a failure."""
     from kafka_records_tables.console.standard_error import discard
 
     try:

@@ -76,7 +76,7 @@ def file_path(instead: str) -> Callable[[str], Path]:
 
     def path(text: str) -> Path:
         if text == "-":
-            raise argparse.ArgumentTypeError(f"names a file, and - is none; {instead} without it")
+            raise argparse.ArgumentTypeError(f"names a file, and - is not one; {instead} without it")
         return Path(path_argument(text))
 
     return path
@@ -92,7 +92,7 @@ def output_of(options: argparse.Namespace) -> Output:
         if options.overwrite and getattr(options, "findings", None) is None:
             raise UsageError("--overwrite goes with --output")
         if options.format == "parquet":
-            raise UsageError("--format parquet needs --output: a Parquet file is no text")
+            raise UsageError("--format parquet needs --output: a Parquet file is not a text")
         if options.format == "arrow" and sys.stdout.isatty():
-            raise UsageError("--format arrow is no text: pipe it into a program, or name a file with --output")
+            raise UsageError("--format arrow is not a text: pipe it into a program, or name a file with --output")
     return Output(options.format, options.output, options.wide, options.overwrite, options.csv_safe)

@@ -28,7 +28,7 @@ class Parser(argparse.ArgumentParser):
     def parse_known_args(  # type: ignore[override]
         self, args: Sequence[str] | None = None, namespace: argparse.Namespace | None = None
     ) -> tuple[argparse.Namespace, list[str]]:
-        """As the original, which takes a value such as `-offset` for an option unless `=` stands before it."""
+        """As the original, which takes a value such as `-offset` for an option unless `=` is before it."""
         given = list(sys.argv[1:] if args is None else args)
         ends = given.index("--") if "--" in given else len(given)
         for at in range(ends - 2, -1, -1):

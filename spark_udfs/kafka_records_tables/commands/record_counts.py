@@ -54,7 +54,7 @@ class _Tally:
 
 
 def count_records(logs: Iterable[tuple[str, Iterable[Any]]], catalog: Catalog) -> list[dict[str, Any]]:
-    """Rows of SCHEMA by topic and record type, transaction markers behind them.
+    """Rows of SCHEMA by topic and record type, transaction markers after them.
 
     `logs` are topics with the raw rows of a partition, of which it takes COLUMNS.
 

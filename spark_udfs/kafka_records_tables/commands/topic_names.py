@@ -25,7 +25,7 @@ class TopicNames:
         self._looked: float | None = None
 
     def of(self, *values: Any) -> dict[str, str]:
-        """The names of the topics whose ids stand in `topic_id` fields of decoded values, those that are known."""
+        """The names of the topics whose ids are in `topic_id` fields of decoded values, those that are known."""
         ids = {str(found) for value in values for found in _ids(value)}
         if not ids:
             return {}

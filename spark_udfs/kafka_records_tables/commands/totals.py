@@ -170,7 +170,7 @@ class RecordTotals:
         if counts.below_log_start:
             say(f"{plural(counts.below_log_start, 'record')} below the raised log start left out")
         if self.undecided:
-            say(f"{plural(self.undecided, 'record')} of transactions of which nobody can tell how they ended")
+            say(f"{plural(self.undecided, 'record')} of transactions with an unknown end")
         if self.undecodable:
             say(f"{plural(self.undecodable, 'record')} could not be decoded")
         if self.unknown_types:

@@ -14,13 +14,13 @@ def can_ask() -> bool:
 
 
 def check_can_ask() -> None:
-    """Raise CommandError where nobody can be asked."""
+    """Raise CommandError if nobody can be asked."""
     if not can_ask():
         raise CommandError("nobody can be asked here: --execute needs --yes where it is run without a terminal")
 
 
 def confirmed(question: str) -> bool:
-    """Whether somebody types `yes`. Raises CommandError where nobody can."""
+    """Whether somebody types `yes`. Raises CommandError if nobody can."""
     check_can_ask()
     say(f"{question} Type yes to go on:")
     return sys.stdin.readline().strip() == "yes"

@@ -69,7 +69,7 @@ class ByteProgress:
         self._progress.start()
 
     def is_drawn(self) -> bool:
-        """Whether the bar stands on the last line of the terminal."""
+        """Whether the bar is on the last line of the terminal."""
         return self._progress is not None
 
     def stop(self) -> None:

@@ -1,4 +1,4 @@
-"""Lines on standard error, also where a progress bar stands."""
+"""Lines on standard error, also where a progress bar is."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ _is_bar_drawn: Callable[[], bool] | None = None
 
 @contextmanager
 def over_a_bar(is_drawn: Callable[[], bool]) -> Iterator[None]:
-    """While `is_drawn` says that a progress bar stands on the last line of the terminal, lines take its place, and it
-    goes on below."""
+    """While `is_drawn` says that a progress bar is on the last line of the terminal, lines take its place, and it goes
+    on below."""
     global _is_bar_drawn
     _is_bar_drawn = is_drawn
     try:
@@ -26,8 +26,8 @@ def over_a_bar(is_drawn: Callable[[], bool]) -> Iterator[None]:
 
 
 def say(line: str) -> None:
-    """One line on standard error, whatever the text holds. What stood on standard output before it is written first, so
-    that both keep their order on a terminal."""
+    """One line on standard error, also if the text holds line breaks. Output that is waiting for standard output is
+    written first, so that both keep their order on a terminal."""
     sys.stdout.flush()
     try:
         start = "\r\x1b[2K" if _is_bar_drawn is not None and _is_bar_drawn() else ""

@@ -49,7 +49,7 @@ _MOST_PENDING: Final = 100_000
 
 class UnknownTransactions(KafkaRecordsError, ValueError):
     """Records of `topic` whose source does not say which of them were written in a transaction. Partition and offset
-    are None where the columns tell it before any record is read."""
+    are None if the columns tell it before any record is read."""
 
     def __init__(self, topic: str, partition: int | None = None, offset: int | None = None) -> None:
         super().__init__(topic, partition, offset)
@@ -62,10 +62,10 @@ class UnknownTransactions(KafkaRecordsError, ValueError):
         if self.offset is not None:
             place, which = f"{self.topic}-{self.partition}", f"the record at offset {self.offset}"
         return (
-            f"{place}: nobody can tell whether {which} was written in a transaction, and whether that was committed: "
-            "the source tells neither transaction nor producer. Read a "
-            'source that does (log segments, or rows saved from them with all columns), or say assume="committed" to '
-            "count such records as committed, although some may be of aborted or open transactions"
+            f"{place}: it is unknown whether {which} was written in a transaction, and whether that was committed: "
+            "the source has neither transaction nor producer ids. Read a source that has them (log segments, "
+            'or rows saved from them with all columns), or pass assume="committed" to count such records as '
+            "committed, although some may be of aborted or open transactions"
         )
 
 
@@ -94,7 +94,7 @@ class Resolved(NamedTuple):
 
 
 def outside_transactions(batch: pa.RecordBatch, context: Context, tombstones_at_once: bool) -> FLAGS:
-    """The records that take effect where they stand: their source says so, or that no producer wrote them.
+    """The records that take effect where they are: their source says so, or that no producer wrote them.
 
     Only records of transactions carry a producer id in the topics of coordinators. That goes for a source that says
     `unknown`, or nothing, of the transaction itself. Raises UnknownTransactions as `TransactionResolver` does.
@@ -176,7 +176,7 @@ class TransactionResolver:
 
     @property
     def waits_from(self) -> int | None:
-        """Offset of the first row that waits for its marker; None where none does."""
+        """Offset of the first row that waits for its marker; None if none does."""
         return min((int(waiting.rows.column("offset")[0].as_py()) for waiting in self._pending), default=None)
 
     def waiting(self, name: str) -> list[pa.Array]:
@@ -184,7 +184,8 @@ class TransactionResolver:
         return [waiting.rows.column(name) for waiting in self._pending]
 
     def take(self, batch: pa.RecordBatch) -> Iterator[Resolved]:
-        """Add raw rows after those before, with COLUMNS and whatever else is wanted of a row; what they decide."""
+        """Add raw rows after those before, with COLUMNS and any other columns that are wanted of a row; returns what
+        they decide."""
         words = _numbers_of_words(batch, self._context)
         has_markers = batch.column("control").null_count < batch.num_rows
         if not has_markers and (words == _WORDS.index(NONE)).all():
@@ -238,18 +239,18 @@ class TransactionResolver:
         lots.append(waiting)
 
     def _hole_behind(self, rows: pa.RecordBatch) -> INT64:
-        """For each row the offset of the first hole at or behind it."""
+        """For each row the offset of the first hole at or after it."""
         holes = np.array(sorted(self._context.log.holes), np.int64)
         at = np.searchsorted(holes, rows.column("offset").to_numpy())
         behind: INT64 = np.append(holes, _NOWHERE)[at]
         return behind
 
     def _is_before_gap(self, rows: pa.RecordBatch) -> FLAGS:
-        """Rows behind which offsets are missing, in a source that has all of a log.
+        """Rows after which offsets are missing, in a source that has all of a log.
 
         A cleaner goes no further than the first record of an open transaction (`LogCleanerManager.cleanableOffsets`, by
-        the last stable offset). So what is missing behind a record that still waits is a file, or bytes of one, and
-        may have held its marker. Of an earlier moment nobody can tell: the transaction may have ended since.
+        the last stable offset). So what is missing after a record that still waits is a file, or bytes of one, and may
+        have held its marker. For an earlier moment this does not hold: the transaction may have ended since.
         """
         context = self._context
         if context.question.as_of_ms is not None or context.log.cleaned_up_to is None or context.log.whole_from is None:
@@ -278,13 +279,13 @@ class TransactionResolver:
                 yield Resolved(outcome, rows.filter(pa.array(chosen)))
 
     def _squeeze(self) -> None:
-        """Drop rows that were written over by rows which end as they do, whatever comes."""
+        """Drop rows that were written over by rows which end as they do, regardless of what comes."""
         rows = joined([waiting.rows for waiting in self._pending])
         ends_alike = [
             rows.column("producer_id"),
             # Without control rows these words tell the end, and one producer's transactions end in several ways.
             rows.column("transaction"),
-            # A marker behind the hole ends only the rows behind it.
+            # A marker after the hole ends only the rows after it.
             pa.array(self._hole_behind(rows)),
             pa.array(self._is_before_gap(rows).astype(np.int8)),
         ]
@@ -312,7 +313,7 @@ _WAITING, _COMMITTED, _ABORTED, _HIDDEN = range(4)
 
 
 def next_markers(rows: pa.RecordBatch, markers: pa.RecordBatch) -> INT64:
-    """For each row the index of the first of `markers` of its producer behind it; -1 where there is none."""
+    """For each row the index of the first of `markers` of its producer after it; -1 if there is none."""
     offsets = rows.column("offset").to_numpy()
     producers = rows.column("producer_id").fill_null(-1).to_numpy()
     of_markers = markers.column("producer_id").fill_null(-1).to_numpy()
@@ -332,7 +333,7 @@ def next_markers(rows: pa.RecordBatch, markers: pa.RecordBatch) -> INT64:
 
 
 def _ends(rows: pa.RecordBatch, markers: pa.RecordBatch, holes: INT64) -> NDArray[np.int8]:
-    """How each row ends: by the first marker of its producer behind it, unless there is a hole before that."""
+    """How each row ends: by the first marker of its producer after it, unless there is a hole before that."""
     at = next_markers(rows, markers)
     commits = pc.equal(markers.column("control"), "commit").to_numpy(zero_copy_only=False)
     ended = np.where(commits[at], _COMMITTED, _ABORTED).astype(np.int8)

@@ -49,7 +49,7 @@ class OpenTransaction:
     """None if no transactional id has the producer id."""
     state: str | None
     refusal: str | None
-    """Why it is not aborted, and what to do; None where it hangs."""
+    """Why it is not aborted, and what to do; None if it hangs."""
     is_aborted: bool = False
     error: str | None = None
     """Why the marker was not written."""
@@ -69,7 +69,7 @@ class NoSuchTransaction(LogSourceError):
 def open_transactions_of(source: LiveBrokers, topic: str, partition: int) -> list[OpenTransaction]:
     """The transactions that are open in a partition of a running cluster, and why some may not be aborted.
 
-    Raises LogSourceError where brokers do not answer, or the topic may not be read.
+    Raises LogSourceError if brokers do not answer, or the topic may not be read.
     """
     requests = source.transaction_requests()
     producers = requests.open_producers((topic, partition))
@@ -201,7 +201,9 @@ def _entries(
         try:
             rows = read_table("transactions", source)
             if not rows.is_complete:
-                raise LogSourceError(source.name, f"{TRANSACTIONS} was not read as a whole: nobody knows who owns them")
+                raise LogSourceError(
+                    source.name, f"{TRANSACTIONS} was not read as a whole: it is unknown who owns them"
+                )
             told += rows.table.filter(pc.is_in(rows.table["producer_id"], pa.array([*unknown], pa.int64()))).to_pylist()
         except AbsentTopic:
             pass
@@ -211,7 +213,7 @@ def _entries(
 
 
 def refusal_of(entry: Mapping[str, Any]) -> str | None:
-    """Why a transaction may not be aborted whose transactional id has this entry; None where nobody owns it."""
+    """Why a transaction may not be aborted whose transactional id has this entry; None if nobody owns it."""
     if entry.get("state") not in LIVE_STATES:
         return None
     who, state = entry["transactional_id"], entry["state"]

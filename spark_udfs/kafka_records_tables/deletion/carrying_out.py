@@ -43,7 +43,7 @@ def answer_to(group: str, send: Callable[[], A], look: Callable[[], A | None]) -
 
 
 def carry_out(doing: str, what: str, done: Iterable[GroupPlan], total: int, broken_off: str) -> None:
-    """Take `total` plans out of `done`, each when it is carried out, below a bar that says `doing`; print them behind
+    """Take `total` plans out of `done`, each when it is carried out, below a bar that says `doing`; print them after
     it. Where one raises, the earlier ones are printed, and the line `broken_off`."""
     finished: list[GroupPlan] = []
     try:

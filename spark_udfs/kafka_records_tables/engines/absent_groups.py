@@ -1,4 +1,4 @@
-"""What is said of groups that were asked for by name and that no row is about."""
+"""What is said about groups that were asked for by name and that no row is about."""
 
 from __future__ import annotations
 
@@ -14,12 +14,13 @@ if TYPE_CHECKING:
 
 
 def absence_of(group: str) -> str:
-    """What is said of a group that is absent."""
+    """What is said about a group that is absent."""
     return f"no row is about {group!r}"
 
 
 class AbsentGroups:
-    """Those of some groups that no row has been about so far. `groups` are those that were asked for, None for all."""
+    """The rows of groups that were asked for and that no row has been about so far. `groups` are the names asked for,
+    None for all."""
 
     def __init__(self, groups: Sequence[str] | None) -> None:
         self._left = dict.fromkeys(groups or ())

@@ -19,7 +19,7 @@ _QUIET_MS: Final = 60 * 60 * 1000
 
 def moment_notes(request: TableRequest, counts: Counts) -> Iterator[Finding]:
     """A note where the moment of the request lies before the first record that was read of the topic, at least an hour
-    behind the last one, or in the future; `counts` are those of all its log partitions."""
+    after the last one, or in the future; `counts` are those of all its log partitions."""
     asked, first, last = request.question.as_of_ms, counts.first_timestamp_ms, counts.last_timestamp_ms
     if asked is None or first is None or last is None:
         return

@@ -18,7 +18,7 @@ from kafka_records_tables.tables import TABLES, Table, is_of_records
 
 
 def table_called(table: str | Table) -> Table:
-    """The declaration of a table. Raises UnknownTable, and TypeError for what is no name either."""
+    """The declaration of a table. Raises UnknownTable, and TypeError for what is not a name either."""
     if isinstance(table, Table):
         return table
     if not isinstance(table, str):

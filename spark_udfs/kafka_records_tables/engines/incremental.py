@@ -1,7 +1,7 @@
 """A table over a log that comes piece by piece: what each piece changes in its rows.
 
-The rule of a table is in its function alone. It is asked twice, about what was carried and about that with what
-came, and the difference is what changed. Only groups that a piece is about are looked at. Where a row hangs on too much
+The rule of a table is in its function alone. It is asked twice, about what was carried and about that with what came,
+and the difference is what changed. Only groups that a piece is about are looked at. Where a row depends on too much
 around its record, the module of the table keeps what it knows instead of raw rows (`TableReader.form_of_kept`).
 """
 
@@ -45,7 +45,7 @@ UPSERT: Final = "upsert"
 DELETE: Final = "delete"
 """The row is no more; it comes as it was."""
 AS_OF_OFFSET: Final = "as_of_offset"
-"""The column with the offset behind the last record of the log partition that the table had seen."""
+"""The column with the offset after the last record of the log partition that the table had seen."""
 
 _KEPT: Final = "kept"
 
@@ -114,8 +114,8 @@ class NewRows:
     rows: pa.Table
     """Raw rows in any order, each as often as it likes; the columns are those of what was carried."""
     seen: pa.Table | None = None
-    """The offsets of all rows that came, those that the table does not look at too (`seen_offsets.SEEN`). None: nobody
-    tells, and no record counts as lost."""
+    """The offsets of all rows that came, with those that the table does not look at (`seen_offsets.SEEN`). None:
+    unknown, and no record counts as lost."""
     now_ms: int = 0
     """When it came."""
 
@@ -136,7 +136,7 @@ class IncrementalTable:
     def step(self, partition: int, state: LogState | None, came: NewRows) -> tuple[LogState, pa.RecordBatch]:
         """Where the log is now, and what has changed: the columns of the table, CHANGE and AS_OF_OFFSET.
 
-        Raises OutOfOrder, RecordsLost, and whatever the table raises.
+        Raises OutOfOrder, RecordsLost, and the errors of the table.
         """
         topic = self.request.table.topic
         new = _one(in_log_order(came.rows, topic))
@@ -157,7 +157,8 @@ class IncrementalTable:
             now, told = self._gone_on(partition, state, new, read_to)
             return replace(now, since_ms=before.since_ms, written_ms=written_ms), told
         self._may_be_lost(partition, before, lost)
-        # Markers before the lost records end what they end. Behind, nobody knows what became of what was carried.
+        # Markers before the lost records end transactions as usual. After them it is unknown what became of the carried
+        # records.
         at = int(np.searchsorted(new.column("offset").to_numpy(), lost))
         between, first = self._gone_on(partition, state, new.slice(0, at), lost)
         now, second = self._gone_on(partition, between, new.slice(at), read_to, hole=before.read_to - 1)
@@ -165,7 +166,7 @@ class IncrementalTable:
         return replace(now, since_ms=came.now_ms, written_ms=written_ms), told
 
     def _may_be_lost(self, partition: int, before: LogState, missing: int) -> None:
-        """Raise RecordsLost, unless nothing hangs on lost records, or the caller goes on without them."""
+        """Raise RecordsLost, unless nothing depends on lost records, or the caller goes on without them."""
         table = self.request.table
         is_complete = table.helper == "facts" and not before.rows.num_rows
         # What such a table has in memory cannot be told from what is there no more.
@@ -177,7 +178,7 @@ class IncrementalTable:
     def _gone_on(
         self, partition: int, state: LogState | None, new: pa.RecordBatch, read_to: int, hole: int | None = None
     ) -> tuple[LogState, pa.RecordBatch]:
-        """The same for rows in the order of the log. No marker in them ends what stands at the `hole` or before."""
+        """The same for rows in the order of the log. No marker in them ends what is at the `hole` or before."""
         table = self.request.table
         if table.reader.form_of_kept is not None:
             return self._kept_by_table(partition, state, new, read_to)

@@ -56,6 +56,6 @@ def _version(java: str) -> str | None:
         done = subprocess.run([java, "-version"], capture_output=True, text=True, check=False)
     except OSError:
         return None
-    # The quoted version follows the word "version"; notices about JAVA_TOOL_OPTIONS may stand before it.
+    # The quoted version follows the word "version"; notices about JAVA_TOOL_OPTIONS may be before it.
     match = re.search(r' version "([^"]+)"', done.stderr + done.stdout)
     return match[1] if match else None

@@ -1,7 +1,7 @@
 """Parts of a log partition, for several tasks: ranges of offsets that together are the whole.
 
-What a task cannot see in its range are the markers behind it, which end transactions that are open at its end. So it
-reads on behind its end, for markers of these producers only, and no further than the last of them.
+What a task cannot see in its range are the markers after it, which end transactions that are open at its end. So it
+reads on after its end, for markers of these producers only, and no further than the last of them.
 """
 
 from __future__ import annotations
@@ -80,7 +80,7 @@ class LogRange:
             yield batch
         if behind is None:
             return
-        # A source says that a marker may stand behind the range, and here it is looked for, or does not count.
+        # A source says that a marker may be after the range, and here it is looked for, or does not count.
         if context.log.holes and context.log.holes[-1] == behind - 1:
             context.log.holes.pop()
         if self.looks_behind and waiting.producers:

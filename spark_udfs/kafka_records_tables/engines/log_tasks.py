@@ -31,7 +31,7 @@ class TaskReport:
     topic: str
     partition: int
     reading: Sequence[Finding]
-    """What was found while reading, whatever tables made of it."""
+    """What was found while reading, before tables made anything of it."""
     counts: Counts
     """What was read, once. Of records and markers the number that the table saw which read furthest."""
     of_tables: Sequence[tuple[int, Sequence[Finding], Counts]]

@@ -74,7 +74,7 @@ def _of_struct(
     names = [field.name for field in ours[1].fields]
     order = [name for name in fields if name in names]
     if len(order) == len(names) and order != names:
-        yield f"the fields {path}{{{', '.join(names)}}} stand in another order"
+        yield f"the fields {path}{{{', '.join(names)}}} are in another order"
 
 
 def _kind(field: FieldSchema) -> tuple[bool, str]:

@@ -1,7 +1,7 @@
 """Raw rows that tell how transactions ended, of a log that is read once.
 
 A source gives rows of transactions as `pending`. A DataFrame of raw rows is to say `committed` or `aborted`, so these
-rows wait here for their marker and come behind it; all others come at once.
+rows wait here for their marker and come after it; all others come at once.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ def raw_rows_of(log: LogPartition, context: Context) -> Iterator[pa.RecordBatch]
     """The rows of a log partition with the columns of RAW_SCHEMA, each with the outcome of its transaction.
 
     `open` is what has no marker in what is read, `unknown` what a hole in it (`LogFacts.holes`) may hide the marker of.
-    A row whose source does not tell of transactions stays as it is. A column that the source lacks is null.
+    A row whose source does not show transactions stays as it is. A column that the source lacks is null.
     """
     end = log.end if isinstance(log, LogRange) else None
     settling = TransactionResolver(context, tombstones_at_once=False, last_of_key=False)
@@ -80,7 +80,7 @@ def raw_rows_of(log: LogPartition, context: Context) -> Iterator[pa.RecordBatch]
         if not pc.any(waits).as_py() and not (settling.waits and pc.any(ends).as_py()):
             yield rows
             continue
-        # A part of a log brings markers from behind its end, which are rows of another part.
+        # A part of a log brings markers from after its end, which are rows of another part.
         others = pc.invert(waits) if end is None else pc.and_(pc.invert(waits), pc.less(rows.column("offset"), end))
         if pc.any(others).as_py():
             yield rows.filter(others)

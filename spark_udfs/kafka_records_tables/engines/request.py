@@ -19,11 +19,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class TableRequest:
-    """A question to one table, and what its source has said of topics before logs are read; small and picklable."""
+    """A question to one table, and what its source has said about topics before logs are read; small and picklable."""
 
     question: Question
     topics: KnownTopics = field(default_factory=KnownTopics)
-    """Empty where the table does not use it."""
+    """Empty if the table does not use it."""
 
     @property
     def table(self) -> Table:

@@ -16,8 +16,8 @@ import numpy as np
 import pyarrow as pa
 
 SEEN: Final = pa.schema([("first", pa.int64()), ("last", pa.int64()), ("written_ms", pa.int64())])
-"""Offsets `first` to `last`, none of which is known to be missing, and when the last record was written; UNTOLD_MS
-where nobody tells."""
+"""Offsets `first` to `last`, none of which is known to be missing, and when the last record was written; UNTOLD_MS if
+unknown."""
 
 UNTOLD_MS: Final = -1
 
@@ -42,7 +42,7 @@ def seen_of(rows: pa.RecordBatch) -> pa.RecordBatch:
 
 
 def first_lost(seen: pa.Table, read_to: int, written_ms: int, before_ms: int) -> int | None:
-    """The first offset that is missing behind a record written before a moment; None where there is none.
+    """The first offset that is missing after a record written before a moment; None if there is none.
 
     The log was read up to `read_to`, and the record before that was written at `written_ms`.
     """
@@ -51,7 +51,7 @@ def first_lost(seen: pa.Table, read_to: int, written_ms: int, before_ms: int) ->
     is_new = last >= read_to
     first, last, written = first[is_new], last[is_new], written[is_new]
     ends, times = np.append(read_to - 1, last[:-1]), np.append(written_ms, written[:-1])
-    # A part that stands within another one, as rows that come twice do, ends before it and hides no gap.
+    # A part that is within another one, as rows that come twice do, ends before it and hides no gap.
     lowest = np.minimum.accumulate(first[::-1])[::-1]
     lost = np.flatnonzero((lowest > ends + 1) & (times < before_ms))
     return int(ends[lost[0]]) + 1 if lost.size else None

@@ -53,7 +53,7 @@ _CHANGES: Final = StructType([StructField("rows", BinaryType())])
 
 _COMMENTS: Final = {
     CHANGE: "upsert: the row is new, or was another one; delete: it is no more",
-    AS_OF_OFFSET: "offset behind the last record of the log partition that the table had seen",
+    AS_OF_OFFSET: "offset after the last record of the log partition that the table had seen",
 }
 CHANGE_COLUMNS: Final = pa.schema(
     [
@@ -61,7 +61,7 @@ CHANGE_COLUMNS: Final = pa.schema(
         pa.field(AS_OF_OFFSET, pa.int64(), metadata={"comment": _COMMENTS[AS_OF_OFFSET]}),
     ]
 )
-"""The columns that stand before those of the table."""
+"""The columns that are before those of the table."""
 
 _ROWS_PER_PACKET: Final = 65_536
 
@@ -116,7 +116,7 @@ def changed_rows(
 
 
 def merged_rows(told: DataFrame, table: Table, before: DataFrame | None) -> DataFrame:
-    """The rows of a table after some changes, each the last one told of it."""
+    """The rows of a table after some changes: the last change of each row."""
     names = [CHANGE, AS_OF_OFFSET, *table.names]
     rows = told.select(*names)
     if before is not None:
@@ -129,7 +129,7 @@ def merged_rows(told: DataFrame, table: Table, before: DataFrame | None) -> Data
 
 @dataclass(frozen=True)
 class Packets:
-    """Raw rows in packets, each of one log partition, without those that the table does not need; and behind them the
+    """Raw rows in packets, each of one log partition, without those that the table does not need; and after them the
     offsets of all. The rows are those of `all_rows`."""
 
     request: TableRequest

@@ -1,8 +1,8 @@
 """Offsets of a topic as Spark knows them: in options, in the JSON of a stream's checkpoint, and how much a trigger
 takes.
 
-The JSON is that of Spark's own Kafka source, `{"topic": {"0": 23, "1": 0}}`. In a checkpoint the topic's id stands
-beside the offsets, under `id`: a topic that is made anew under the same name has other records at the same offsets.
+The JSON is that of Spark's own Kafka source, `{"topic": {"0": 23, "1": 0}}`. In a checkpoint the topic's id is beside
+the offsets, under `id`: a topic that is recreated under the same name has other records at the same offsets.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ class NextOffsets:
 
     @classmethod
     def of_json(cls, kept: Mapping[str, Mapping[str, Any]], topic: str) -> Self:
-        """What `to_json` gave. Raises ValueError where it is about another topic."""
+        """What `to_json` gave. Raises ValueError if it is about another topic."""
         if topic not in kept:
             raise ValueError(
                 f"the checkpoint is about {', '.join(kept) or 'nothing'} and not about topic {topic}: give each stream "
@@ -84,7 +84,7 @@ class NextOffsets:
 
 
 def bound_of(text: str, topic: str | None) -> Bound:
-    """The offsets in an option. Raises ValueError, with a text that goes on behind the option's name."""
+    """The offsets in an option. Raises ValueError, with a text that goes on after the option's name."""
     if text.strip().lower() in (EARLIEST, LATEST):
         return text.strip().lower()
     form = '"earliest", "latest" or offsets by partition as in {"topic": {"0": 23, "1": -2}}'

@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 
 OPTIONS: Final[dict[str, str]] = {
     "table": "name of a table; raw rows without",
-    "topic": "topic of the raw rows, or of files that do not stand in a folder of their topic",
+    "topic": "topic of the raw rows, or of files that are not in a folder of their topic",
     "bootstrap": "brokers to read instead of files: HOST:PORT, several with commas between them",
     "commandConfig": "how to talk to them: a properties file, which the driver and every worker read",
     "timeout": "how long brokers are waited for, each time they are read: 30s, 5m; no limit by default",
@@ -52,7 +52,7 @@ OPTIONS: Final[dict[str, str]] = {
     "columns": "columns to return, with commas between them",
     "asOf": "the table as it was at this moment: ISO 8601, milliseconds since 1970, or 2h, 7d … ago",
     "mode": "FAILFAST (the default) or PERMISSIVE",
-    "assume": "committed: what records count as whose source does not tell of transactions",
+    "assume": "committed: what records count as whose source does not show transactions",
     "package": "the generated package that says what the records hold",
     "startingOffsets": 'where raw rows begin: earliest, the default; latest; or {"topic": {"0": 23, "1": -2}}',
     "endingOffsets": "where raw rows end that are no stream: latest (the default), or offsets as above",
@@ -63,8 +63,8 @@ OPTIONS: Final[dict[str, str]] = {
 }
 for _own in own_options(TABLES.values()):
     OPTIONS[_own.spark_option] = f"{_own.about}; for {tables_with(_own.name, TABLES.values())}"
-"""The options by name; where upper case stands is of no matter to Spark. Beside them `kafka.` and the name of a
-property of Kafka's clients."""
+"""The options by name; where upper case is is of no matter to Spark. Beside them `kafka.` and the name of a property of
+Kafka's clients."""
 
 _PLACES: Final = ("path", "paths")
 _KAFKA: Final = "kafka."
@@ -89,8 +89,8 @@ _OF_STREAMS: Final = ("maxOffsetsPerTrigger", "failOnDataLoss")
 _OF_BATCHES: Final = ("endingOffsets", "bytesPerTask")
 
 _SHOWN: Final = ("ssl.keystore.key",)
-"""Secrets that Spark does not know as such: its `spark.redaction.regex` finds them neither by name nor by what stands
-in them, so plans, the UI and event logs would show them."""
+"""Secrets that Spark does not know as such: its `spark.redaction.regex` finds them neither by name nor by what is in
+them, so plans, the UI and event logs would show them."""
 
 
 @dataclass(frozen=True)
@@ -137,7 +137,7 @@ class Brokers:
 
 @dataclass(frozen=True)
 class PathsToRead:
-    """Files, or whatever else a path can name."""
+    """Files, or anything else that a path can name."""
 
     paths: tuple[str, ...]
     topic: str | None
@@ -178,7 +178,7 @@ class Asked:
             if name in self.given:
                 raise BadOption(f"the option {name} is for streams (readStream)")
         if self.starting == LATEST or FROM_END in _offsets(self.starting):
-            raise BadOption("startingOffsets is latest, where a query that is no stream finds nothing")
+            raise BadOption("startingOffsets is latest, where a query that is not a stream finds nothing")
         if self.ending == EARLIEST or FROM_START in _offsets(self.ending):
             raise BadOption("endingOffsets is earliest, before which there is nothing: write latest, or offsets")
         return self

@@ -22,7 +22,7 @@ _CORES: Final = 16
 def record_reader(given: Mapping[str, str], mode: Mode, show_secrets: bool = False) -> RecordReader:
     """What decodes the records that the options `records`, `coordinates`, `topic` and `package` name.
 
-    Raises BadOption, and ValueError for names that are none.
+    Raises BadOption, and ValueError for invalid names.
     """
     topic = given.get("topic")
     if topic is None:
@@ -39,8 +39,8 @@ def record_tasks(source: Source) -> tuple[tuple[FilePart, ...], ...]:
     """What of some files of saved rows each task reads. Raises BadOption for a source that is something else."""
     if not isinstance(source, SavedRows):
         raise BadOption(
-            f"the option records reads saved rows (Parquet and the like), which {source.name} is not: of other sources "
-            "read raw rows, and give them to decode_records"
+            f"the option records reads saved rows (Parquet and similar ones), which {source.name} is not: of other "
+            "sources read raw rows, and give them to decode_records"
         )
     return packed(source.parts(), _CORES)
 

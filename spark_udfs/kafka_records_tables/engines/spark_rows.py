@@ -117,7 +117,7 @@ def _with_columns(
 
 
 def refuse_unknown_transactions(table: Table, assume: str | None, *, tells_transactions: bool) -> None:
-    """Raise UnknownTransactions where the columns of a source show that the table would refuse its first record."""
+    """Raise UnknownTransactions if the columns of a source show that the table would refuse its first record."""
     if table.needs_transactions and assume is None and not tells_transactions:
         raise UnknownTransactions(table.topic)
 
@@ -155,7 +155,7 @@ def _reads_stream(df: Any) -> bool:
 
 def _required(name: str, table: Table) -> Column:
     """The column. A row without it fails the query; a plain filter would drop the row without a word."""
-    message = f"a row of {table.topic} has no {name}: without it nobody can tell which record of a key is the last"
+    message = f"a row of {table.topic} has no {name}: without it the last record of a key is unknown"
     kind = RAW_SCHEMA[name].dataType.simpleString()
     return F.coalesce(F.col(name), F.raise_error(F.lit(message)).cast(kind))
 

@@ -1,4 +1,4 @@
-"""The options of `format("kafka-records")` that say how rows were saved: `savedColumns` and the like."""
+"""The options of `format("kafka-records")` that say how rows were saved: `savedColumns` and similar ones."""
 
 from __future__ import annotations
 

@@ -136,7 +136,7 @@ def _environment() -> Iterator[None]:
 def _output_into(log: IO[bytes]) -> Iterator[None]:
     """Give `log` to processes that are started meanwhile as their standard output and error.
 
-    The JVM greets and warns there; on ours, nothing may stand but the result.
+    The JVM greets and warns there; on ours, nothing may be but the result.
     """
     sys.stdout.flush()
     sys.stderr.flush()

@@ -2,7 +2,7 @@
 
 Spark keeps an offset per partition in the checkpoint of the query, and asks for the same range of offsets again after a
 failure. So a range has to give the same rows every time, and nothing may be remembered between two of them. A range
-ends at its end: what became of a transaction whose marker stands behind it is told by that marker, in a later range.
+ends at its end: what became of a transaction whose marker is after it is told by that marker, in a later range.
 
 Before PySpark 4.2 such a source is not told where a range starts when it says where it ends, and so cannot limit it.
 """
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 _STARTING: Final = "starting offsets"
 """The key of a position that nobody has read from yet: the option itself. (No topic has a space in its name.) Where
 `latest` is is looked up for the end of the first range, which is empty: Spark asks for the start of an unfinished first
-range anew after a failure, and another answer would leave records out."""
+range again after a failure, and another answer would leave records out."""
 
 _log: Final = logging.getLogger(__name__)
 
@@ -79,7 +79,7 @@ class _Reader(DataSourceStreamReader):
         logs = self._logs()
         wanted = NextOffsets.of_json(end, self._topic)
         if wanted.topic_id != _id_of(logs):
-            self._lost(f"topic {self._topic} was deleted or made anew after its offsets were planned")
+            self._lost(f"topic {self._topic} was deleted or recreated after its offsets were planned")
             return []
         first = self._begin(start, logs, wanted)
         tasks: list[LogRange] = []
@@ -153,7 +153,7 @@ class _Reader(DataSourceStreamReader):
         begun = NextOffsets.of_json(start, self._topic)
         if begun.topic_id == end.topic_id:
             return dict(begun.offsets)
-        self._lost(f"topic {self._topic} was deleted and made anew since it was read, and the rest of it is gone")
+        self._lost(f"topic {self._topic} was deleted and recreated since it was read, and the rest of it is gone")
         return {log.partition: log.start for log in logs}
 
     def _first(self, bound: Any, logs: Sequence[BrokerPartition], end: NextOffsets) -> dict[int, int]:

@@ -298,7 +298,7 @@ def by_partition(batches: Iterator[pa.RecordBatch]) -> Iterator[tuple[int, Itera
 
 
 def _each_offset_once(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """The rows of one partition, without repeated offsets. Rows of the same offset must stand side by side."""
+    """The rows of one partition, without repeated offsets. Rows of the same offset must be side by side."""
     last = None
     for batch in batches:
         offsets = batch.column("offset").to_numpy()

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from kafka_records_tables.tables.declaration import Table
 
 _INPUT: Final = "input"
-"""The column with the number of the input that a row is of. Behind it stands a struct for each input."""
+"""The column with the number of the input that a row is of. Behind it is a struct for each input."""
 
 
 def joined_frames(
@@ -69,7 +69,7 @@ def _together(frames: Mapping[str, DataFrame], view: Table) -> tuple[DataFrame, 
         ]
         parts.append(frames[each.name].select(*view.join_keys, F.lit(number).alias(_INPUT), *structs))
     together = reduce(lambda one, other: one.unionAll(other), parts)
-    # One task joins all rows then. It shall not be the one that reads all logs.
+    # One task joins all rows then. It must not be the one that reads all logs.
     return together.repartition(*(view.join_keys or [1])), given
 
 

@@ -1,4 +1,5 @@
-"""Command lines that a report names: quoted for a shell, whatever the names in them hold. Loads no library."""
+"""Command lines that a report names: quoted for a shell, regardless of what the names in them hold. Loads no
+library."""
 
 from __future__ import annotations
 
@@ -22,7 +23,7 @@ def quoted(text: str) -> str:
         if printable(character) == character and character not in "'\\":
             parts.append(character)
         else:
-            # Three octal digits end by themselves, whatever stands behind them.
+            # Three octal digits end by themselves, everything that is after them.
             parts.append("".join(f"\\{byte:03o}" for byte in character.encode("utf-8", "surrogateescape")))
     return "$'" + "".join(parts) + "'"
 
@@ -33,7 +34,7 @@ def command_line(words: Iterable[str]) -> str:
 
 
 def option(name: str, value: str) -> tuple[str, ...]:
-    """An option with its value; a value that looks like an option stays behind its `=`."""
+    """An option with its value; a value that looks like an option stays after its `=`."""
     return (f"{name}={value}",) if value.startswith("-") or not value else (name, value)
 
 

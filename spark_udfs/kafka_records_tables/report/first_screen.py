@@ -1,4 +1,4 @@
-"""What the first screen says of an incident: what happened to whom; since when and how bad; what to do first.
+"""What the first screen says about an incident: what happened to whom; since when and how bad; what to do first.
 
 The text and the page of a report show these lines, and fold everything else.
 """

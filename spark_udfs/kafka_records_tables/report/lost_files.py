@@ -30,7 +30,7 @@ class LostFile(NamedTuple):
     before_ms: int | None
     """When the last record before them was written."""
     behind_ms: int | None
-    """When the first record behind them was written."""
+    """When the first record after them was written."""
 
 
 def lost_files(source: Any, findings: Iterable[Finding]) -> list[LostFile]:

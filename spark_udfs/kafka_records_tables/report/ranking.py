@@ -39,7 +39,7 @@ def findings_of(context: RuleContext, rules: Sequence[ReportRule] = RULES) -> tu
 
 
 def findings_of_rule(context: RuleContext, rule: ReportRule) -> tuple[ReportFinding, ...]:
-    """Those of one rule alone, the worst first, nothing folded."""
+    """The findings of one rule only, the worst first, nothing folded."""
     return findings_of(context, (rule,))
 
 
@@ -103,8 +103,8 @@ def _summary(context: RuleContext, rule: ReportRule, level: Level, others: pa.Ta
         level=level,
         title=f"{rule.title}: {others.num_rows} more",
         problem=(
-            f"{counted(others.num_rows, 'more finding')} of this kind and level{of_groups}, each less urgent than those"
-            " that stand by themselves."
+            f"{counted(others.num_rows, 'more finding')} of this kind and level{of_groups}, each less urgent than "
+            "those that are shown one by one."
         ),
         group_ids=groups,
         topics=() if groups else _topics(others),

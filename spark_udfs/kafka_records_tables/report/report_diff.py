@@ -59,7 +59,8 @@ class EarlierReport:
 
 
 def earlier_report(given: Report | Path | str) -> EarlierReport:
-    """What a report is compared with. Raises DiffError for a file that is no report, or of another format version."""
+    """What a report is compared with. Raises DiffError for a file that is not a report, or of another format
+    version."""
     if isinstance(given, Report):
         return EarlierReport(given.request, given.findings, given.missing)
     document = _document(Path(given))
@@ -69,21 +70,21 @@ def earlier_report(given: Report | Path | str) -> EarlierReport:
             level = finding.get("level") if isinstance(finding, dict) else None
             if isinstance(level, str) and level not in _LEVELS:
                 wanted = f"`findings[{number}].level` is {printable(level)!r}, none of {', '.join(_LEVELS)}"
-                raise DiffError(f"{given}: is no whole report: {wanted}; {_WANTED}")
+                raise DiffError(f"{given}: is not a whole report: {wanted}; {_WANTED}")
         document["findings"] = list(map(_with_level, findings))
     try:
         # Members that this build does not know are left out.
         return msgspec.convert(document, EarlierReport)
     except msgspec.ValidationError as error:
         why = printable(f"{error}".replace("`$.", "`"))
-        raise DiffError(f"{given}: is no whole report: {why}; {_WANTED}") from None
+        raise DiffError(f"{given}: is not a whole report: {why}; {_WANTED}") from None
 
 
 def report_diff(report: Report, earlier: EarlierReport) -> ReportDiff:
     """What is new, gone, worse or better. A finding is the same one when it is of the same kind and about the same
-    rows, whatever their number and times. Which findings of many are summed up may change from one second to the next:
-    one that is summed up in one of the reports is the same as one about its group or topic in the other, and a summary
-    is new only if it names a group or topic that no finding of its kind named before."""
+    rows, regardless of their number and times. Which findings of many are summed up may change from one second to the
+    next: one that is summed up in one of the reports is the same as one about its group or topic in the other, and a
+    summary is new only if it names a group or topic that no finding of its kind named before."""
     earlier.check_selection(report.request.groups, report.request.topic_filter)
     before = {_identity(finding): finding for finding in earlier.findings}
     now = {_identity(finding) for finding in report.findings}
@@ -228,7 +229,7 @@ def _document(path: Path) -> dict[str, Any]:
     except (ValueError, RecursionError):
         raise DiffError(f"{path}: is no JSON document; {_WANTED}") from None
     if not isinstance(document, dict) or document.get("format") != FORMAT:
-        raise DiffError(f"{path}: is no report; {_WANTED}")
+        raise DiffError(f"{path}: is not a report; {_WANTED}")
     version = document.get("format_version")
     if version != FORMAT_VERSION:
         raise DiffError(

@@ -45,17 +45,17 @@ class Level(IntEnum):
 
     @property
     def word(self) -> str:
-        """As it stands in JSON and on the command line."""
+        """As it is in JSON and on the command line."""
         return self.name.lower()
 
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """A record that shows something: where it stands, and what it shows, in one line."""
+    """A record that shows something: where it is, and what it shows, in one line."""
 
     shows: str
     topic: str | None = None
-    """The log that it stands in, as `__consumer_offsets`."""
+    """The log that it is in, as `__consumer_offsets`."""
     partition: int | None = None
     offset: int | None = None
     timestamp_ms: int | None = None
@@ -63,8 +63,8 @@ class Evidence:
 
 @dataclass(frozen=True, slots=True)
 class NextStep:
-    """What to do next. `command` is a whole command line, quoted for a shell, with the source of this report; null
-    where no command helps."""
+    """What to do next. `command` is a whole command line, quoted for a shell, with the source of this report; null if
+    no command helps."""
 
     what: str
     command: str | None = None
@@ -100,7 +100,7 @@ class Decision:
     """The names of the causes: the first is right if the answer is yes."""
     question: str
     command: str | None = None
-    """The command that answers it; null where only a person can."""
+    """The command that answers it; null if only a person can."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,13 +161,13 @@ class ReportFinding:
     who: tuple[Actor, ...] = ()
     """Who did it or has a part in it, as far as records tell."""
     since_timestamp_ms: int | None = None
-    """When the first record that shows it was written, in milliseconds since 1970; null where no record tells."""
+    """When the first record that shows it was written, in milliseconds since 1970; null if no record tells."""
     since_note: str | None = None
     """How exact that is, or why no record tells, in a few words that follow the moment or take its place."""
     until_timestamp_ms: int | None = None
-    """When it gets worse if nobody does anything, as the first expiry; null where nothing is known."""
+    """When it gets worse if nobody does anything, as the first expiry; null if nothing is known."""
     is_going_on: bool | None = None
-    """Whether it goes on at the moment of the report; null where no record tells."""
+    """Whether it goes on at the moment of the report; null if no record tells."""
     scale: Mapping[str, int] = field(default_factory=dict)
     """How much was hit, counted from the log, as `{"records_lost": 36, "records_repeated": 0}`: every jump counts."""
     causes: tuple[Cause, ...] = ()
@@ -182,7 +182,7 @@ class ReportFinding:
     symptom_confidence: Confidence = "high"
     """About the problem."""
     why_not_sure: str | None = None
-    """What the log cannot know; null where both are high."""
+    """What the log cannot know; null if both are high."""
     evidence: tuple[Evidence, ...] = ()
     evidence_count: int = 0
     """How much evidence there is; `evidence` has the first of it."""
@@ -192,7 +192,7 @@ class ReportFinding:
     next: tuple[NextStep, ...] = ()
     """What to do, the first step first."""
     measured: Mapping[str, Any] = field(default_factory=dict)
-    """The figures that were held against thresholds, by name with their unit, as `{"expires_in_ms": 3600000}`."""
+    """The figures that were compared with thresholds, by name with their unit, as `{"expires_in_ms": 3600000}`."""
     thresholds: Mapping[str, Any] = field(default_factory=dict)
     """The thresholds that decided the level, by name, as in the file of thresholds."""
 
@@ -214,7 +214,7 @@ class Number:
     unit: str | None
     rows: Rows
     column: str | None = None
-    """The column that was summed; null where rows are counted."""
+    """The column that was summed; null if rows are counted."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -233,7 +233,7 @@ class ReportRequest:
     source: str
     """As a person would name it: the paths, or the addresses of the brokers."""
     source_arguments: tuple[str, ...]
-    """What names the source on a command line, as `("--bootstrap", "localhost:9092")`; empty where no command can."""
+    """What names the source on a command line, as `("--bootstrap", "localhost:9092")`; empty if no command can."""
     made_timestamp_ms: int
     at_timestamp_ms: int
     """The moment that the report is about: `as_of`, or else when it was made for brokers, and the time of the last
@@ -246,7 +246,7 @@ class ReportRequest:
     """Of kafka-records."""
     engine: Literal["local", "spark"]
     assume: Literal["committed"] | None = None
-    """What records counted as whose source does not tell of transactions; null where that was not said."""
+    """What records counted as whose source does not show transactions; null if that was not said."""
     package: str = USUAL_PACKAGE
     """The generated package whose schemas say what the records hold."""
     partitions: Mapping[str, int] | None = None
@@ -279,7 +279,7 @@ class ReportDiff:
     """Sentences about what else the two reports differ in, by which findings may be new, worse, better or gone."""
 
     def marks(self) -> dict[int, str]:
-        """What is said of findings that are not as they were, by their places."""
+        """What is said about findings that are not as they were, by their places."""
         changed = (*self.worse, *self.better)
         return {**dict.fromkeys(self.new, "new"), **{each.finding: f"was {each.before.word}" for each in changed}}
 
@@ -297,7 +297,7 @@ class FailOn:
         return f"{'new:' if self.only_new else ''}{self.level.word}"
 
     def chosen(self, report: Report) -> list[ReportFinding]:
-        """Those of the findings of a report; one without a diff has nothing new."""
+        """The new findings of a report; one without a diff has nothing new."""
         diff = report.diff
         places: Iterable[int] = range(len(report.findings))
         if self.only_new:

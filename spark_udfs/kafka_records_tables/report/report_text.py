@@ -91,7 +91,7 @@ def _folded(report: Report, with_details: bool) -> str:
 
 
 def _reading_notes(report: Report, with_details: bool) -> Iterator[str]:
-    """What was met while reading and is no damage: a line for each reason, or all of it."""
+    """What was met while reading and is not damage: a line for each reason, or all of it."""
     notes = [each for each in report.reading if each.severity == "note"]
     if with_details:
         yield from finding_lines(notes, "--format json has them")
@@ -185,7 +185,7 @@ def _step_lines(step: NextStep, start: str, width: int) -> Iterator[str]:
 
 
 def _places(finding: ReportFinding) -> str:
-    """Where records stand that show a finding, as far as there is room: `__consumer_offsets-4, offsets 7, 9`."""
+    """Where records are that show a finding, as far as there is room: `__consumer_offsets-4, offsets 7, 9`."""
     places = Counter((each.topic, each.partition, each.offset) for each in finding.evidence)
     of_logs: dict[str, list[str]] = {}
     for topic, partition, offset in list(places)[:_MOST_RECORDS]:

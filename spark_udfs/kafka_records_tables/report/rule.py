@@ -57,7 +57,7 @@ class Verdict:
 class Hypothesis:
     """A cause that a kind of finding can have.
 
-    `weigh` says what is known of it in a case; None where it does not apply to the case at all.
+    `weigh` says what is known of it in a case; None if it does not apply to the case at all.
     """
 
     name: str
@@ -97,9 +97,9 @@ class ReportRule:
     """One kind of finding.
 
     `cases` gives a `pyarrow.Table` with a row for each finding there would be: `level` (int8, `Level`), `rank` (the
-    largest is the worst of its level) and whatever `tell` needs, which makes a finding of one of these rows. So the
-    work on millions of rows is done in columns, and a finding is made only where somebody reads it. `causes` are
-    weighed for that finding alone, and what remains is put into it.
+    largest is the worst of its level) and the columns that `tell` needs to make a finding of a row. So the work on
+    millions of rows is done in columns, and a finding is made only if somebody reads it. `causes` are weighed for that
+    finding only, and the remaining one is put into it.
     """
 
     kind: str

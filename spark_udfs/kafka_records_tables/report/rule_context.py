@@ -62,7 +62,7 @@ class RuleContext:
 
     @property
     def is_stored(self) -> bool:
-        """Whether the logs are files, so that nobody knows what came behind them."""
+        """Whether the logs are files, so that later records are unknown."""
         return self.bootstrap is None
 
     def table(self, name: str) -> pa.Table:

@@ -26,7 +26,7 @@ _GENERAL: Final = (
         "most_of_a_kind",
         "count",
         20,
-        "findings of one kind and level that stand by themselves; the others are summed up in one",
+        "findings of one kind and level that are shown one by one; the others are summed up in one",
         "more than a screen of the same is not read",
     ),
     Threshold(
@@ -34,7 +34,7 @@ _GENERAL: Final = (
         "count",
         5,
         "the same for notes",
-        "nothing is wrong with them, and they stand in the way of what is",
+        "nothing is wrong with them, and they are in the way of what is",
     ),
     Threshold(
         "group_settles_within",
@@ -75,7 +75,7 @@ def thresholds_of(given: Mapping[str, Any] | str | Path | None) -> dict[str, Any
     Raises
     ------
     ThresholdsError
-        For a file that cannot be read or is no TOML, a name that no threshold has, a value that is none, and two values
+        For a file that cannot be read or is not TOML, a name that no threshold has, an invalid value, and two values
         that contradict each other.
     """
     if given is None:
@@ -159,7 +159,7 @@ def _value(name: str, threshold: Threshold, value: Any, is_file: bool = True) ->
         return value
     # What is not finite has no remainder.
     if not is_number or value % 1 != 0 or value < 0:
-        raise ThresholdsError(f"{name}: {value!r} is no count: write a whole number of 0 or more")
+        raise ThresholdsError(f"{name}: {value!r} is not a count: write a whole number of 0 or more")
     return int(value)
 
 
@@ -169,7 +169,7 @@ def _milliseconds(name: str, value: Any, is_file: bool) -> int:
     if isinstance(value, int) and not isinstance(value, bool) and value >= 0 and not is_file:
         return value
     if not isinstance(value, str):
-        raise ThresholdsError(f'{name}: {value!r} is no duration: write "90s", "30m", "24h" or "7d"')
+        raise ThresholdsError(f'{name}: {value!r} is not a duration: write "90s", "30m", "24h" or "7d"')
     try:
         return duration(value)
     except QueryError as error:

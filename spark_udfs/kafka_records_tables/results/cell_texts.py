@@ -58,7 +58,7 @@ def write_lines(lines: pa.LargeStringArray, out: TextIO) -> None:
 
 
 def joined(parts: Iterable[pa.LargeStringArray | str]) -> pa.LargeStringArray:
-    """Columns of text (and text that is the same in every row) side by side; null where one of them is."""
+    """Columns of text (and text that is the same in every row) side by side; null if one of them is."""
     scalars = [pa.scalar(part, TEXT) if isinstance(part, str) else part for part in parts]
     return pc.binary_join_element_wise(*scalars, pa.scalar("", TEXT))
 
@@ -80,8 +80,8 @@ def replaced(
 def plain_texts(column: pa.Array) -> pa.LargeStringArray:
     """Values as text, null for null.
 
-    A time is ISO 8601 in UTC, with three digits behind the second where they say it all, and null outside the years 1
-    to 9999; bytes are base64; lists, structs and maps are JSON.
+    A time is ISO 8601 in UTC, with three digits after the second where they say it all, and null outside the years 1 to
+    9999; bytes are base64; lists, structs and maps are JSON.
     """
     column = _stored(column)
     kind = column.type
@@ -161,7 +161,7 @@ def json_texts(column: pa.Array) -> pa.LargeStringArray:
 
 
 def json_objects(names: list[str], columns: list[pa.Array], rows: int, end: str = "") -> pa.LargeStringArray:
-    """A JSON object per row, with `end` behind each."""
+    """A JSON object per row, with `end` after each."""
     if not columns:
         return pa.repeat(pa.scalar(f"{{}}{end}", TEXT), rows)
     parts: list[pa.LargeStringArray | str] = []
@@ -190,7 +190,7 @@ def map_lists(column: pa.MapArray) -> pa.ListArray:
 
 
 def joined_items(column: pa.Array, items: pa.LargeStringArray, between: str) -> pa.LargeStringArray:
-    """The items of each list of `column`, whose texts stand in `items`, behind one another; null for null."""
+    """The items of each list of `column`, whose texts are in `items`, behind one another; null for null."""
     lists = pa.LargeListArray.from_arrays(_offsets(column), items)
     text = pc.binary_join(lists, pa.scalar(between, TEXT))
     return pc.if_else(column.is_valid(), text, pa.scalar(None, TEXT))

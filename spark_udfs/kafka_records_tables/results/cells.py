@@ -1,4 +1,4 @@
-"""What stands in the cells of a table for people: printable text, its width on a terminal, cut, folded or padded.
+"""What is in the cells of a table for people: printable text, its width on a terminal, cut, folded or padded.
 
 Nearly all of it is ASCII, where a character is a cell and Arrow does the work; the rest goes one by one.
 """
@@ -62,7 +62,7 @@ def can_be_cut(kind: pa.DataType) -> bool:
 
 
 def cell_texts(column: pa.Array) -> pa.LargeStringArray:
-    """Values as printable text; a map of numbers is `name: 1, other: 2`, other structures are JSON. A text stands in
+    """Values as printable text; a map of numbers is `name: 1, other: 2`, other structures are JSON. A text is in
     quotes, as in JSON, where it is empty, begins or ends with a blank, begins with a quote, or is `null`."""
     kind = column.type
     if pa.types.is_map(kind) and pa.types.is_integer(kind.item_type):

@@ -35,7 +35,7 @@ def write_csv(batches: Iterable[pa.RecordBatch], schema: pa.Schema, out: TextIO,
 
 
 def write_rows(batches: Iterable[pa.RecordBatch], out: TextIO, line_end: str, *, is_safe: bool = False) -> None:
-    """Write the rows alone, each with `line_end` behind it."""
+    """Write the rows alone, each with `line_end` after it."""
     for batch in small_slices(batches):
         columns = ((_harmless if is_safe else plain_texts)(column) for column in batch.columns)
         _write([_quoted(texts).fill_null("") for texts in columns], out, line_end)

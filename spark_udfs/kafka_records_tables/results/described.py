@@ -1,4 +1,4 @@
-"""What a table says about itself, as text. Loads nothing but the standard library."""
+"""What a table says about itself, as text. Loads only the standard library."""
 
 from __future__ import annotations
 

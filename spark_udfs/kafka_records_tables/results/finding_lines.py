@@ -1,4 +1,4 @@
-"""Findings as lines for people and for programs. Loads nothing but the standard library."""
+"""Findings as lines for people and for programs. Loads only the standard library."""
 
 from __future__ import annotations
 
@@ -20,7 +20,8 @@ MOST: Final = 50
 """Findings of one kind that are lines of their own."""
 
 _WITH_DIGITS: Final = re.compile(r"""(?<!\w)(?:'[^']*'|"[^"]*")(?!\w)|(?P<value>[\w.:+-]*\d[\w.:+-]*)""")
-"""What may differ in the words of several notes: numbers, moments. Names in quotes are words, whatever is in them."""
+"""What may differ in the words of several notes: numbers, moments. Names in quotes are words, regardless of what is in
+them."""
 _MOST_VALUES: Final = 4
 """Values of several notes that are all named; of more, the least and the greatest."""
 _MOST_RUNS: Final = 8
@@ -29,7 +30,7 @@ _MOST_RUNS: Final = 8
 
 def finding_lines(findings: Iterable[Finding], way_to_all: str, most: int = MOST) -> Iterator[str]:
     """One line per finding, in their order, notes with `note: ` in front; what a line holds is not escaped. Damage that
-    is said of several log partitions of a topic in the same words is one line. So are notes whose words differ in
+    is said about several log partitions of a topic in the same words is one line. So are notes whose words differ in
     numbers and moments alone, wherever they were met: the line lists log partitions and what differs.
 
     Of each kind, findings of one severity and reason, only the first `most` come; a line at the end counts the others
@@ -49,7 +50,7 @@ def finding_lines(findings: Iterable[Finding], way_to_all: str, most: int = MOST
 
 
 def _same_words(findings: Iterable[Finding]) -> Iterable[list[Finding]]:
-    """Findings that make one line, together where the first of them stands; others alone."""
+    """Findings that make one line, together where the first of them is; others alone."""
     by_words: dict[object, list[Finding]] = {}
     for number, finding in enumerate(findings):
         if finding.severity == "note":
@@ -63,7 +64,7 @@ def _same_words(findings: Iterable[Finding]) -> Iterable[list[Finding]]:
 
 def _of_all(same: Sequence[Finding]) -> str:
     """The line of several findings: their log partitions, what differs in their words, and where the first one is."""
-    # Values come in the order of the log partitions that stand before them.
+    # Values come in the order of the log partitions that are before them.
     same = sorted(same, key=lambda each: (each.topic or "", -1 if each.partition is None else each.partition))
     first = same[0]
     logs = sorted(

@@ -1,4 +1,4 @@
-"""Which columns of a table a terminal has room for, how wide they are, and what is said of the others."""
+"""Which columns of a table a terminal has room for, how wide they are, and what is said about the others."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ class ShownColumn:
 
 
 class ShownTable(NamedTuple):
-    """The columns that are shown, and what stands between them."""
+    """The columns that are shown, and what is between them."""
 
     columns: list[ShownColumn]
     gap: str
@@ -75,7 +75,7 @@ def fitting(
 ) -> ShownTable | None:
     """What fits into `room` cells; None when two columns do not, or not those of `essential`.
 
-    Milliseconds of a time that stands there as text go first, then columns that hold null or the same in every row,
+    Milliseconds of a time that is there as text go first, then columns that hold null or the same in every row,
     those of `essential` excepted; then `details`, then columns of `essential` that hold one thing only, then all others
     from the right. What is left of the room is shared so that the widest columns are equally wide.
     Texts of `essential` columns are folded, unless there are very many rows.
@@ -121,7 +121,7 @@ def _total(gap: str, widths: Iterable[int]) -> int:
 
 
 def telling_columns(table: pa.Table) -> Iterator[int]:
-    """Where the columns stand, but for milliseconds that a time beside them tells as well."""
+    """Where the columns are, but for milliseconds that a time beside them tells as well."""
     names = table.schema.names
     for at, name in enumerate(names):
         time = name.removesuffix("_ms")
@@ -227,5 +227,5 @@ def missing(layout: ShownTable, cut: Collection[str]) -> str | None:
 
 
 def _quoted(text: str) -> str:
-    """Texts that could be taken for something else stand in quotes, as some do in their cells already."""
+    """Texts that could be taken for something else are in quotes, as some do in their cells already."""
     return text if _WORD.fullmatch(text) or text.startswith('"') else dumps(text, ensure_ascii=False)

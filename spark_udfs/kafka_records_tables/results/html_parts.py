@@ -1,7 +1,7 @@
 """Rows, findings and texts as HTML for notebooks: no script, no request, no style sheet, and no text that is markup.
 
-A notebook may take away elements and attributes that it does not trust, so what is said does not hang on styles. Colors
-are those of the notebook, light or dark.
+A notebook may take away elements and attributes that it does not trust, so what is said does not depend on styles.
+Colors are those of the notebook, light or dark.
 """
 
 from __future__ import annotations
@@ -36,8 +36,8 @@ _NUMBER: Final = "text-align:right;white-space:nowrap"
 
 
 def text_html(text: str, longest: int = LONGEST_LINE) -> str:
-    """Any text as text: what is not printable escaped, the rest of a long one cut, and isolated from what stands beside
-    it, for letters that are written from right to left would turn that around."""
+    """Any text as text: what is not printable escaped, the rest of a long one cut, and isolated from what is beside it,
+    for letters that are written from right to left would turn that around."""
     return f"<bdi>{escape(_cut(printable(text[: longest + 1]), longest))}</bdi>"
 
 

@@ -68,8 +68,8 @@ def starting_offsets(rows: pa.Table | Iterable[pa.RecordBatch]) -> str:
     Raises
     ------
     QueryError
-        For rows about several groups or about none, for two offsets of one partition (the group stands in two
-        partitions of the log), and for a negative offset, which Spark would take for the end or the start.
+        For rows about several groups or about none, for two offsets of one partition (the group is in two partitions of
+        the log), and for a negative offset, which Spark would take for the end or the start.
     """
     batches = rows.to_batches() if isinstance(rows, pa.Table) else rows
     groups: set[str] = set()
@@ -88,8 +88,8 @@ def starting_offsets(rows: pa.Table | Iterable[pa.RecordBatch]) -> str:
             if (topic, partition) in places and len(groups) == 1:
                 first, second = sorted((places[topic, partition], place))
                 raise QueryError(
-                    f"the offset of {where} stands in partitions {first} and {second} of the log: "
-                    "--where log_partition=N chooses one"
+                    f"the offset of {where} is in partitions {first} and {second} of the log: --where "
+                    "log_partition=N chooses one"
                 )
             if offset < 0:
                 raise QueryError(

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 class Result:
     """All rows of a table, and what was found on the way to them.
 
-    It hands out an Arrow stream, so that whatever takes one takes it as it is: `duckdb.sql("FROM result")`,
+    It hands out an Arrow stream, so that everything that takes one takes it as it is: `duckdb.sql("FROM result")`,
     `polars.DataFrame(result)`, `pandas.DataFrame.from_arrow(result)` (pandas 3; `table.to_pandas()` before).
     """
 

@@ -18,7 +18,7 @@ from kafka_records_tables.results.fitting import NARROWEST, ShownColumn, ShownTa
 
 _BLOCK_GAP: Final = "  "
 _MOST_LINES: Final = 12
-"""A text that is folded is cut behind this many lines."""
+"""A text that is folded is cut after this many lines."""
 
 _BOLD: Final = "1"
 _DIM: Final = "2"
@@ -135,7 +135,7 @@ def _write_header(layout: ShownTable, out: TextIO, is_styled: bool) -> None:
     for line in range(height):
         cells = []
         for column in columns:
-            # Names stand right above their values: the empty lines come first.
+            # Names are right above their values: the empty lines come first.
             at = line - (height - len(column.header))
             cells.append(padded(column.header[at] if at >= 0 else "", column.width, column.is_number))
         text = layout.gap.join(cells).rstrip()

@@ -1,4 +1,4 @@
-"""Rows over time, as a small drawing in SVG that stands in HTML: no script, no style sheet, no font of its own."""
+"""Rows over time, as a small drawing in SVG that is in HTML: no script, no style sheet, no font of its own."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ _GAP: Final = 1
 
 
 def time_plot(table: pa.Table) -> str:
-    """The rows by the first of their times that tells two apart, with a sentence that says the same; empty where there
-    is none.
+    """The rows by the first of their times that tells two apart, with a sentence that says the same; empty if there is
+    none.
 
     A bar has the rows of one of 90 equally long spans between the first moment and the last.
     """

@@ -103,7 +103,7 @@ _PARTS: Final[Mapping[str, Table]] = {
         transaction_checks,
     )
 }
-"""Inputs of views that are no answers by themselves."""
+"""Inputs of views that are not answers by themselves."""
 
 
 def input_called(name: str) -> Table:

@@ -59,7 +59,7 @@ TABLE: Final = Table(
         Column("key_bytes", "int64", "bytes of their keys"),
         Column("value_bytes", "int64", "bytes of their values"),
         Column("is_lower_bound", "bool", "whether records of the window may be missing in the log"),
-        Column("log_partition", "int32", "partition of the topic that the records stand in"),
+        Column("log_partition", "int32", "partition of the topic that the records are in"),
     ),
     sort=("group_id", "topic", "window_start_timestamp_ms", "log_partition"),
     group="group_id",
@@ -87,20 +87,20 @@ One row per group, topic and window with a record; and one per group and window 
 its rebalances, without a topic. The time of a record is that of its batch in the log.
 
 The four meters of KIP-496 (`group-coordinator-metrics`), for each group: `offset-commits` counts every committed offset
-whatever becomes of its transaction, `offset-expirations` every offset that a clean-up takes. `offset-deletions` counts
-what a request for single offsets deletes (`OffsetMetadataManager.deleteOffsets`), and neither the offsets of a group
-that is deleted nor those of a topic: `offset_deletions` is that meter, `deletions` has all three. Which of them a
-tombstone was follows from `disappearances`: with high confidence it is in `expirations` or `deletions`, with medium
-confidence in one of the likely ones, and otherwise in `unclear_deletions`; so each is in one.
+regardless of what becomes of its transaction, `offset-expirations` every offset that a clean-up takes.
+`offset-deletions` counts what a request for single offsets deletes (`OffsetMetadataManager.deleteOffsets`), and neither
+the offsets of a group that is deleted nor those of a topic: `offset_deletions` is that meter, `deletions` has all
+three. Which of them a tombstone was follows from `disappearances`: with high confidence it is in `expirations` or
+`deletions`, with medium confidence in one of the likely ones, and otherwise in `unclear_deletions`; so each is in one.
 `group-completed-rebalances` counts in classic groups, where the leader's assignment is written, and is
 `classic_rebalances`; `completed_rebalances` has those of the other kinds too (`timeline`).
 
 `repeated_commits` goes by what took effect, at its place or at the marker of its transaction: a commit of an aborted
-transaction repeats nothing and is repeated by nothing. Intervals compare a commit with the one that stands before it in
-the log, whatever became of their transactions. What waits for its marker is held until it comes: in a source without
-markers everything behind the first commit of a transaction, to the end of the log.
+transaction repeats nothing and is repeated by nothing. Intervals compare a commit with the one that is before it in the
+log, regardless of what became of their transactions. What waits for its marker is held until it comes: in a source
+without markers everything after the first commit of a transaction, to the end of the log.
 
-The bytes are those of keys and values as they stand in batches when they are written: at least what a group costs the
+The bytes are those of keys and values as they are in batches when they are written: at least what a group costs the
 topic. Heads of records and batches, markers of transactions and indexes come on top, and compression takes off.
 
 What the log cannot know: commits that were refused, and requests that wrote nothing. A cleaner takes away what was

@@ -22,12 +22,12 @@ TABLE: Final = Table(
         Column(
             "partition",
             "int32",
-            "the partition; null where the log names the topic of an assignment by its id only, and of a topic that "
-            "the group has left",
+            "the partition; null if the log names the topic of an assignment by its id only, and of a topic that the "
+            "group has left",
         ),
         Column("member_id", "string", "the member that has it; null of a topic that the group has left"),
-        Column("client_id", "string", "client.id of that member; null where no record tells"),
-        Column("client_host", "string", "address of that member; null where no record tells"),
+        Column("client_id", "string", "client.id of that member; null if no record tells"),
+        Column("client_host", "string", "address of that member; null if no record tells"),
         Column("has_left", "bool", "whether the group has a commit for the topic, and no member that subscribes to it"),
         Column("log_partition", "int32", "partition of the topic that the group is in"),
     ),

@@ -31,7 +31,7 @@ TABLE: Final = Table(
             "current: it has the partition; pending_revocation: it has it, to give it up; target: it is to have it",
             ("current", "pending_revocation", "target"),
         ),
-        Column("topic", "string", "topic of the partition; null where nobody tells its name, and for tasks"),
+        Column("topic", "string", "topic of the partition; null if its name is unknown, and for tasks"),
         Column("topic_id", "string", "its id, 22 characters; null in classic groups and for tasks"),
         Column("subtopology_id", "string", "subtopology of the task; null but in streams groups"),
         Column("task_type", "string", "active, standby or warmup; null but in streams groups", _TASKS),
@@ -44,7 +44,7 @@ TABLE: Final = Table(
         Column(
             "assignment_epoch",
             "int32",
-            "epoch of the assignment that it comes from, the generation in classic groups; null where none is known",
+            "epoch of the assignment that it comes from, the generation in classic groups; null if none is known",
         ),
         *timestamps("log", "when the record was written that assigns it"),
         Column("log_partition", "int32", "partition of the topic that the group is in"),
@@ -67,15 +67,16 @@ TABLE: Final = Table(
 One row per member, role and partition, or task of a streams group, that a coordinator knows after loading the log
 (`GroupMetadataManager.replay`; `Assignment`, `TasksTuple`, `TasksTupleWithEpochs`).
 
-What a member has (`current`) and is to give up (`pending_revocation`) stands in its last current assignment, what it is
-to have (`target`) in its last target assignment; a tombstone of either record takes it away, and the tombstone of the
+What a member has (`current`) and is to give up (`pending_revocation`) is in its last current assignment, what it is to
+have (`target`) in its last target assignment; a tombstone of either record takes it away, and the tombstone of the
 group takes both. A broker that describes a group shows the first two of a consumer together, leaves out topics that are
 deleted, and shows no target of share groups. In a classic group `current` is what the leader assigned; there is no
-other role. It is known for protocol type consumer only: connectors and tasks of a Connect worker stand in `members`.
+other role. It is known for protocol type consumer only: connectors and tasks of a Connect worker are in `members`.
 
-The epoch of a target is that of the target assignment of the group. That of a partition or active task which a member
-has is in the record from Kafka 4.3 (consumer groups) and 4.2 (streams groups) on; before, and where the numbers do not
-fit the partitions, it is the epoch of the member, as the coordinator takes it. Standby and warmup tasks have none.
+The epoch of a target is the epoch of the target assignment of the group. The epoch of a partition or active task which
+a member has is in the record from Kafka 4.3 (consumer groups) and 4.2 (streams groups) on; before, and where the
+numbers do not fit the partitions, it is the epoch of the member, as the coordinator takes it. Standby and warmup tasks
+have none.
 
 Records of the newer kinds name topics by ids. Their names come from the source, where it knows them (files
 `partition.metadata`, a broker), and from records of the same log partition that name a topic with its id: commits and

@@ -30,7 +30,7 @@ TABLE = Table(
             "where it listens",
         ),
         Column("log_dirs", "list<string>", "ids of its log directories, in Kafka's 22 characters"),
-        *timestamps("registered", "when it registered last; null where the log does not go back so far"),
+        *timestamps("registered", "when it registered last; null if the log does not go back so far"),
     ),
     sort=("broker_id",),
     group=None,

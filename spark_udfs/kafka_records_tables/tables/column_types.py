@@ -45,7 +45,7 @@ def arrow_type(text: str) -> pa.DataType:
         return _PLAIN[text]
     match = re.fullmatch(r"(list|struct)<(.+)>", text)
     if match is None:
-        raise ValueError(f"{text!r} is no type of a column")
+        raise ValueError(f"{text!r} is not a type of a column")
     if match[1] == "list":
         return pa.list_(pa.field("element", arrow_type(match[2])))
     fields = [part.split(":", 1) for part in _parts(match[2])]
@@ -53,7 +53,7 @@ def arrow_type(text: str) -> pa.DataType:
 
 
 def _parts(text: str) -> list[str]:
-    """Split at commas that stand in no brackets."""
+    """Split at commas that are in no brackets."""
     parts, depth = [""], 0
     for character in text:
         depth += (character == "<") - (character == ">")
@@ -76,7 +76,7 @@ def instants(milliseconds: pa.Array) -> pa.Array:
 
 
 def record_batch(schema: pa.Schema, columns: dict[str, Any], count: int) -> pa.RecordBatch:
-    """The rows of a table out of its columns by name; a scalar stands in every row."""
+    """The rows of a table out of its columns by name; a scalar is in every row."""
     arrays = []
     for field in schema:
         column = columns[field.name]

@@ -42,12 +42,12 @@ class Completeness:
         self._context = context
         self._table = table
         # Whether a coordinator deletes the beginning of the log when later records replace it, so that what is left
-        # does not tell of earlier moments: ShareCoordinatorService.setupRecordPruning.
+        # does not show earlier moments: ShareCoordinatorService.setupRecordPruning.
         self._is_pruned = table.topic == SHARE_STATE
         self._next = self._last = -1
         self._is_cut = False
         self._whole_from: int | None = None
-        """The offset behind the last gap before the end of the answer; None where there is none."""
+        """The offset after the last gap before the end of the answer; None if there is none."""
         self._since_ms = _BEFORE_ALL
         """The timestamp of the last record that a cleaner may have reached."""
         self._is_beyond = False
@@ -66,7 +66,7 @@ class Completeness:
                 self._note_times(batch, offsets, times)
 
     def behind(self, batch: pa.RecordBatch, times: INT64) -> None:
-        """Rows behind the moment that was asked about; the first of them ends the answer."""
+        """Rows after the moment that was asked about; the first of them ends the answer."""
         offsets = batch.column("offset").to_numpy()
         if not self._is_cut:
             self._is_cut = True
@@ -102,14 +102,14 @@ class Completeness:
             is_next_seen = count < len(offsets)
             is_last_there = (int(offsets[count - 1]) if count else self._last) >= limit - 1
             self._is_beyond = is_next_seen or is_last_there
-            # A record that is missing just below the limit was written before the record behind it.
+            # A record that is missing just below the limit was written before the record after it.
             count += is_next_seen and not is_last_there
         if count:
             self._since_ms = max(self._since_ms, int(times[:count].max()))
         self._last = int(offsets[-1])
 
     def _note_transactions(self, batch: pa.RecordBatch, offsets: INT64, times: INT64, limit: int) -> None:
-        """Note open transactions. A cleaner knows every marker: it removes an older value also for a marker behind its
+        """Note open transactions. A cleaner knows every marker: it removes an older value also for a marker after its
         reach."""
         if not {"producer_id", "transaction"} <= set(batch.schema.names):
             return
@@ -147,7 +147,7 @@ class Completeness:
 
     @property
     def _limit(self) -> int | None:
-        """The offset up to which records may have been removed; None where nobody knows. A source tells it late."""
+        """The offset up to which records may have been removed; None if unknown. A source reports it late."""
         return None if self._is_pruned else self._context.log.cleaned_up_to
 
     def report(self) -> None:

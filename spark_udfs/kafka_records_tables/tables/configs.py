@@ -31,11 +31,11 @@ TABLE = Table(
     details=(),
     options=(SHOW_SECRETS,),
     rules="""\
-The log is replayed from its beginning, or else from the earliest checkpoint that it still has behind its beginning,
-in the order of the log; records of a metadata transaction count once it has ended (KIP-868). The end of the log on a
-disk may hold records that a quorum has not agreed on yet, which is a matter of milliseconds. Only configs that were
-set while the cluster ran are in the log: what stands in the properties of a broker, and defaults, are not. A deleted
-topic takes its configs along.
+The log is replayed from its beginning, or else from the earliest checkpoint that it still has after its beginning, in
+the order of the log; records of a metadata transaction count once it has ended (KIP-868). The end of the log on a disk
+may hold records that a quorum has not agreed on yet, which is a matter of milliseconds. Only configs that were set
+while the cluster ran are in the log: what is in the properties of a broker, and defaults, are not. A deleted topic
+takes its configs along.
 
 A config is a secret where Kafka's own definitions say so, and where they do not know it: its value is `(redacted)`
 unless secrets are asked for.

@@ -31,6 +31,6 @@ then its own offset, not that of the marker (`OffsetMetadataManager.replayEndTra
 
 If the deciding record cannot be used, the key has no row, because an older offset would be wrong; a finding names the
 record. A record cannot be used if its bytes cannot be decoded, if this build does not know its version (a broker stops
-loading the partition there), or if it is a value and nobody can tell how its transaction ended.
+loading the partition there), or if it is a value and the end of its transaction is unknown.
 """,
 )

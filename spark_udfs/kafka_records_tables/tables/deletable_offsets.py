@@ -24,21 +24,21 @@ TABLE: Final = Table(
         Column(
             "group_kind",
             "string",
-            "classic, simple, consumer, share or streams; null where the group of an offset is gone",
+            "classic, simple, consumer, share or streams; null if the group of an offset is gone",
         ),
         Column("topic", "string", "topic of the offset; null for a group"),
-        Column("topic_id", "string", "its id, 22 characters; null where the commit names none, and for a group"),
+        Column("topic_id", "string", "its id, 22 characters; null if the commit names none, and for a group"),
         Column("partition", "int32", "partition of that topic; null for a group"),
         Column(
             "offset",
             "int64",
-            "the committed offset; null for a group, and where nothing but an open transaction commits the partition",
+            "the committed offset; null for a group, and if only an open transaction commits the partition",
         ),
-        Column("leader_epoch", "int32", "leader epoch of the last consumed record; null where the commit has none"),
-        Column("metadata", "string", "what the client stored beside the offset"),
-        Column("is_deletable", "bool", "whether a broker deletes it when it is asked to; null where nobody can tell"),
+        Column("leader_epoch", "int32", "leader epoch of the last consumed record; null if the commit has none"),
+        Column("metadata", "string", "what the client stored next to the offset"),
+        Column("is_deletable", "bool", "whether a broker deletes it when it is asked to; null if unknown"),
         Column("reason", "string", "why, see above"),
-        Column("error", "string", "the error that a broker answers with; null where it deletes"),
+        Column("error", "string", "the error that a broker answers with; null if it deletes"),
         Column(
             "is_pending",
             "bool",
@@ -85,12 +85,12 @@ A broker deletes an offset on request (OffsetDelete, KIP-496) whether or not it 
 - `members`: a classic group of another protocol type has members. A broker answers NON_EMPTY_GROUP.
 - `share_group`, `no_group`: there is no group of that name that has offsets. A broker answers GROUP_ID_NOT_FOUND.
 - `no_name`: the name of the group is empty. A broker answers INVALID_GROUP_ID.
-- `unreadable`: a record that decides cannot be decoded, or nobody can tell how its transaction ended; a finding names
-  it. `is_deletable` is null.
+- `unreadable`: a record that decides cannot be decoded, or the end of its transaction is unknown; a finding names it.
+  `is_deletable` is null.
 
-A group goes as a whole, with all of its offsets (DeleteGroups), if it has no members, whatever its kind: `no_members`
-or `simple_group`. Otherwise the reason is `members`, and a broker answers NON_EMPTY_GROUP. With a share group goes what
-`__share_group_state` holds of it; where a broker cannot delete that, the group stays.
+A group goes as a whole, with all of its offsets (DeleteGroups), if it has no members, regardless of its kind:
+`no_members` or `simple_group`. Otherwise the reason is `members`, and a broker answers NON_EMPTY_GROUP. With a share
+group goes what `__share_group_state` holds of it; where a broker cannot delete that, the group stays.
 
 An open transaction does not protect an offset from being deleted (it does from expiring): the broker drops what the
 transaction has committed for that partition, and its end brings nothing back. `is_pending` marks these rows.

@@ -42,11 +42,15 @@ TABLE: Final = Table(
             tuple(CAUSES),
         ),
         Column("confidence", "string", "high, medium or low, see below", ("high", "medium", "low")),
-        Column("possible_causes", "list<string>", "every cause that the log does not rule out, whatever is assumed"),
+        Column(
+            "possible_causes",
+            "list<string>",
+            "every cause that the log does not rule out, regardless of what is assumed",
+        ),
         Column(
             "evidence",
             "list<struct<shows: string, log_offset: int64>>",
-            "what the log shows, see below, and the record that shows it; null where none does alone",
+            "what the log shows, see below, and the record that shows it; null if none does alone",
         ),
         *timestamps("log", "when it was written"),
         Column("write_offset", "int64", "offset of the first of the records that were written with it"),
@@ -76,8 +80,8 @@ TABLE: Final = Table(
         ),
     ),
     rules="""\
-One row per tombstone that the log still holds. A log says what was deleted and not why; much of it follows from what
-stands around a tombstone, for a coordinator writes all that one request or timer does at once.
+One row per tombstone that the log still holds. A log says what was deleted and not why; much of it follows from what is
+around a tombstone, for a coordinator writes all that one request or timer does at once.
 
 The causes, in the words of Kafka's own calls:
 
@@ -95,7 +99,7 @@ The causes, in the words of Kafka's own calls:
 
 How sure that is:
 
-- `high`: the log rules out every other cause, whatever the retention and the timeouts are. A cause of several words is
+- `high`: the log rules out every other cause, regardless of the retention and the timeouts. A cause of several words is
   sure, too: it is one of them, and the log cannot tell which.
 - `medium`: others are possible, but not with the given retention and timeouts, or only by chance: an administrator may
   delete just what the next clean-up would take.
@@ -104,7 +108,7 @@ How sure that is:
 
 At the end of a log, or at the moment that is asked for, more may follow. What stays is taken as proof when the clock of
 the log has gone on by more than a minute (one record counts for 20 seconds of it at most, for clocks jump), and the
-last records that were written are never `high`: what is said of these may still change.
+last records that were written are never `high`: what is said about these may still change.
 
 What evidence shows:
 
@@ -122,13 +126,13 @@ What evidence shows:
 - `seen_before`, `session_timeout_over`, `rebalance_timeout_over`: the last record that a heartbeat of the member made;
   the session timeout was not over since, or just was, or the rebalance timeout was.
 
-A table is made of one log partition, so share state, which stands in a topic of its own, is not in this one:
+A table is made of one log partition, so share state, which is in a topic of its own, is not in this one:
 `share_disappearances` has its tombstones.
 
 What the log cannot know: heartbeats are in no record, so `member_left` and `session_timeout` are mostly one answer. A
-classic group keeps its members in one record; that one leaves is no tombstone. Two requests that a coordinator carried
-out within a millisecond and wrote into one batch look like one. Where a cleaner has been, or the log begins in the
-middle, less is ruled out, and tombstones are gone that were there; a finding says from which offset on the log is
+classic group keeps its members in one record; that one leaves is not a tombstone. Two requests that a coordinator
+carried out within a millisecond and wrote into one batch look like one. Where a cleaner has been, or the log begins in
+the middle, less is ruled out, and tombstones are gone that were there; a finding says from which offset on the log is
 complete. A source without `timestamp_ms` shows no times, one without `base_offset` fewer writes.
 """,
 )

@@ -27,16 +27,16 @@ TABLE: Final = Table(
         Column(
             "group_kind",
             "string",
-            "classic, simple, consumer, share or streams; null where the group of an offset is gone",
+            "classic, simple, consumer, share or streams; null if the group of an offset is gone",
         ),
         Column("topic", "string", "topic of the offset; null for a group"),
         Column("partition", "int32", "partition of that topic; null for a group"),
-        *timestamps("expires", "when a clean-up takes it from; null where none does as long as nothing changes"),
+        *timestamps("expires", "when a clean-up takes it from; null if none does as long as nothing changes"),
         Column("rule", "string", "the rule that decides, see above"),
         Column(
             "protected_by",
             "string",
-            "what has to end before it can expire: subscription, members or transaction; null where nothing has to",
+            "what has to end before it can expire: subscription, members or transaction; null if nothing has to",
         ),
         Column(
             "changes_with",
@@ -84,25 +84,25 @@ TABLE: Final = Table(
 One row per committed offset and one per group; with the option `at` one per tombstone that a clean-up writes then.
 
 A broker cleans up every `offsets.retention.check.interval.ms`, ten minutes by default, so what expires goes at the
-first clean-up at or behind its time (`OffsetMetadataManager.cleanupExpiredOffsets`; KIP-211, KIP-496). The rules:
+first clean-up at or after its time (`OffsetMetadataManager.cleanupExpiredOffsets`; KIP-211, KIP-496). The rules:
 
 - `commit_timestamp`: the retention after the commit. So it is for simple groups, for consumer and streams groups in any
   state, for classic groups that have members, and for empty classic groups whose record has no time.
 - `state_timestamp`: the retention after a classic group with a protocol type became empty, for all of its offsets, also
   those committed since.
-- `expire_timestamp`: the time that the commit itself names (value version 1), whatever the retention is.
+- `expire_timestamp`: the time that the commit itself names (value version 1), regardless of the retention.
 - `subscribed`: the group subscribes to the topic, by name or by a resolved regular expression. Nothing expires.
 - `members`: a classic group with members, of another protocol type than `consumer` or with subscriptions that a
   coordinator cannot read, loses no offset; and no group goes that has members.
 - `open_transaction`: an open transaction commits this partition, or one of the group's. The older offset stays, and so
   does the group.
-- `last_offset`: an empty group goes with the last of its offsets. `stays`: one of them does not expire as things stand.
-- `nothing_left`: an empty group without offsets goes at the next clean-up, whatever the retention is. Its time is that
-  of its own record, of the last of its commits without one, or the beginning of 1970 where the source has no times.
+- `last_offset`: an empty group goes with the last of its offsets. `stays`: one of them does not expire at present.
+- `nothing_left`: an empty group without offsets goes at the next clean-up, regardless of the retention. Its time is
+  that of its own record, of the last of its commits without one, or the beginning of 1970 where the source has no
+  times.
 - `share_group`: share groups do not expire.
 - `no_group`: the group of the offset had a tombstone, and a clean-up looks at offsets of groups only.
-- `unreadable`: a record that decides cannot be decoded, or nobody can tell how its transaction ended; a finding names
-  it.
+- `unreadable`: a record that decides cannot be decoded, or the end of its transaction is unknown; a finding names it.
 - `no_time`: `rules=kip-211` only. The KIP counts from the time of the state, and the record has none.
 
 With `rules=kip-211` the KIP's table of states decides: an empty group with a protocol type goes with all of its

@@ -24,9 +24,9 @@ TABLE: Final = Table(
     reads=(),
     columns=(
         Column("group_id", "string", "the group"),
-        Column("lag", "int64", "sum of the lags that are known; null where none is, for no end is known"),
+        Column("lag", "int64", "sum of the lags that are known; null if none is, for no end is known"),
         Column("max_lag", "int64", "the largest of them"),
-        Column("stable_lag", "int64", "the same up to last stable offsets; null where one of the known lags has none"),
+        Column("stable_lag", "int64", "the same up to last stable offsets; null if one of the known lags has none"),
         Column("lost", "int64", "sum of the offsets that were deleted before the group consumed them"),
         Column("topics", "int64", "topics with a row in lag"),
         Column("partitions", "int64", "partitions with a row in lag"),
@@ -36,7 +36,7 @@ TABLE: Final = Table(
             "list<struct<problem: string, partitions: int64>>",
             "the words of lag.problem, each with how many partitions have it",
         ),
-        *timestamps("commit", "when the group last committed an offset that is still there; null where it has none"),
+        *timestamps("commit", "when the group last committed an offset that is still there; null if it has none"),
         Column(
             "log_partition",
             "int32",
@@ -49,8 +49,8 @@ TABLE: Final = Table(
     essential=("group_id", "lag", "partitions", "unknown", "problems"),
     details=("log_partition", "stable_lag", "topics", "commit_timestamp"),
     rules="""\
-One row per group with rows in lag, whose rules say what counts and what the logs cannot know. A group that stands in
-two partitions of `__consumer_offsets` has a row for each.
+One row per group with rows in lag, whose rules say what counts and what the logs cannot know. A group that is in two
+partitions of `__consumer_offsets` has a row for each.
 """,
 )
 

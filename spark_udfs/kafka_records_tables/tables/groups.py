@@ -52,9 +52,9 @@ TABLE: Final = Table(
 One row per group that a coordinator lists after loading the log (`GroupMetadataManager.replay`).
 
 A group exists from the first record of its kind on; the record of a member is enough. Any commit value makes a simple
-group if there is no group of that name, whatever became of its transaction and of the offset. The tombstone of a group
-record of any kind ends the group. Superseded, deleted or aborted commits may be all that shows a group; compaction may
-remove the last of them, and the group has no row then.
+group if there is no group of that name, regardless of what became of its transaction and of the offset. The tombstone
+of a group record of any kind ends the group. Superseded, deleted or aborted commits may be all that shows a group;
+compaction may remove the last of them, and the group has no row then.
 
 What the log cannot know: brokers never log a classic group as PreparingRebalance, CompletingRebalance or Dead. A group
 that is Stable here may be rebalancing, or its members may have been gone for less than a session timeout; the same

@@ -1,4 +1,4 @@
-"""Raw rows on their way into a table: counted, cut at a moment, held against the offsets before them."""
+"""Raw rows on their way into a table: counted, cut at a moment, compared with the offsets before them."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class IncomingRows:
         """Rows after the moment that `Completeness` has not seen yet."""
 
     def take(self, batch: pa.RecordBatch) -> pa.RecordBatch | None:
-        """Those of the next rows that the table looks at; None where there are none."""
+        """The rows of the next batch that the table looks at; None if there are none."""
         if not batch.num_rows:
             return None
         if self._cut_at is not None:
@@ -142,8 +142,9 @@ def _times(batch: pa.RecordBatch, context: Context) -> INT64:
     if times.null_count:
         offset = batch.column("offset")[int(np.argmax(times.is_null().to_numpy(zero_copy_only=False)))]
         raise ValueError(
-            f"{context.topic}-{context.partition}: the record at offset {offset} has no timestamp, so nobody can tell "
-            "what the log was at a moment: ask for the end of the log, or read a source with the column timestamp_ms"
+            f"{context.topic}-{context.partition}: the record at offset {offset} has no timestamp, so the state of "
+            "the log at a moment is unknown: ask for the end of the log, or read a source with the column "
+            "timestamp_ms"
         )
     milliseconds: INT64 = times.to_numpy()
     return milliseconds

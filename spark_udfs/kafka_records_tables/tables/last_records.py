@@ -39,7 +39,7 @@ class LastOfKeyReader(RecordReader):
     def __init__(
         self, context: Context, folder: str, names: Sequence[str], key: str, *, about: str, left_out: str
     ) -> None:
-        self._not_used = f"not used: nobody can tell which {about} it is about"
+        self._not_used = f"not used: it is unknown which {about} it is about"
         super().__init__(context, folder, names, self._not_used)
         self._key = key
         self._left_out = left_out

@@ -34,9 +34,9 @@ TABLE: Final = Table(
     columns=(
         Column("topic", "string", "topic"),
         Column("partition", "int32", "partition of the topic"),
-        Column("segments", "int64", "files with records; null where the source has no files"),
+        Column("segments", "int64", "files with records; null if the source has no files"),
         Column("bytes", "int64", "their bytes; null as above"),
-        Column("log_start_offset", "int64", "offset at which the log starts; null where the source does not tell"),
+        Column("log_start_offset", "int64", "offset at which the log starts; null if the source does not tell"),
         Column("log_end_offset", "int64", "offset after the last record"),
         Column(
             "records_to_load",
@@ -51,7 +51,7 @@ TABLE: Final = Table(
         Column(
             "superseded_percent",
             "int32",
-            "superseded records in percent of all, rounded down; null where there is no record",
+            "superseded records in percent of all, rounded down; null if there is no record",
         ),
         Column("tombstones", "int64", "tombstones that are not among these"),
         Column(
@@ -108,8 +108,8 @@ A cleaner compacts `{OFFSETS}`, `{TRANSACTIONS}`, and topics with an entry in `c
 start of the first open transaction or of the newest file, whichever is first. `{SHARE_STATE}` is not compacted:
 its coordinator deletes the beginning. `held_by` is the first that applies:
 
-- `open_transaction`: a transaction that is open begins in an older file, and nothing from there on is cleaned. If it
-  does not end, the log grows without limit. `open_transactions` says whose it is.
+- `open_transaction`: a transaction that is open begins in an older file, and nothing from there is cleaned. If it does
+  not end, the log grows without limit. `open_transactions` says whose it is.
 - `active_segment`: all that is older than the newest file is cleaned, which is never. This is how it should be.
 - `dirty_ratio`: half of the bytes up to `cleanable_offset` or less are dirty (`min.cleanable.dirty.ratio`, 0.5 by
   default), so a cleaner leaves the log alone for now (`LogCleanerManager.grabFilthiestCompactedLog`).
@@ -120,7 +120,7 @@ its coordinator deletes the beginning. `held_by` is the first that applies:
 Topics have their own settings (`min.cleanable.dirty.ratio`, `min.compaction.lag.ms`, `max.compaction.lag.ms`), which
 are not looked at here. Of a topic that is not a coordinator's, open transactions are not looked for.
 
-Files are on the disks of brokers: running brokers, snapshots and saved rows do not tell of them, so of these sources
+Files are on the disks of brokers: running brokers, snapshots and saved rows do not show them, so of these sources
 columns about files and the cleaner are null, and a finding says so. Read the data directory of a broker for them. What
 is counted in records is there for every source.
 """,

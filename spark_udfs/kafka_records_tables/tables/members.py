@@ -25,9 +25,9 @@ TABLE: Final = Table(
         ),
         Column("member_id", "string", "the member"),
         Column("instance_id", "string", "its group.instance.id; null for dynamic members, and in share groups"),
-        Column("client_id", "string", "client.id of the client; null where no record tells"),
+        Column("client_id", "string", "client.id of the client; null if no record tells"),
         Column("client_host", "string", "address that it joined from, mostly with a slash before it"),
-        Column("rack_id", "string", "client.rack of the client; null where it named none"),
+        Column("rack_id", "string", "client.rack of the client; null if it named none"),
         Column(
             "member_epoch",
             "int32",
@@ -41,13 +41,13 @@ TABLE: Final = Table(
             "groups",
             ("Stable", "UnrevokedPartitions", "UnreleasedPartitions", "UnrevokedTasks", "UnreleasedTasks"),
         ),
-        *timestamps("epoch", "when epoch and state were recorded; null where no record holds them"),
+        *timestamps("epoch", "when epoch and state were recorded; null if no record holds them"),
         Column(
             "uses_classic_protocol",
             "bool",
             "whether it speaks the classic protocol (JoinGroup, SyncGroup), as members of consumer groups may",
         ),
-        Column("subscribed_topics", "list<string>", "topics it subscribes to by name; null where it does not say so"),
+        Column("subscribed_topics", "list<string>", "topics it subscribes to by name; null if it does not say so"),
         Column("subscribed_regex", "string", "regular expression that it subscribes to; null for none"),
         Column("regex_topics", "list<string>", "topics that the expression was last found to match; null for none"),
         Column("server_assignor", "string", "assignor of the broker that it asks for; null for none"),
@@ -129,7 +129,7 @@ state are those of its last current assignment. Without one they are 0 and Stabl
 before is 0 in streams groups and -1 otherwise); after a tombstone of it alone both epochs are -1. A state whose number
 has no name stays a number.
 
-The topics that a classic member subscribes to are those that the coordinator reads, whatever the version
+The topics that a classic member subscribes to are those that the coordinator reads, for every version
 (`ClassicGroup.computeSubscribedTopics`; KIP-496): null if the protocol type is not consumer, or the bytes cannot be
 read so. A member of a streams group subscribes to nothing by itself; the topology of the group names its topics. A
 classic member without a rebalance timeout (values before version 1) has its session timeout for one, as the coordinator

@@ -1,4 +1,4 @@
-"""Every commit of an offset and every tombstone, as they stand in the log."""
+"""Every commit of an offset and every tombstone, as they are in the log."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ TABLE: Final = Table(
             "none, committed, aborted, open (the log ends before its marker) or unknown",
             ("none", "committed", "aborted", "open", "unknown"),
         ),
-        Column("producer_id", "int64", "producer of the transaction; null where there is none"),
+        Column("producer_id", "int64", "producer of the transaction; null if there is none"),
         *timestamps("log", "timestamp of the record in the log"),
         *LOG_PLACE,
     ),

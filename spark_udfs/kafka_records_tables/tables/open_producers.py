@@ -1,4 +1,5 @@
-"""Who has a transaction open in which log, by the logs themselves: an input of the table open_transactions."""
+"""The producers with an open transaction in each log, by the logs themselves: an input of the table
+open_transactions."""
 
 from __future__ import annotations
 

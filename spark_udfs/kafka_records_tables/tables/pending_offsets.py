@@ -19,7 +19,7 @@ TABLE: Final = Table(
     columns=(
         *committed(),
         Column("producer_id", "int64", "producer of the open transaction"),
-        *timestamps("since", "log timestamp of its first commit for this partition; null where the source has none"),
+        *timestamps("since", "log timestamp of its first commit for this partition; null if the source has none"),
         *LOG_PLACE,
         Column("since_log_offset", "int64", "offset of the first commit of this partition in the transaction"),
     ),
@@ -38,13 +38,13 @@ TABLE: Final = Table(
     ),
     rules="""\
 One row per group, topic, partition and producer with a commit in a transaction that has no marker up to the end of the
-log, and with no tombstone of that partition behind the commit: a tombstone drops what is pending
+log, and with no tombstone of that partition after the commit: a tombstone drops what is pending
 (`OffsetMetadataManager.replay`, `replayEndTransactionMarker`). Of several commits in one transaction the last one is
 the row; `since_timestamp` and `since_log_offset` are those of the first.
 
-Who asks a coordinator for stable offsets gets UNSTABLE_OFFSET_COMMIT for these partitions, and waits (KIP-447). Plain
-commits do not change that. When the transaction commits, the row becomes the committed offset unless a commit behind it
-is there already. open_transactions says who holds it back.
+A client that asks a coordinator for stable offsets gets UNSTABLE_OFFSET_COMMIT for these partitions, and waits
+(KIP-447). Plain commits do not change that. When the transaction commits, the row becomes the committed offset unless a
+commit after it is there already. open_transactions says who holds it back.
 
 A commit has no row, and a finding names it, if its value cannot be decoded, or if damage or a missing file may hide the
 marker of its transaction.

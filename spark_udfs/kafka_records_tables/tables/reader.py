@@ -26,11 +26,11 @@ class TableReader:
     every_type: ClassVar[bool] = False
     """Whether records of other types than `Table.records`, known or not, are looked at too."""
     uses_topics: ClassVar[bool] = False
-    """Whether rows depend on what a source knows of topics: engines ask it once for their names by ids, which stand in
+    """Whether rows depend on what a source knows of topics: engines ask it once for their names by ids, which are in
     records, and how many partitions they have."""
     tells_open: ClassVar[bool] = False
-    """Whether rows tell of transactions that are open, so that an answer as of a moment before the end of one lacks
-    what a cleaner has taken of it since."""
+    """Whether rows show transactions that are open, so that an answer as of a moment before the end of one lacks what a
+    cleaner has taken of it since."""
     form_of_kept: ClassVar[int | None] = None
     """Of a table that goes on by itself: `go_on` beside the reader makes bytes of what it keeps, and `still_open` rows
     of them. A number for the form of these bytes, for another form cannot be gone on with."""

@@ -31,15 +31,15 @@ TABLE: Final = Table(
         Column(
             "confidence",
             "string",
-            "how sure the kind is: low where it hangs on members, or on the id of a topic, that the log does not tell, "
-            "high otherwise",
+            "how sure the kind is: low where it depends on members, or on the id of a topic, that the log does not "
+            "tell, high otherwise",
             ("high", "low"),
         ),
-        Column("group_kind", "string", "kind of the group right before the commit; null where there was no group"),
-        Column("group_state", "string", "its state then, as far as the log tells; null where there was no group"),
+        Column("group_kind", "string", "kind of the group right before the commit; null if there was no group"),
+        Column("group_state", "string", "its state then, as far as the log tells; null if there was no group"),
         Column("producer_id", "int64", "producer of the transaction that committed the lower offset; null without one"),
         Column("topic_id", "string", "id of the topic by the lower commit, or the last one before it that tells one"),
-        Column("from_topic_id", "string", "the same of the commit before; null where none tells one"),
+        Column("from_topic_id", "string", "the same of the commit before; null if none shows one"),
         *timestamps("commit", "when the lower offset was committed"),
         *timestamps("from_commit", "when the offset before was committed"),
         *LOG_PLACE,
@@ -47,9 +47,9 @@ TABLE: Final = Table(
         Column(
             "evidence",
             "list<struct<shows: string, log_offset: int64>>",
-            "the other records that show it: the tombstone between, the marker of the transaction, where the other "
-            "sequence of a sawtooth stood (high) and where this one was left (low), and, for the last two kinds, the "
-            "last record that says who is a member of the group, or is none any more (group)",
+            "the other records that show it: the tombstone between, the marker of the transaction, the last commits "
+            "of the other sequence of a sawtooth (high) and of this one (low), and, for the last two kinds, the last "
+            "record that shows who is, or is no longer, a member of the group (group)",
         ),
     ),
     sort=("group_id", "topic", "partition", "log_partition", "log_offset"),
@@ -68,15 +68,15 @@ TABLE: Final = Table(
     ),
     rules="""\
 One row per commit that took effect and is lower than the one it took the place of, of the same group, topic and
-partition. A commit in a transaction takes effect at the marker, and not at all if an offset behind it did so meanwhile
+partition. A commit in a transaction takes effect at the marker, and not at all if an offset after it did so meanwhile
 (`OffsetMetadataManager.replayEndTransactionMarker`). A source that has no markers and says `committed` has each of them
 take effect at its own place: the lower of two of one transaction is a fall then, which it is not where markers tell
 that both came at once. The kind is the first that applies:
 
-- `topic_recreated`: the two commits name topics with different ids (Kafka 4.1 and later write them). It is no rewind:
-  a new topic has the old name, and begins at 0.
+- `topic_recreated`: the two commits name topics with different ids (Kafka 4.1 and later write them). It is not a
+  rewind: a new topic has the old name, and begins at 0.
 - `after_deletion`: the offset was deleted in between, by a clean-up, by somebody, or with its topic where no ids are
-  told. The group began anew and lower. disappearances says why; evidence names the tombstone.
+  told. The group started over and lower. disappearances says why; evidence names the tombstone.
 - `sawtooth`: two committers take turns. After a fall the offset had come back to where it fell from, most of the way in
   one step, and now falls to no less than what it had left then: two rising sequences, of a zombie and its successor, of
   two applications with one group name, of consumers that assign themselves the same partition. The first fall of a
@@ -84,17 +84,18 @@ that both came at once. The kind is the first that applies:
 - `reset_while_empty`: the group had no member. So an administrator has reset it, or a consumer that assigns itself
   partitions went back; both commit without being a member, and the log does not tell them apart.
 - `rewind_by_member`: the group had members, and of others a coordinator takes no commit, but in transactions. A member
-  went back by itself, or began anew where its offset was out of range (`auto.offset.reset`).
+  went back by itself, or started over where its offset was out of range (`auto.offset.reset`).
 
 Each of these may be meant. A broker that restarts, or a coordinator that loads its log, writes nothing; a commit of the
-same offset, with another leader epoch or metadata, is no fall.
+same offset, with another leader epoch or metadata, is not a fall.
 
 What compaction hides: where a cleaner has been, it has left the last commit of each partition of a group, so there are
-no falls to tell. A finding says behind which offset no record is missing; a fall onto the first commit of a partition
-behind it is missing where the commit before is. For every fall that is left the log has what tells the members of the
+no falls to tell. A finding says after which offset no record is missing; a fall onto the first commit of a partition
+after it is missing where the commit before is. For every fall that is left the log has what tells the members of the
 group then, since a cleaner takes only what a record within its reach replaces. Of a sawtooth it may leave
 one fall, which has another kind then. `confidence` is low where bytes before the commit could not be read, or a
-record of the group could not be decoded, and the kind hangs on its members; and where the lower commit tells the id of
+record of the group could not be decoded, and the kind depends on its members; and where the lower commit tells the id
+of
 its topic and none before it that is left does: an earlier one may have told another id, and the topic be a new one.
 
 What the log cannot know: classic members that join for the first time are in no record until they are assigned

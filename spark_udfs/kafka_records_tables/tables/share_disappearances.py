@@ -17,17 +17,21 @@ TABLE: Final = Table(
     columns=(
         Column("group_id", "string", "the share group"),
         Column("topic_id", "string", "id of the topic that it consumed, 22 characters"),
-        Column("topic", "string", "its name; null where the source does not tell it, as of most topics that are gone"),
+        Column("topic", "string", "its name; null if the source does not tell it, as of most topics that are gone"),
         Column("partition", "int32", "partition of that topic"),
         Column("cause", "string", "why it was written: state_deleted, or state_deleted or topic_deleted, see below"),
         Column("confidence", "string", "high or medium, see below", ("high", "medium")),
-        Column("possible_causes", "list<string>", "every cause that the log does not rule out, whatever is assumed"),
+        Column(
+            "possible_causes",
+            "list<string>",
+            "every cause that the log does not rule out, regardless of what is assumed",
+        ),
         Column(
             "evidence",
             "list<struct<shows: string, log_offset: int64>>",
             "what the log shows, see below, and the record that shows it",
         ),
-        Column("state_epoch", "int32", "state epoch of the state before; null where the log does not tell it"),
+        Column("state_epoch", "int32", "state epoch of the state before; null if the log does not tell it"),
         Column("start_offset", "int64", "its first offset that was not done with; null if undecided or not told"),
         Column("state_log_offset", "int64", "offset of the last record of that state; null if it is not in the log"),
         *timestamps("log", "when it was written"),
@@ -68,16 +72,16 @@ How sure that is, and what evidence shows:
   more. Only a write that was under way when the topic was deleted looks the same.
 
 A coordinator may put several requests into one batch (`share.coordinator.append.linger.ms`), and deletes the topic's
-state in one write. So tombstones that stand one behind the other in one batch and millisecond are taken for one write,
-and what stays has to stay behind the last of them. Without `base_offset` or `timestamp_ms` more look like one write.
+state in one write. So tombstones that are one behind the other in one batch and millisecond are taken for one write,
+and what stays has to stay after the last of them. Without `base_offset` or `timestamp_ms` more look like one write.
 
 What the log cannot know: whether an administrator deleted the group or its offsets of the topic, for the request is the
 same. Records of `__consumer_offsets` tell: the tombstone of the group (`disappearances`), and the lists of topics in
-records of type 15, of which `share_group_topics` has the last. A request for state that is not there writes nothing.
-An initialization with a higher state epoch replaces a state and is no deletion.
+records of type 15, of which `share_group_topics` has the last. A request for state that is not there writes nothing. An
+initialization with a higher state epoch replaces a state and is not a deletion.
 
-The coordinator deletes the beginning of this log when later snapshots replace it; no tombstone tells of that, and
+The coordinator deletes the beginning of this log when later snapshots replace it; no tombstone shows that, and
 tombstones go with it. A finding says from which offset on the log is complete. Where a record is missing or cannot be
-read between the one that `stays_in_topic` would name and what stands behind the write, there is no such evidence.
+read between the one that `stays_in_topic` would name and what is after the write, there is no such evidence.
 """,
 )

@@ -26,7 +26,7 @@ TABLE: Final = Table(
             "topic_id", "string", "id of the topic that it consumes, 22 characters; share_group_topics has its name"
         ),
         Column("partition", "int32", "partition of that topic"),
-        Column("state_epoch", "int32", "rises when the state is initialised anew; null where `is_partial`"),
+        Column("state_epoch", "int32", "rises when the state is initialised again; null if `is_partial`"),
         Column(
             "leader_epoch", "int32", "leader epoch of the partition's leader that wrote last; null if there is none"
         ),
@@ -47,10 +47,10 @@ TABLE: Final = Table(
         ),
         Column("snapshot_epoch", "int32", "number of the last snapshot"),
         Column("update_count", "int32", "updates on top of it"),
-        *timestamps("create", "when the state was created; null where `is_partial`"),
-        *timestamps("write", "when the last snapshot was written; null where `is_partial`"),
+        *timestamps("create", "when the state was created; null if `is_partial`"),
+        *timestamps("write", "when the last snapshot was written; null if `is_partial`"),
         Column("is_partial", "bool", "whether the snapshot that an update builds on is not in the log"),
-        Column("log_partition", "int32", "partition of the topic that the records stand in"),
+        Column("log_partition", "int32", "partition of the topic that the records are in"),
         Column("log_offset", "int64", "offset of the last record that made the row"),
         Column("snapshot_log_offset", "int64", "offset of the last snapshot; null if it is not in the log"),
     ),
@@ -80,11 +80,11 @@ start offset goes, and where two batches overlap the one with more deliveries is
 state. So the batches are those of a coordinator, which leaves some neighbours apart although they say the same.
 
 The coordinator deletes the beginning of this log, up to the oldest of the last snapshots: the least
-`snapshot_log_offset` is what it may delete now. So the log does not tell of earlier moments what it tells of its end,
-and a note says so. A state that begins with an update is partial: what the snapshot said is not known, and other
-offsets may have batches too. If a record cannot be decoded, is an update without a value, or holds a batch that ends
-before it begins, then no coordinator loads this log. Its share partition has no row then, unless a snapshot follows;
-a finding names the record.
+`snapshot_log_offset` is what it may delete now. So the log does not show earlier moments what it shows its end, and a
+note says so. A state that begins with an update is partial: what the snapshot said is not known, and other offsets may
+have batches too. If a record cannot be decoded, is an update without a value, or holds a batch that ends before it
+begins, then no coordinator loads this log. Its share partition has no row then, unless a snapshot follows; a finding
+names the record.
 
 What the log cannot know: which records a member has now (acquired), and what it has acknowledged since the last write.
 """,

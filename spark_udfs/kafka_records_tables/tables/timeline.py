@@ -26,16 +26,16 @@ TABLE: Final = Table(
         Column("group_id", "string", "the group"),
         *timestamps("at", "when it was written"),
         Column("event", "string", "what happened, one of the words above", tuple(MEANINGS)),
-        Column("detail", "string", "more about it, a JSON object; null where there is no more"),
+        Column("detail", "string", "more about it, a JSON object; null if there is no more"),
         Column(
             "group_kind",
             "string",
-            "classic, simple (classic without a protocol type), consumer, share or streams, behind the event; before "
+            "classic, simple (classic without a protocol type), consumer, share or streams, after the event; before "
             "it where the group is gone",
         ),
-        Column("member_id", "string", "the member that it is about; null where it is about the group"),
-        Column("epoch", "int32", "epoch or generation of the group behind it; null where no record tells one"),
-        Column("member_count", "int32", "members behind it; null where the group is gone"),
+        Column("member_id", "string", "the member that it is about; null if it is about the group"),
+        Column("epoch", "int32", "epoch or generation of the group after it; null if no record tells one"),
+        Column("member_count", "int32", "members after it; null if the group is gone"),
         Column("duration_ms", "int64", "how long the rebalance took, in milliseconds; null for other events"),
         Column("log_partition", "int32", "partition of the topic that the group is in"),
         Column("log_offset", "int64", "offset of the record that tells it"),
@@ -54,9 +54,9 @@ One row per event in the life of a group, which all of its records tell, replaye
     + "\n".join(fill(f"- `{word}`: {meaning}.", 120, subsequent_indent="  ") for word, meaning in MEANINGS.items())
     + """
 
-The records of one batch count together: who is a member before it and behind it did not join in it, and what became of
-a rebalance is told by its end. Most batches are one write of the coordinator; where it lingers
-(`group.coordinator.append.linger.ms`) they are several, and what the first did and the second undid is no event. A
+The records of one batch count together: who is a member before it and after it did not join in it, and what became of a
+rebalance is told by its end. Most batches are one write of the coordinator; where it lingers
+(`group.coordinator.append.linger.ms`) they are several, and what the first did and the second undid is not an event. A
 source that does not tell batches has records for batches.
 
 A rebalance of a classic group lasts from the moment when all members had joined (the time of the state in the record,
@@ -68,7 +68,7 @@ What the log cannot know: when a classic group began to rebalance, and which mem
 assignment was written; heartbeats; why a member left; when it was that offsets of a share group were set. Topics in
 `assignment_changed` are named by ids where the source does not know their names. A record that cannot be decoded tells
 nothing, and a finding names it. A cleaner removes records that later ones replace, and the beginnings and ends of most
-lives with them. A finding says from which offset on no record is missing; the first event of a group behind it may
-still lack what it is compared with: who has left, what was lost, the epoch before, that there was such a group.
+lives with them. A finding says from which offset on no record is missing; the first event of a group after it may still
+lack what it is compared with: who has left, what was lost, the epoch before, that there was such a group.
 """,
 )

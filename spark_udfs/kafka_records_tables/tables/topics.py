@@ -17,7 +17,7 @@ TABLE = Table(
         Column("topic_id", "string", "id of the topic, in Kafka's 22 characters"),
         Column("partition_count", "int32", "how many partitions it has, or had when it was deleted"),
         Column("replication_factor", "int32", "how many replicas its first partition has"),
-        *timestamps("created", "when it was created; null where the log does not go back so far"),
+        *timestamps("created", "when it was created; null if the log does not go back so far"),
         *timestamps("deleted", "when it was deleted; null for a topic that is there"),
         Column(
             "configs",
@@ -32,11 +32,11 @@ TABLE = Table(
     details=("topic_id", "configs"),
     options=(SHOW_SECRETS,),
     rules="""\
-The log is replayed from its beginning, or else from the earliest checkpoint that it still has behind its beginning,
-in the order of the log; records of a metadata transaction count once it has ended (KIP-868). The end of the log on a
-disk may hold records that a quorum has not agreed on yet, which is a matter of milliseconds. A topic that was deleted
-and made again under its name has a row for each. A deleted topic has a row as long as the log tells of its deletion.
-Times are those of records; a checkpoint has none.
+The log is replayed from its beginning, or else from the earliest checkpoint that it still has after its beginning, in
+the order of the log; records of a metadata transaction count once it has ended (KIP-868). The end of the log on a disk
+may hold records that a quorum has not agreed on yet, which is a matter of milliseconds. A topic that was deleted and
+made again under its name has a row for each. A deleted topic has a row as long as the log shows its deletion. Times are
+those of records; a checkpoint has none.
 
 A config is a secret where Kafka's own definitions say so, and where they do not know it: its value is `(redacted)`
 unless secrets are asked for.

@@ -63,7 +63,7 @@ def _encoded(cls: Any, version: int, random: Random) -> bytes:
 
 
 def messages_of(cls: Any, count: int, seed: int, prefix: int | None = None) -> list[bytes]:
-    """Messages of a class behind their int16, `prefix` or else their version; half of them damaged."""
+    """Messages of a class after their int16, `prefix` or else their version; half of them damaged."""
     random = Random(f"{cls.__name__} {seed}")
     made = []
     for index in range(count):

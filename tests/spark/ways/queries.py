@@ -1,6 +1,6 @@
 """The queries that every way of running Spark is given, each a function from raw rows to rows.
 
-None of them looks at the columns of what it is given, so that they can stand in a Declarative Pipeline.
+None of them looks at the columns of what it is given, so that they can be in a Declarative Pipeline.
 """
 
 from __future__ import annotations
@@ -40,8 +40,8 @@ def decoded(raw: DataFrame, topic: str, **options: Any) -> DataFrame:
 def there_and_back(raw: DataFrame, topic: str) -> DataFrame:
     """The records of a topic by the column functions of every record, and their bytes by those that encode.
 
-    Columns: `partition`, `offset`, those of `decode_records` for each record, and `key` and `value`, null where they
-    could not be read.
+    Columns: `partition`, `offset`, those of `decode_records` for each record, and `key` and `value`, null if they could
+    not be read.
     """
     functions = functions_of(topic)
     names = {number: snake_case(schema.name) for number, schema in schemas_of(topic).items()}

@@ -95,7 +95,7 @@ def test_tables(outcome: Outcome, inputs: Inputs, name: str) -> None:
 
 @ONCE
 def test_records_that_a_table_could_not_use(outcome: Outcome) -> None:
-    """Of those whose keys could be of any type; the broken ones with a type are no commits."""
+    """Of those whose keys could be of any type; the broken ones with a type are not commits."""
     found = {(row["partition"], row["offset"]): row["reason"] for row in outcome["rows"]["findings"]}
     assert found == {(BROKEN_PARTITION, 0): "NullKey", (BROKEN_PARTITION, 1): "MissingRecordType"}
 
@@ -211,7 +211,7 @@ def test_a_table_is_followed(server: Server, inputs: Inputs, segments: str, tmp_
     table = TABLES["current_offsets"]
     expected = read_table(table, segments).table.to_pylist()
     for rows in found.values():
-        # Of times Spark gives no zone; they stand beside as numbers too.
+        # Of times Spark gives no zone; they are beside as numbers too.
         ordered = sorted(rows, key=lambda row: tuple(row[name] for name in table.identity))
         assert [_numbers(row) for row in ordered] == [_numbers(row) for row in expected]
     assert set(found) == {"sink", "foreachBatch"}

@@ -144,7 +144,7 @@ def test_raw_rows_of_a_saved_topic(pipeline: Run, inputs: Inputs) -> None:
 
 
 def test_definitions_look_at_no_columns(pipeline: Run) -> None:
-    """Spark refuses it to those that do; ours do nothing but define, and look up a property of the session."""
+    """Spark refuses it to those that do; ours do only define, and look up a property of the session."""
     assert set(pipeline.report["calls"]) <= {"ExecutePlan", "Config"}
     refusals = [REFUSED] if pipeline.engine == "jvm" else [NO_CATALOG, REFUSED]
     assert [text.splitlines()[0] for text in pipeline.report["refusals"]] == refusals

@@ -103,7 +103,7 @@ def test_column_functions(quick: SparkSession, inputs: Inputs, tmp_path: Path) -
 
 
 def test_a_table_over_all_that_has_come(quick: SparkSession, inputs: Inputs, tmp_path: Path) -> None:
-    """A table is over a whole log: keep the raw rows of each micro-batch, and make it anew."""
+    """A table is over a whole log: keep the raw rows of each micro-batch, and make it again."""
     seen: list[int] = []
 
     def renew(rows: DataFrame, batch: int) -> None:

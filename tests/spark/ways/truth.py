@@ -1,6 +1,6 @@
 """The rows that every way of running Spark is given, and what has to come of them by the word of others.
 
-Rows are those of a broker's three coordinator topics, and behind them a partition of broken ones. What `decode_records`
+Rows are those of a broker's three coordinator topics, and after them a partition of broken ones. What `decode_records`
 has to make of them the row reader says; what the messages inside group members hold, the codecs; what the tables hold,
 the broker.
 """
@@ -152,7 +152,7 @@ def _members(row: Record) -> Iterator[Record]:
 
 
 def _message(kind: Any, data: bytes) -> Any:
-    """The message behind an int16 version, None for bytes that hold none: clients may write what they like there."""
+    """The message after an int16 version, None for bytes that hold none: clients may write what they like there."""
     try:
         return kind.decode(data[2:], int.from_bytes(data[:2], "big", signed=True))
     except DecodeError:

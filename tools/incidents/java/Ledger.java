@@ -33,7 +33,7 @@ final class Ledger {
         place.next = offset + 1;
     }
 
-    /** A redelivery is no jump: a share group acknowledges one record after the other. */
+    /** A redelivery is not a jump: a share group acknowledges one record after the other. */
     synchronized void acknowledged(String group, String topic, int partition, long offset) {
         groups.computeIfAbsent(group, any -> new TreeMap<>())
             .computeIfAbsent(topic + "-" + partition, any -> new Place()).seen.set((int) offset);

@@ -15,7 +15,7 @@ final class Clock implements Time {
     /** Sets the clock, which never goes back. */
     void set(long milliseconds) {
         if (milliseconds < now) {
-            throw new IllegalArgumentException("The clock stands at " + now + " and does not go back to " + milliseconds);
+            throw new IllegalArgumentException("The clock is at " + now + " and does not go back to " + milliseconds);
         }
         now = milliseconds;
     }

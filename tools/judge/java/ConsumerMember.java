@@ -55,7 +55,7 @@ final class ConsumerMember extends Member {
         }
         ConsumerGroupHeartbeatResponseData response = send(isFull ? "join consumer" : "heartbeat consumer", request);
         if (response == null) {
-            // Fenced or unknown: it starts anew, or has lost its place to another of its instance id.
+            // Fenced or unknown: it starts over, or has lost its place to another of its instance id.
             isGone = isFull;
             epoch = 0;
             return;

@@ -84,7 +84,7 @@ final class Living<S extends CoordinatorShard<CoordinatorRecord>> {
         try {
             result = operation.get();
         } catch (RuntimeException error) {
-            // A broker answers with the error, if it is none of its ApiExceptions with UNKNOWN_SERVER_ERROR.
+            // A broker answers with the error, if it is not one of its ApiExceptions with UNKNOWN_SERVER_ERROR.
             refused = true;
             return null;
         }

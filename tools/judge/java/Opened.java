@@ -22,13 +22,13 @@ import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.node.ArrayNode;
 import com.fasterxml.jackson.databind.node.ObjectNode;
 
-/** What stands in the bytes of the members of a classic group, as Kafka's consumers and Connect read it. */
+/** What is in the bytes of the members of a classic group, as Kafka's consumers and Connect read it. */
 final class Opened {
     private static final Set<String> KNOWN = Set.of("consumer", "connect");
 
     private Opened() {}
 
-    /** By member, of the answer to DescribeGroups; null where bytes cannot be read, or only some client reads them. */
+    /** By member, of the answer to DescribeGroups; null if bytes cannot be read, or only some client reads them. */
     static ObjectNode members(JsonNode described) {
         String type = described.get("protocolType").asText();
         String protocol = described.get("protocolData").asText();
@@ -101,7 +101,7 @@ final class Opened {
 
     private static final class Sticky extends StickyAssignor {
         JsonNode read(ConsumerPartitionAssignor.Subscription subscription) {
-            // Partitions that stand in the subscription itself come before those in the user data.
+            // Partitions that are in the subscription itself come before those in the user data.
             var plain = new ConsumerPartitionAssignor.Subscription(subscription.topics(), subscription.userData());
             MemberData data = memberData(plain);
             ObjectNode opened = Json.object().put("generation", data.generation.orElse(-1));

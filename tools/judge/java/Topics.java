@@ -55,7 +55,7 @@ final class Topics implements CoordinatorMetadataImage {
         return new Topics(changed, version + 1);
     }
 
-    /** What has changed since `before`; a topic that was created anew under its name is deleted and created. */
+    /** What has changed since `before`; a topic that was created again under its name is deleted and created. */
     Delta since(Topics before) {
         Set<Uuid> created = topicIds();
         created.removeAll(before.topicIds());

@@ -34,7 +34,7 @@ final class UserData {
         }
         ByteBuffer written = assignor.subscriptionUserData(Set.copyOf(topics));
         if (written != null && protocol.equals("sticky") && chance.is(30)) {
-            // Clients before 2.1 do not write the generation, which stands at the end.
+            // Clients before 2.1 do not write the generation, which is at the end.
             written.limit(written.limit() - GENERATION_BYTES);
         }
         return written;

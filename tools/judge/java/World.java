@@ -190,7 +190,7 @@ final class World {
         return chance.oneOf(groupNames);
     }
 
-    /** One that is mostly of that kind; any where none is. */
+    /** One that is mostly of that kind; any if none is. */
     String anyGroupOf(String kind) {
         List<String> found = groupNames.stream().filter(group -> kind.equals(kinds.get(group))).toList();
         return found.isEmpty() ? anyGroup() : chance.oneOf(found);

@@ -52,7 +52,7 @@ Line = Sequence[int]
 def kept(report: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
     """By the simple name of each class its `counts` by phase and what of it was `unreached`.
 
-    Counts are lines run through, lines, branches taken and branches. What is unreached is told of clean-up and of
+    Counts are lines run through, lines, branches taken and branches. What is unreached is said about clean-up and of
     replay, which is every method that a loading coordinator enters: its `lines`, and how many `branches` there.
     """
     found: dict[str, Any] = {}
@@ -67,7 +67,7 @@ def kept(report: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
 
 
 def _counts(methods: Iterable[Mapping[str, Any]]) -> list[int]:
-    # Methods share a line where one stands within another.
+    # Methods share a line where one is within another.
     lines: dict[int, bool] = {}
     taken = branches = 0
     for method in methods:

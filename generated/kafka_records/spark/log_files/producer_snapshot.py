@@ -68,9 +68,9 @@ def from_producer_snapshot(
         Binary column, or its name, of messages. Null gives null.
     version
         Version of all messages or, as a column, of each: the bytes hold nothing before a message then.
-        Without it an int16 version stands before each.
+        Without it an int16 version is before each.
     parse_as
-        Read every message at this version, whatever the int16 before it says.
+        Read every message at this version, regardless of what the int16 before it says.
     newer_as_highest
         Read an int16 version above the highest known as that one.
     mode

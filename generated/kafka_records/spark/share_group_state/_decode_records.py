@@ -26,7 +26,7 @@ _ABOUTS: Final[Mapping[str, Mapping[str, str]]] = {
     },
     "ShareSnapshotValue": {
         "snapshot_epoch": "Counts the snapshots; updates name the one they build on.",
-        "state_epoch": "Epoch of the state, raised when it is initialised anew; fences older writers.",
+        "state_epoch": "Epoch of the state, raised when it is initialised again; it fences older writers.",
         "leader_epoch": "Leader epoch of the share partition at the time of writing.",
         "start_offset": "First offset not yet done with; -1 if not decided.",
         "delivery_complete_count": "Records at or past the start offset that are done with; -1 if unknown.",

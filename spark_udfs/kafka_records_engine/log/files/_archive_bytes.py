@@ -1,6 +1,6 @@
 """Where the bytes of an archive's members come from: ranges of the archive, or what was unpacked of it.
 
-What an archive claims is not believed: sizes are held against what a segment file may have, and against the room there
+What an archive claims is not believed: sizes are compared with what a segment file may have, and against the room there
 is.
 """
 
@@ -84,7 +84,7 @@ def member_at(
     start: int | Callable[[], int],
     written: float | None = None,
 ) -> ArchiveMember:
-    """A member whose bytes stand side by side from `start` on, `written` in seconds since 1970. (A zip tells hours and
+    """A member whose bytes are side by side from `start` on, `written` in seconds since 1970. (A zip tells hours and
     minutes of a time zone that it does not tell.)"""
 
     def part_at(position: int, wanted: int) -> bytes:

@@ -44,7 +44,7 @@ class ArchiveMember:
 
     @property
     def kind(self) -> PlaceKind:
-        """A file, or something that is none."""
+        """Whether a path is a file."""
         return "other" if self.open is None else "file"
 
 
@@ -55,7 +55,7 @@ class Contents:
     folders: dict[str, dict[str, ArchiveMember | ListedEntry]] = field(default_factory=lambda: {"": {}})
     unpacked: int = 0
     is_unpacked: bool = False
-    """Whether it was unpacked to be read. Whoever reads it anew has to unpack it anew."""
+    """Whether it was unpacked to be read. Whoever reads it again has to unpack it again."""
 
     def add(self, path: str, member: ArchiveMember) -> None:
         """Add a file. Of two with one name the later one counts, as it does when an archive is unpacked."""

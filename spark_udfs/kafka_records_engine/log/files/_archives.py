@@ -3,10 +3,10 @@
 Members of a plain tar and stored members of a zip are ranges of the archive, and are read as such. Compressed bytes
 cannot be read from the middle. So a compressed tar is read once, as a stream, and its files of logs are kept in a
 temporary file without a name; a compressed member of a zip is unpacked into one when it is read. Such a temporary file
-is gone when nobody reads it any more, whatever becomes of the process.
+is gone when nobody reads it any more, regardless of what becomes of the process.
 
 Names in an archive are labels and never names of files: nothing is extracted. What an archive claims is not believed:
-sizes are held against what a segment file may have, and against the room there is.
+sizes are compared with what a segment file may have, and against the room there is.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _COMPRESSED: Final = {b"\x1f\x8b": "gzip", b"BZh": "bz2", b"\xfd7zXZ\x00": "xz",
 
 class ArchiveFiles:
     """The files in an archive; see `places.Files`. It is read when something in it is asked for the first time, and is
-    what it was then; a pickled one is read anew."""
+    what it was then; a pickled one is read again."""
 
     def __init__(self, archive: Place) -> None:
         self._archive = archive

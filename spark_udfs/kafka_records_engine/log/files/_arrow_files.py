@@ -34,7 +34,7 @@ _USERS_ARE_KEYS: Final = ("s3", "gs", "gcs")
 """Schemes whose user is an access key: messages show neither."""
 
 _PUBLIC: Final = ("region", "scheme", "endpoint_override", "anonymous", "allow_bucket_creation", "retry_limit_seconds")
-"""Settings in URLs that are no secrets; of others nobody knows."""
+"""Settings in URLs that are not secrets; all others may be."""
 
 _BUCKETS: Final = ("s3", "gcs", "abfs")
 _MOST_SAID: Final = 300
@@ -99,7 +99,7 @@ class ArrowFiles:
         if version is None:
             info = self._there(path)
             if info.type != arrow.FileType.File:
-                raise NoRegularFile(errno.EINVAL, "this is no file")
+                raise NoRegularFile(errno.EINVAL, "this is not a file")
             version = _version(info)
         ranges = _Ranges(self, path, version)
         return RangeFile(ranges.read_at, ranges.size, on_close=ranges.close)
@@ -136,7 +136,7 @@ class ArrowFiles:
         return info
 
     def _asked(self, ask: Callable[[], T]) -> T:
-        """What `ask` gives; whatever goes wrong is an OSError whose text holds no secret."""
+        """What `ask` gives; everything that goes wrong is an OSError whose text holds no secret."""
         try:
             return ask()
         except FileNotFoundError:
@@ -206,7 +206,7 @@ def _version(info: arrow.FileInfo) -> tuple[int, int | None]:
 
 
 def place_in(given: Any, path: str) -> Place:
-    """A path in a file system that was handed over as an object. Raises TypeError for what is none."""
+    """A path in a file system that was handed over as an object. Raises TypeError for any other object."""
     filesystem = _file_system(given)
     base, inner = filesystem, path
     while isinstance(base, arrow.SubTreeFileSystem):
@@ -246,7 +246,7 @@ def place_at(url: str) -> Place:
         raise LogSourceError(shown, "this is no URL")
     scheme, authority, path, query = match[1].lower(), match[2] or "", match[3], match[4]
     if scheme == "file":
-        # A name of this machine may hold any character but zero, and stands behind file: as Spark writes it, too.
+        # A name of this machine may hold any character but zero, and is behind file: as Spark writes it, too.
         name = unquote(path + (f"?{query}" if query is not None else ""))
         if authority not in ("", "localhost"):
             raise LogSourceError(shown, "a file URL names this machine: write file:///path")
@@ -312,7 +312,7 @@ def has_secret(url: str) -> bool:
 
 
 def _secrets_in(url: str) -> tuple[str, ...]:
-    """What must not be shown: as it stands in the URL, and decoded."""
+    """What must not be shown: as it is in the URL, and decoded."""
     found = _private_parts(url)
     return tuple({text for each in found for text in (each, unquote(each)) if len(text) > 3} | {url})
 
@@ -387,7 +387,7 @@ def _why_not(scheme: str, error: BaseException, secrets: Sequence[str]) -> str:
         return f"this pyarrow was built without {scheme}://: install one from PyPI or conda-forge"
     unknown = re.search(r"Unexpected query parameter in \w+ URI: '?([A-Za-z_]+)'?", text)
     if unknown:
-        return f"{scheme}:// has no setting {unknown[1]} behind the ?"
+        return f"{scheme}:// has no setting {unknown[1]} after the ?"
     if "Cannot parse URI" in text:
         return "this is no URL that can be read: encode special characters of keys and passwords (/ is %2F, + is %2B)"
     return said_of(error, secrets)

@@ -1,4 +1,4 @@
-"""Files that are read by ranges of bytes, whatever stands behind them."""
+"""Files that are read by ranges of bytes, everything that is after them."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ class RangeFile:
         return block[:size]
 
     def close(self) -> None:
-        """Let go of what stands behind the file. A second call does nothing."""
+        """Let go of what is after the file. A second call does nothing."""
         self._block = 0, b""
         close, self._on_close = self._on_close, None
         if close is not None:

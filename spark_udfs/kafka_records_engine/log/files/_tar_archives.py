@@ -76,7 +76,7 @@ def _members(opened: Any) -> Iterator[tarfile.TarInfo]:
 
 
 def read_tar(file: LogFile, version: Hashable) -> Contents:
-    """A plain tar: where each member stands in it."""
+    """A plain tar: where each member is in it."""
     contents = Contents()
     read_at = SharedFile(file).read_at
     stream: Any = _Limited(io.BufferedReader(ArchiveBytes(read_at, file.size), BUFFER), file.size)
@@ -124,7 +124,7 @@ def _check_end(opened: tarfile.TarFile, stream: Any) -> None:
 
 
 def _add_other(contents: Contents, path: str, member: tarfile.TarInfo, version: Hashable) -> bool:
-    """Add a member that is no file of its own; returns whether it is none."""
+    """Add a member that is not a file of its own; returns False if it is a file."""
     if member.isdir():
         contents.add_folder(path)
         return True
@@ -218,7 +218,7 @@ class _Forward:
         while data := self.read(PIECE):
             total += len(data)
             if total > MOST_UNPACKED:
-                raise TooMuch(f"more than {MOST_UNPACKED >> 30} GiB stand behind its last member")
+                raise TooMuch(f"more than {MOST_UNPACKED >> 30} GiB are after its last member")
 
 
 def _decompressed(file: LogFile, codec: str) -> Any:

@@ -40,7 +40,7 @@ class LocalEntry:
 
     @cached_property
     def version(self) -> int:
-        """The inode: an open file of this machine stays what it is, whatever its name stands for later."""
+        """The inode: an open file of this machine stays the same file when its name is given to another one later."""
         return self._entry.inode()
 
 
@@ -99,7 +99,7 @@ class LocalFiles:
         return os.stat(path).st_mtime_ns // 1_000_000
 
     def opened(self, path: str, version: Hashable = None) -> FrozenFile:
-        """See `places.Files.opened`. Raises NoRegularFile for what is no file."""
+        """See `places.Files.opened`. Raises NoRegularFile for what is not a file."""
         file = FrozenFile(path)
         if version is not None and _version(os.fstat(file.fileno())) != version:
             file.close()

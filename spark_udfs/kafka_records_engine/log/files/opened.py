@@ -83,7 +83,7 @@ class FrozenFile(FileIO):
         """The file was read up to this byte so far."""
 
     def seek(self, position: int, whence: int = 0, /) -> int:
-        """As for any file, with an end that is not behind `size`."""
+        """As for any file, with an end that is not after `size`."""
         if whence == 2:
             position, whence = position + min(self.size, os.fstat(self.fileno()).st_size), 0
         return super().seek(position, whence)
@@ -139,7 +139,7 @@ def _check_kind(mode: int) -> None:
 
 @dataclass(eq=False, slots=True)
 class SegmentFile:
-    """One `.log` file of an open log. `base_offset` comes from its name; None when the name is no offset."""
+    """One `.log` file of an open log. `base_offset` comes from its name; None when the name is not an offset."""
 
     path: str
     """In printable characters (`printable`)."""
@@ -164,13 +164,13 @@ class OpenLog:
     log_start: int = 0
     """Records below this offset were deleted although files may still hold them (log-start-offset-checkpoint)."""
     ends_early: bool = False
-    """Whether the log goes on behind these files: later ones were not asked for, or are gone."""
+    """Whether the log goes on after these files: later ones were not asked for, or are gone."""
     findings: tuple[Finding, ...] = ()
     """What was found while the files were opened."""
     is_part: bool = False
     """Whether only some of the files of the log were asked for."""
     end: int | None = None
-    """The offset behind the last record, if another source than the files tells it."""
+    """The offset after the last record, if another source than the files tells it."""
     only: OffsetRange | None = None
     """The offsets that are wanted, if not all: files and batches without them are not read."""
 

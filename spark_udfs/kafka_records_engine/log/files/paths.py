@@ -8,9 +8,9 @@ What may be written where a path is asked for:
 
 - a path of this machine;
 - the URL of a file system that `pyarrow.fs` has: `s3://bucket/key`, `gs://bucket/key`, `abfs://container@account…`,
-  `hdfs://host:port/path`, `file:///path`, with its settings behind a `?`;
+  `hdfs://host:port/path`, `file:///path`, with its settings after a `?`;
 - a pattern: `*`, `?` and `[…]` stand for characters of one name, `**` for any number of folders. A name that exists as
-  it is written is no pattern;
+  it is written is not a pattern;
 - an archive, and a place inside of one behind `!/`: `backup.tar.gz!/data/__consumer_offsets-0`.
 """
 
@@ -32,9 +32,7 @@ ARCHIVES: Final = (
 )
 """Files whose names end like this are archives."""
 
-_NO_ARCHIVE: Final = (
-    f"what stands before !/ is an archive, also in a pattern, and ends with one of {', '.join(ARCHIVES)}"
-)
+_NO_ARCHIVE: Final = f"what is before !/ is an archive, also in a pattern, and ends with one of {', '.join(ARCHIVES)}"
 
 INSIDE: Final = "!/"
 """Stands between an archive and a place inside of it."""
@@ -68,7 +66,7 @@ def expanded(given: str | PathLike[str] | Place, filesystem: Any = None) -> tupl
         return [given], False
     text = os.fspath(given)
     if text == "":
-        raise LogSourceError("''", "an empty name is no source; say . for the current directory")
+        raise LogSourceError("''", "an empty name is not a source; say . for the current directory")
     place = located(text, filesystem)
     shown = str(place)
     try:
@@ -157,7 +155,7 @@ def _exists(place: Place) -> bool:
 
 
 def _archive_and_inner(place: Place) -> tuple[Place | None, str]:
-    """The archive that stands before `!/`, and what stands behind it; None where there is none."""
+    """The archive that is before `!/`, and what is after it; None if there is none."""
     at = place.path.find(INSIDE)
     while at >= 0:
         if place.path[:at].lower().endswith(ARCHIVES):

@@ -1,7 +1,7 @@
 """Places: files and folders wherever the bytes are, on this machine, in an object store or in an archive.
 
-A place is a path and the file system it belongs to; it is small and can be pickled. What stands between the reader of
-logs and the operating system is `Files`: to list, to open, and to say whether something is still the same.
+A place is a path and the file system it belongs to; it is small and can be pickled. What is between the reader of logs
+and the operating system is `Files`: to list, to open, and to say whether something is still the same.
 """
 
 from __future__ import annotations
@@ -101,7 +101,7 @@ class Files(Protocol):
         """What changes when the content of a file does, as far as the file system tells."""
 
     def written_ms(self, path: str) -> int | None:
-        """When a file was written, in milliseconds since 1970; None where it is not told."""
+        """When a file was written, in milliseconds since 1970; None if it is not told."""
 
     def opened(self, path: str, version: Hashable = None) -> LogFile:
         """A file to read from, with the size that it has now. With a `version` only that one is opened. Bytes of
@@ -117,7 +117,7 @@ class Files(Protocol):
         """One spelling for what may be named in several ways."""
 
     def for_arrow(self, path: str) -> tuple[FileSystem, str]:
-        """What pyarrow calls this file system and path. Raises LogSourceError where it has no word for them."""
+        """What pyarrow calls this file system and path. Raises LogSourceError if it has no word for them."""
 
     def shown(self, path: str) -> str:
         """How messages call it, without secrets."""
@@ -147,7 +147,7 @@ class Place:
 
     @property
     def written_ms(self) -> int | None:
-        """When the file was written, in milliseconds since 1970; None where it is not told. Raises OSError."""
+        """When the file was written, in milliseconds since 1970; None if it is not told. Raises OSError."""
         return self.files.written_ms(self.path)
 
     @property

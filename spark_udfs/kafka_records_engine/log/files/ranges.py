@@ -8,7 +8,7 @@ from kafka_records_engine.findings import Finding, OnFinding
 
 
 class _Named(Protocol):
-    """A file of a log; `base_offset` comes from its name, and is None when the name is no offset."""
+    """A file of a log; `base_offset` comes from its name, and is None when the name is not an offset."""
 
     @property
     def base_offset(self) -> int | None: ...
@@ -26,9 +26,9 @@ class OffsetRange:
     outside: int = 0
     """Records in batches that were looked at and hold none of these offsets, by the counts in their heads."""
     is_cut: bool = False
-    """Whether the log has batches or files behind the range, as far as it was read."""
+    """Whether the log has batches or files after the range, as far as it was read."""
     is_passed: bool = False
-    """Whether no batch of the range can follow: one that lies behind it was met, and none in disorder."""
+    """Whether no batch of the range can follow: one that lies after it was met, and none in disorder."""
     _held: list[Finding] = field(default_factory=list)
 
     def files(self, segments: Sequence[F]) -> Sequence[F]:
@@ -41,7 +41,7 @@ class OffsetRange:
         begun = [number for number, base in enumerate(bases) if base is not None and base <= self.start]
         first = begun[-1] if begun else 0
         if None in bases:
-            # Nobody knows where files lie whose names are no offsets.
+            # Nobody knows where files lie whose names are not offsets.
             return segments
         behind = next((number for number, base in enumerate(bases) if base is not None and base >= self.end), None)
         self.is_cut = behind is not None
@@ -52,7 +52,7 @@ class OffsetRange:
         return behind > self.start and first < self.end
 
     def hold(self, finding: Finding) -> None:
-        """Keep a finding about a place between batches until the batches behind it tell whether it concerns the
+        """Keep a finding about a place between batches until the batches after it tell whether it concerns the
         range."""
         self._held.append(finding)
 

@@ -209,7 +209,7 @@ def record_bytes(batch: BatchHead, entry: bytes) -> Decompressed:
     if batch.magic == 2:
         return decompress(batch.codec, data) if batch.count or data else Decompressed(b"")
     if CODECS[batch.codec] == "zstd":
-        return Decompressed(b"", f"zstd cannot stand in a message of magic {batch.magic}")
+        return Decompressed(b"", f"zstd cannot be in a message of magic {batch.magic}")
     try:
         *_, at, size = _key_and_value(data, 0, len(data), "the wrapper message")
     except BrokenRecordsError as error:
@@ -292,7 +292,7 @@ def _batch_spans(batch: BatchHead, data: bytes, done: int, position: int) -> Ite
             error.at = start
             raise
         if position != stop:
-            raise BrokenRecordsError(f"{name} has {plural(stop - position, 'byte')} behind its last header", start)
+            raise BrokenRecordsError(f"{name} has {plural(stop - position, 'byte')} after its last header", start)
         yield Span(
             offset=_log_offset(batch.offset + offset_delta, name, start),
             timestamp_ms=batch.max_timestamp if log_append else _int64(batch.base_timestamp + delta),
@@ -306,7 +306,7 @@ def _batch_spans(batch: BatchHead, data: bytes, done: int, position: int) -> Ite
         )
     if position != end:
         left = plural(end - position, "byte")
-        raise BrokenRecordsError(f"{left} behind the last of {plural(count, 'record')}", position)
+        raise BrokenRecordsError(f"{left} after the last of {plural(count, 'record')}", position)
 
 
 def _sized(
@@ -372,7 +372,7 @@ def _key_and_value(data: bytes, position: int, stop: int, name: str) -> tuple[in
     value_at, value_size = _sized(_read_int32, data, key_at + max(key_size, 0), stop, name, "value")
     left = stop - value_at - max(value_size, 0)
     if left:
-        raise BrokenRecordsError(f"{name} has {plural(left, 'byte')} behind its value")
+        raise BrokenRecordsError(f"{name} has {plural(left, 'byte')} after its value")
     return key_at, key_size, value_at, value_size
 
 

@@ -37,7 +37,7 @@ def read_checkpoint(file: Place | Path) -> dict[tuple[str, int], int]:
         if kind is None:
             return {}
         if kind != "file":
-            raise LogSourceError(path, "this is no file")
+            raise LogSourceError(path, "this is not a file")
         lines = place.read_bytes().decode("utf-8", "replace").splitlines()
     except OSError as error:
         raise LogSourceError(path, f"this cannot be read: {error.strerror or error}") from error

@@ -95,7 +95,7 @@ def _collect(pieces: Iterator[bytes], limit: int) -> Decompressed:
 
 
 def _gzip(data: bytes) -> Iterator[bytes]:
-    """Members one after another, as Java's GZIPInputStream reads them; bytes behind the last one are left alone."""
+    """Members one after another, as Java's GZIPInputStream reads them; bytes after the last one are left alone."""
     if not data:
         raise _BrokenError("the gzip data is empty")
     view = memoryview(data)
@@ -126,7 +126,7 @@ def _gzip(data: bytes) -> Iterator[bytes]:
 
 
 def _snappy(data: bytes, limit: int) -> Iterator[bytes]:
-    """Blocks behind the 16-byte head of snappy-java, or, without that head, one bare block."""
+    """Blocks after the 16-byte head of snappy-java, or, without that head, one bare block."""
     if data[:8] != XERIAL_HEAD:
         yield _snappy_block(data, limit)
         return

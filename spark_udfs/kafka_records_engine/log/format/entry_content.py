@@ -220,7 +220,8 @@ class EntryContent:
         self._least_end = extent.end + 1
         self._extent = extent
         if extent.state == "whole":
-            # What a codec leaves as it is can be the value of a record. Of a stream without its end nobody can tell.
+            # The value of a record can be bytes that a codec leaves as they are. A stream without its end may be
+            # damaged or not.
             yield at, extent.end
 
     def _state_by_records(self, at: int) -> ExtentState:

@@ -1,4 +1,4 @@
-"""Where batches are in a segment file, by the offset index beside it (`OffsetIndex`).
+"""Where batches are in a segment file, by the offset index next to it (`OffsetIndex`).
 
 An entry is eight bytes: the last offset of a batch, less the base offset of the file, and the position at which that
 batch starts. A broker writes one every `index.interval.bytes`, and makes the index of the newest file as large as it
@@ -26,7 +26,7 @@ class IndexEntry(NamedTuple):
 
 
 class OffsetIndex:
-    """The offset index of one segment file; without entries where there is none, or one that cannot be read.
+    """The offset index of one segment file; without entries if there is none, or one that cannot be read.
 
     Each question looks up as many entries as a binary search does: an index may be ten megabytes of zeros.
     """
@@ -43,13 +43,13 @@ class OffsetIndex:
         return 0 if last is None else last.position
 
     def offset_from(self, position: int) -> int | None:
-        """The last offset of the first batch that has an entry and starts at `position` or later; None where no entry
-        lies there."""
+        """The last offset of the first batch that has an entry and starts at `position` or later; None if no entry lies
+        there."""
         _, first = self._around(lambda entry: entry.position < position)
         return None if first is None else first.last_offset
 
     def last_entry(self, most: int | None = None) -> IndexEntry | None:
-        """The last entry, or the last one at the position `most` or before it; None where there is none."""
+        """The last entry, or the last one at the position `most` or before it; None if there is none."""
         return self._around(lambda entry: most is None or entry.position <= most)[0]
 
     def _around(self, holds: Callable[[IndexEntry], bool]) -> tuple[IndexEntry | None, IndexEntry | None]:

@@ -1,7 +1,8 @@
 """Where the compressed records of a batch end, by the framing of their codec alone.
 
-A codec says where its output ends, whatever the size of the batch says: gzip in the stream itself, lz4 and zstd by the
-sizes of their blocks and a last block, snappy by the sizes of its blocks only. Nothing is kept of what comes out.
+A codec says where its output ends, regardless of what the size of the batch says: gzip in the stream itself, lz4 and
+zstd by the sizes of their blocks and a last block, snappy by the sizes of its blocks only. Nothing is kept of what
+comes out.
 
 Facts: RFC 1952 and 1951, the LZ4 frame format, RFC 8878 (zstd), the snappy format description, and the framing of
 snappy-java's SnappyOutputStream.
@@ -37,7 +38,7 @@ class Extent(NamedTuple):
     """How far the content of a batch goes.
 
     `whole`: it ends at byte `end` of the file. `cut`: nothing is wrong with the bytes that are there, and it goes on
-    behind them. `broken`: from byte `end` on it is wrong.
+    after them. `broken`: from byte `end` on it is wrong.
     """
 
     end: int
@@ -76,7 +77,7 @@ class Window:
         return data
 
     def byte(self, position: int) -> int:
-        """The byte at `position`. Raises CutError behind the last one."""
+        """The byte at `position`. Raises CutError after the last one."""
         at = position - self._start
         if 0 <= at < len(self._data) and position < self.end:
             return self._data[at]

@@ -54,7 +54,7 @@ def _read(data: bytes, position: int, end: int, longest: int) -> tuple[int, int]
 
 
 def read_varlongs(data: NDArray[np.uint8], positions: INT64) -> tuple[INT64, INT64, FLAGS | None]:
-    """The zigzag varlong at each of `positions`: the values, the positions behind them, and which did not end.
+    """The zigzag varlong at each of `positions`: the values, the positions after them, and which did not end.
 
     Every position must be at least `LONGEST_VARLONG` bytes away from the end of `data`. The flags are None when all
     numbers ended, which is the usual case.

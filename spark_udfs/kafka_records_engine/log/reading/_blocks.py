@@ -80,7 +80,7 @@ class Block:
     base_offset: INT64
     transaction: NDArray[np.int8]
     control_left_out: int = 0
-    """Records of its control batches that are no rows."""
+    """Records of its control batches that are not rows."""
 
     def __len__(self) -> int:
         return len(self.rows.offset)
@@ -120,7 +120,7 @@ class _CarefulReader:
 
     @property
     def left_out(self) -> int:
-        """Control records so far that are no rows."""
+        """Control records so far that are not rows."""
         return self._left_out.count
 
     def read(self, added: _Added, start: int, most: int | None = None) -> bool:
@@ -215,7 +215,7 @@ class BlockReader:
             yield block_left
 
     def _reported(self, chunk: Chunk, block: Block, before: int) -> Block:
-        """Report all findings that stand before the entry `before`; then give the block."""
+        """Report all findings that are before the entry `before`; then give the block."""
         self._report_up_to(chunk.position + int(chunk.entries[before]) - 1)
         return block
 
@@ -329,7 +329,7 @@ def transactions_of(states: NDArray[np.int8], control: INT64) -> NDArray[np.int8
 
 
 def _read_control(data: bytes, span: Span, of_quorum: bool) -> int | ControlTrouble:
-    """The index in CONTROLS of a control record that is a row; for any other one the reason why it is no row."""
+    """The index in CONTROLS of a control record that is a row; for any other one the reason why it is not a row."""
     key = data[span.key_at : span.key_at + span.key_size] if span.key_size >= 0 else None
     value = data[span.value_at : span.value_at + span.value_size] if span.value_size >= 0 else None
     trouble = control_trouble(key, value, of_quorum=of_quorum)

@@ -92,15 +92,15 @@ def disorder(path: str, head: BatchHead, before: int) -> Finding:
     """The finding about an offset that does not go on from `before`, where no single batch is to blame."""
     how = "not above" if head.offset <= before else "2^31 or more above"
     what = f"its offset is {how} the {before} before it"
-    return in_file(path, head.position, head.offset, what, "its records are delivered as they stand")
+    return in_file(path, head.position, head.offset, what, "its records are delivered as they are")
 
 
 ControlTrouble = tuple[str, Severity]
 
 
 def control_trouble(key: bytes | None, value: bytes | None, *, of_quorum: bool) -> ControlTrouble | None:
-    """Why a control record is no row: it does not parse, or it ends no transaction. None for a marker, and `of_quorum`,
-    in the metadata log, for a record of the quorum."""
+    """Why a control record is not a row: it does not parse, or it ends no transaction. None for a marker, and
+    `of_quorum`, in the metadata log, for a record of the quorum."""
     try:
         marker = read_marker(key, value)
     except BrokenRecordsError as error:
@@ -112,7 +112,7 @@ def control_trouble(key: bytes | None, value: bytes | None, *, of_quorum: bool) 
 
 @dataclass(slots=True)
 class ControlLeftOut:
-    """The records of a control batch that are no rows: how many, and the most severe of the reasons."""
+    """The records of a control batch that are not rows: how many, and the most severe of the reasons."""
 
     count: int = 0
     worst: ControlTrouble | None = None
@@ -124,7 +124,7 @@ class ControlLeftOut:
             self.worst = trouble
 
     def finding(self, path: str, head: BatchHead) -> Finding | None:
-        """One finding for all of them; None where there are none."""
+        """One finding for all of them; None if there are none."""
         if self.worst is None:
             return None
         what, severity = self.worst

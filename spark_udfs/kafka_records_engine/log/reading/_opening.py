@@ -1,14 +1,14 @@
 """Opening a log partition: which files it has at this moment, all of them open before any is read.
 
 A live broker rolls, cleans, renames and deletes the files of a log while somebody reads them. `open_log` lists the
-folder, opens every file, and lists again. If the list has changed, it starts anew: a directory that is listed while
-files in it are renamed may show a file under both names or under none. A new file behind all the others is no reason to
-start anew: it holds what the broker appended meanwhile.
+folder, opens every file, and lists again. If the list has changed, it starts over: a directory that is listed while
+files in it are renamed may show a file under both names or under none. A new file after all the others is no reason to
+start over: it holds what the broker appended meanwhile.
 
 The cleaner replaces files in four steps, which may each be met (`LocalLog.replaceSegments`, `LogLoader`):
 
 1. it writes `<offset>.log.cleaned` beside the originals, which are the log;
-2. it renames that to `.log.swap`: from here on the swap file is the log, and the originals it covers are outdated;
+2. it renames that to `.log.swap`: from here the swap file is the log, and the originals it covers are outdated;
 3. it renames these originals, one by one, to `.log.deleted`, and deletes them later;
 4. it renames `.log.swap` to `.log`.
 """
@@ -227,7 +227,7 @@ def _swap_note(swap: SegmentFile, what: str, consequence: str) -> Finding:
 
 
 def _order(segment: SegmentFile) -> tuple[bool, int, str]:
-    """By offset; files whose names are no offsets come last, by name."""
+    """By offset; files whose names are not offsets come last, by name."""
     return segment.base_offset is None, segment.base_offset or 0, segment.path
 
 

@@ -14,7 +14,7 @@ from kafka_records_engine.log.format.batches import ENTRY_HEAD, LARGEST_OFFSET, 
 from kafka_records_runtime.errors import plural
 
 FARTHEST: Final = 1 << 56
-"""In a file whose name is no offset, offsets from this one on count as damage: no log has had so many records."""
+"""In a file whose name is not an offset, offsets from this one on count as damage: no log has had so many records."""
 
 SPAN: Final = 1 << 31
 """A file holds fewer offsets than this, since its indexes count from its first offset in int32."""
@@ -28,7 +28,7 @@ SMALLEST: Final = np.array(SMALLEST_SIZES, np.int64)
 """The smallest size of an entry by its magic."""
 _CRC: Final = Struct(">I")
 _CRC_AT: Final = (12, 12, 17)
-"""Where the CRC of an entry of magic 0, 1 and 2 stands."""
+"""Where the CRC of an entry of magic 0, 1 and 2 is."""
 
 
 def offset_bounds(base_offset: int | None) -> tuple[int, int]:
@@ -47,7 +47,7 @@ def wrong_offset(head: bytes, base_offset: int | None) -> str | None:
         return None
     place = "in any log" if base_offset is None else f"in a file named for offset {base_offset}"
     if not missing:
-        return f"offset {first} cannot stand {place}"
+        return f"offset {first} cannot be {place}"
     return f"{plural(len(head), 'byte')} that cannot begin an offset {place}"
 
 
@@ -114,7 +114,7 @@ class BatchSearch:
         self._candidates: deque[tuple[int, int]] = deque()
 
     def next_batch(self, position: int) -> FoundBatch | None:
-        """The first batch that starts at or behind `position`."""
+        """The first batch that starts at or after `position`."""
         if position > self._looked_at or position < self._asked:
             self._looked_at, self._window, self._found = position, _FIRST_WINDOW, None
             self._candidates.clear()
@@ -174,7 +174,7 @@ class BatchSearch:
 
 
 def is_right(entry: bytes) -> bool:
-    """Whether these bytes are an entry with a right CRC, whatever size its head says."""
+    """Whether these bytes are an entry with a right CRC, for any size in its head."""
     if len(entry) <= ENTRY_HEAD + 4 or entry[16] > 2 or len(entry) < ENTRY_HEAD + SMALLEST_SIZES[entry[16]]:
         return False
     stored: int = _CRC.unpack_from(entry, _CRC_AT[entry[16]])[0]

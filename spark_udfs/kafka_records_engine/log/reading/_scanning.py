@@ -31,7 +31,7 @@ LARGEST_ENTRY: Final = 1024 * 1024 * 1024
 """Larger entries are refused. By default brokers take a megabyte (`message.max.bytes`)."""
 
 PAD: Final = 16
-"""Zero bytes behind every chunk, so that vector steps may read a little behind the last entry."""
+"""Zero bytes after every chunk, so that vector steps may read a little after the last entry."""
 
 _FIRST_REACH: Final = 4096
 _EVERYTHING: Final = 1 << 62
@@ -42,8 +42,8 @@ _OFFSET: Final = Struct(">q")
 
 @dataclass(frozen=True, slots=True)
 class Chunk:
-    """Whole entries, one behind the other: `data` (with `PAD` bytes behind them), and for each entry its index in
-    `data` and its size."""
+    """Whole entries, one behind the other: `data` (with `PAD` bytes after them), and for each entry its index in `data`
+    and its size."""
 
     data: bytes
     position: int
@@ -64,7 +64,7 @@ def read_chunks(segment: SegmentFile, is_last: bool, on_finding: OnFinding) -> I
     """The entries of a file, in chunks that are never empty.
 
     Bytes that are no entry are skipped up to the next entry with a right CRC, and are damage. Two things at the end of
-    a file are notes instead: zeros behind an entry and, in the last file of a log (`is_last`), an append that was cut
+    a file are notes instead: zeros after an entry and, in the last file of a log (`is_last`), an append that was cut
     short. A file that cannot be read is damage too.
     """
     if segment.file is None:
@@ -110,8 +110,8 @@ class _Cutter:
         self._follows_right = True
         """Whether the entry before the next one has a right CRC."""
         self._reach = _EVERYTHING
-        """The bytes of the next chunk: few behind an entry with a wrong size, then more and more, since bytes that were
-        read behind such an entry are read again."""
+        """The bytes of the next chunk: few after an entry with a wrong size, then more and more, since bytes that were
+        read after such an entry are read again."""
 
     def chunks(self) -> Iterator[Chunk]:
         position, carried, wanted = 0, b"", CHUNK
@@ -208,10 +208,10 @@ class _Cutter:
         consequence = f"{plural(size, 'byte')} skipped up to the next batch, an unknown number of records"
         return in_file(self._path, position, self._offset(head), what, consequence, bytes=size)
 
-    # -- what stands behind the last entry -----------------------------------------------------------------------------
+    # -- what is after the last entry -----------------------------------------------------------------------------
 
     def _behind(self, position: int, trouble: str | None) -> int | None:
-        """Report what stands at `position`, where no whole entry starts; return where the next batch starts, if one
+        """Report what is at `position`, where no whole entry starts; return where the next batch starts, if one
         follows."""
         length = length_of(self._file)
         left = length - position
@@ -256,17 +256,17 @@ class _Cutter:
         head = self._head(position)[: end - position]
         what = _torn(head, end - position)
         if end < position + left:
-            what += " and then nothing but zeros"
+            what += " and then only zeros"
         consequence = f"an append that was cut short, {plural(left, 'byte')} not read"
         return in_file(self._path, position, self._offset(head), what, consequence, "note", bytes=left)
 
     def _only_zeros(self, position: int, left: int) -> None:
         if self._is_last:
-            what = "nothing but zeros from here on"
+            what = "only zeros from here"
             consequence = f"pre-allocated, {plural(left, 'byte')} without records"
             self._on_finding(in_file(self._path, position, None, what, consequence, "note", bytes=left))
             return
-        what = "nothing but zeros from here on, in a file that is not the last of its log"
+        what = "only zeros from here, in a file that is not the last of its log"
         consequence = f"{plural(left, 'byte')} not read, an unknown number of records"
         self._on_finding(in_file(self._path, position, None, what, consequence, bytes=left))
 
@@ -302,7 +302,7 @@ def right_crcs(data: bytes, entries: INT64, end: int) -> FLAGS:
 
 
 def entries_of(data: bytes, at: int, end: int) -> tuple[INT64, int]:
-    """The indexes at which whole entries start, from index `at` of `data` on, and the index behind the last one."""
+    """The indexes at which whole entries start, from index `at` of `data` on, and the index after the last one."""
     indexes: list[int] = []
     append, size_at = indexes.append, _SIZE.unpack_from
     last, smallest = end - TO_MAGIC, SMALLEST_SIZES[0]
@@ -361,7 +361,7 @@ def _torn(head: bytes, left: int) -> str:
 
 
 def next_offset(segment: SegmentFile) -> int:
-    """The offset behind the last whole entry of a file with a right CRC; 0 if it has none."""
+    """The offset after the last whole entry of a file with a right CRC; 0 if it has none."""
     behind = 0
     for chunk in read_chunks(segment, True, lambda finding: None):
         right = chunk.entries[chunk.right]

@@ -31,7 +31,7 @@ _BITS: Final = 31
 """Bits of a size that may be flipped: all but the sign."""
 _MOST_HOPS: Final = 100
 """The content of a record does not look like N entries in a row."""
-_INSIDE: Final = "what looks like another batch stands inside it"
+_INSIDE: Final = "what looks like another batch is inside it"
 _MOST_ZEROS: Final = 4
 """At most N zeros may end compressed records."""
 _ZEROS_OF_BATCHES: Final = 16
@@ -140,7 +140,7 @@ class Suspects:
         return Swallows(found.position, f"its CRC is wrong, and {what}")
 
     def next_behind(self, start: int) -> FoundBatch | None:
-        """For bytes at `start` that are no whole entry: the first batch behind them that is not the content of a record
+        """For bytes at `start` that are no whole entry: the first batch after them that is not the content of a record
         which starts there."""
         found = self._search.next_batch(start + 1)
         if found is None or self._search.is_batch(start, found.position - start):
@@ -162,9 +162,9 @@ class Suspects:
 
     def cut_at(self, start: int) -> int | None:
         """Where an append ends that was cut short, if the log ends with it: the bytes from `start` on are the beginning
-        of a batch, and behind them are no bytes or only zeros. None if they are damaged.
+        of a batch, and after them are not bytes or only zeros. None if they are damaged.
 
-        The caller has found no batch behind `start`, and no size with which the CRC is right."""
+        The caller has found no batch after `start`, and no size with which the CRC is right."""
         if not self._is_last or self._search.is_used_up:
             return None
         length = length_of(self._file)
@@ -175,7 +175,7 @@ class Suspects:
         return zeros if zeros < length and is_possible and self._is_beginning(start, zeros) else None
 
     def _cut_before(self, start: int, end: int) -> int | None:
-        """As `cut_at`, for an entry that claims to end at byte `end` of a file which goes on behind it."""
+        """As `cut_at`, for an entry that claims to end at byte `end` of a file which goes on after it."""
         if not self._is_last or self._search.is_used_up or end >= length_of(self._file):
             return None
         zeros = self._zeros_start()
@@ -228,7 +228,7 @@ class Suspects:
 
     def _stops(self, at: int, found: FoundBatch | None, most: int | None = None) -> int | None:
         """Where the row of entries that starts at `at` ends: at or before `found`, or else at or before the end of the
-        file. It ends before an entry whose offset cannot stand there. None if the row has more than `most` entries."""
+        file. It ends before an entry whose offset cannot be there. None if the row has more than `most` entries."""
         stop = length_of(self._file) if found is None else found.position
         high = self._high if found is None else min(self._high, _OFFSET.unpack(self._read(found.position, 8))[0])
         hops = 0
@@ -270,7 +270,7 @@ class Suspects:
         return self._sound[1]
 
     def _size_at(self, position: int) -> int:
-        """The size of the entry at `position`; 0 where none can start."""
+        """The size of the entry at `position`; 0 if none can start."""
         head = self._read(position, _HEAD.size)
         if len(head) < _HEAD.size or self._offset(position) is None:
             return 0

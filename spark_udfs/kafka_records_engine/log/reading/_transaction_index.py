@@ -1,8 +1,8 @@
 """How the transactions in a log partition ended, and where bytes that cannot be read may hide that.
 
-A transactional record is decided by the next control marker of its producer in the same partition, matched by
-producer id alone (`OffsetMetadataManager.replayEndTransactionMarker`; KIP-98). The marker may stand in a later
-file, so a reader that needs the outcome of a record before its marker comes has to collect the markers first.
+A transactional record is decided by the next control marker of its producer in the same partition, matched by producer
+id alone (`OffsetMetadataManager.replayEndTransactionMarker`; KIP-98). The marker may be in a later file, so a reader
+that needs the outcome of a record before its marker comes has to collect the markers first.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ class Holes:
         self._last = max(self._last, last_offset)
 
     def watched(self, log: OpenLog, on_finding: OnFinding) -> Iterator[tuple[SegmentFile, Vetted]]:
-        """The chunks of all files of a log (`read_vetted`). A hole is added before any chunk behind it comes."""
+        """The chunks of all files of a log (`read_vetted`). A hole is added before any chunk after it comes."""
 
         def watch(finding: Finding) -> None:
             if finding.severity == "damage":

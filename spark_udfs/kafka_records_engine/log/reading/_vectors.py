@@ -127,7 +127,7 @@ def _record_starts(
             active, behind = active[~wrong], behind[~wrong]
         position[active] = behind
         level += 1
-        # A record behind the end would be read from the bytes of the next batch: stop before it.
+        # A record after the end would be read from the bytes of the next batch: stop before it.
         more = counts[active] > level
         short = more & (behind >= ends[active])
         if short.any():

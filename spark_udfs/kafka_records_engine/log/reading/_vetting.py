@@ -1,4 +1,4 @@
-"""Which entries of a log can be believed: their CRC is right, and their offset can stand where it stands.
+"""Which entries of a log can be believed: their CRC is right, and their offset can be where it is.
 
 The offset of an entry is outside its CRC, so only its surroundings tell whether it is right:
 
@@ -7,7 +7,7 @@ The offset of an entry is outside its CRC, so only its surroundings tell whether
   leaves. - Offsets grow from batch to batch. If they go back, the batch that does not fit between its neighbours is
   wrong; if each of two batches would fit, the one that jumps ahead is. If offsets go back and grow on from there, no
   single batch is to blame: a finding says so, and the records are delivered with the offsets they have. - A batch that
-  stands in two files of the log is given once, without a finding (`_overlaps`).
+  is in two files of the log is given once, without a finding (`_overlaps`).
 
 Both readers and the search for transaction markers read entries through here, so that they agree.
 """
@@ -34,7 +34,7 @@ from kafka_records_engine.log.reading._scanning import Chunk, read_chunks
 from kafka_records_engine.numpy_types import FLAGS, INT64
 
 _MOST_AHEAD: Final = 4
-"""At most N chunks are in memory while the two entries behind the last one of a chunk are looked for."""
+"""At most N chunks are in memory while the two entries after the last one of a chunk are looked for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,8 +150,7 @@ class _Entry(NamedTuple):
 
 
 class _Pending(NamedTuple):
-    """A chunk, its heads, the entries whose own bytes are right, and the findings about what stands before the
-    chunk."""
+    """A chunk, its heads, the entries whose own bytes are right, and the findings about what is before the chunk."""
 
     chunk: Chunk
     heads: Heads
@@ -168,7 +167,7 @@ class _Vetting:
         self.last: int | None = None
         self.damaged = False
         self.end: int | None = None
-        """The offset behind the end of the log, where it is known."""
+        """The offset after the end of the log, where it is known."""
         self._segment = segment
         self._is_last = is_last
         self._on_finding = on_finding
@@ -185,7 +184,7 @@ class _Vetting:
         ahead: deque[_Pending] = deque()
         goes_on = True
         while goes_on or ahead:
-            # The two entries behind an entry decide about it, so they are read before its chunk is given.
+            # The two entries after an entry decide about it, so they are read before its chunk is given.
             while goes_on and len(ahead) < _MOST_AHEAD and sum(len(each.right) for each in islice(ahead, 1, None)) < 2:
                 pending = self._next(chunks, found)
                 goes_on = pending is not None
@@ -216,7 +215,7 @@ class _Vetting:
             self._on_finding(finding)
 
     def _next(self, chunks: Iterator[Chunk], found: list[Finding]) -> _Pending | None:
-        """The next chunk, with the findings about what stands before it."""
+        """The next chunk, with the findings about what is before it."""
         chunk = next(chunks, None)
         if chunk is None:
             return None
@@ -268,7 +267,7 @@ class _Vetting:
             place = f"before the file named for offset {self._limit}"
         if self.end is not None and head.last_offset >= self.end:
             place = f"in a log that ends at {self.end}"
-        return refused(path, head, f"offset {head.offset} cannot stand {place}")
+        return refused(path, head, f"offset {head.offset} cannot be {place}")
 
     # -- order ---------------------------------------------------------------------------------------------------------
 
@@ -298,7 +297,7 @@ class _Vetting:
                 else:
                     what = f"its offset is not above the {before} before it"
             elif behind is not None and _jumps_ahead(before, entry, behind, second):
-                what = f"its offset is not below the {behind.offset} behind it"
+                what = f"its offset is not below the {behind.offset} after it"
             elif self._segment.base_offset is None and started and entry.offset - before >= SPAN:
                 if behind is not None and entry.last < behind.offset < entry.last + SPAN:
                     vetted.findings[at] = disorder(path, vetted.head(at), before)

@@ -26,7 +26,7 @@ _PIECE: Final = 1024 * 1024
 def cuts_of(log: FoundLog, size: int) -> list[int]:
     """Offsets, ascending, at which a log can be cut into parts of about `size` bytes.
 
-    There are none where names of files are no offsets. Where a file is damaged, it is not cut behind that; files that
+    There are none where names of files are not offsets. Where a file is damaged, it is not cut after that; files that
     are not on this machine are not cut at all, since they would have to be fetched for it.
     """
     found: list[int] = []
@@ -57,7 +57,7 @@ def cuts_of(log: FoundLog, size: int) -> list[int]:
 
 
 def _entries(file: FrozenFile) -> Iterator[tuple[int, int]]:
-    """Where each entry stands and the offset that it starts with, as far as one follows the other."""
+    """Where each entry is and the offset that it starts with, as far as one follows the other."""
     position, last = 0, -1
     begin, piece = 0, b""
     while True:

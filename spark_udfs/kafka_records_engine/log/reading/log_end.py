@@ -1,6 +1,6 @@
 """Where a log ends, by the heads of its last batches: records are not read.
 
-Entries follow one another without a gap, so hopping from size to size finds the last one. The offset index beside a
+Entries follow one another without a gap, so hopping from size to size finds the last one. The offset index next to a
 segment file says where to start, a few kilobytes before its end (`OffsetIndex`).
 """
 
@@ -37,8 +37,8 @@ class LogEnd(NamedTuple):
 
 
 def end_of(segment: SegmentFile, folder: Place | None = None) -> LogEnd | None:
-    """The end of the last file of a log. `folder` is where the offset index may stand. None for a file that could not
-    be opened. Raises OSError."""
+    """The end of the last file of a log. `folder` is where the offset index may be. None for a file that could not be
+    opened. Raises OSError."""
     file = segment.file
     if file is None:
         return None
@@ -57,11 +57,11 @@ class _Entry(NamedTuple):
     position: int
     size: int
     behind: int
-    """The offset behind its last record."""
+    """The offset after its last record."""
 
 
 def _last_entry(segment: SegmentFile, file: LogFile, position: int) -> tuple[_Entry | None, int]:
-    """The last whole entry at `position` or behind it, and where what comes after the last of them starts."""
+    """The last whole entry at `position` or after it, and where what comes after the last of them starts."""
     length = length_of(file)
     last: tuple[int, int] | None = None
     while True:
@@ -91,7 +91,7 @@ def _last_entry(segment: SegmentFile, file: LogFile, position: int) -> tuple[_En
 
 
 def _behind_trouble(segment: SegmentFile, file: LogFile, position: int) -> int | None:
-    """Where the next batch starts behind a place at which none can; None at the end of the file."""
+    """Where the next batch starts after a place at which none can; None at the end of the file."""
     length = length_of(file)
     if position >= length or zeros_end(file, position) >= length:
         return None
@@ -108,8 +108,8 @@ def _is_right(file: LogFile, entry: _Entry) -> bool:
 
 
 def indexed_position(segment: SegmentFile, folder: Place | None, most: int | None = None) -> int:
-    """The position of the last batch that the offset index names, or of the last one at `most` or before it; 0 where
-    there is no index, or one of another file."""
+    """The position of the last batch that the offset index names, or of the last one at `most` or before it; 0 if there
+    is no index, or one of another file."""
     entry = OffsetIndex(segment, folder).last_entry(most)
     if entry is None or segment.file is None:
         return 0

@@ -1,7 +1,7 @@
 """Checkpoints of the metadata log: files `<offset>-<epoch>.checkpoint` with the state that a controller had.
 
 A checkpoint is a file of record batches with offsets of its own, which begin at 0. The first batch is a control batch
-with the snapshot's header, the last one has the footer: a file without it is not whole. The name says behind which
+with the snapshot's header, the last one has the footer: a file without it is not whole. The name says after which
 offset of the log and in which epoch the state was so (`Snapshots.parse`, `RecordsSnapshotReader`; KIP-630). When a
 controller has such a file it may delete the beginning of the log.
 """

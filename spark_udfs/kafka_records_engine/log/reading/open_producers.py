@@ -37,7 +37,7 @@ class OpenProducer:
     producer_id: int
     first_offset: int
     since_ms: int | None
-    """Time of its first record, in milliseconds since 1970; None where that is not known."""
+    """Time of its first record, in milliseconds since 1970; None if that is not known."""
     last_ms: int | None
     """Time of the last batch of its producer."""
 
@@ -72,7 +72,7 @@ def open_producers(log: OpenLog, folder: Place) -> OpenProducers:
             continue
         start = max(offset, start)
         break
-    # Zeros of a pre-allocated file and an append that was cut short are after the end, which is no trouble.
+    # Zeros of a pre-allocated file and an append that was cut short are after the end, which is not trouble.
     end = end_of(log.segments[-1], folder) if log.segments else None
     _replay(walked := walk(log, folder, start, LARGEST_OFFSET if end is None else end.offset), found)
     if walked.trouble is not None and walked.place is not None:

@@ -55,7 +55,7 @@ _FEW_ROWS: Final = 4096
 
 
 def raw_column(rows: Any, name: str) -> Any:
-    """A column of raw rows; null where these rows have none."""
+    """A column of raw rows; null if these rows have none."""
     return rows.column(name) if name in rows.schema.names else pa.nulls(rows.num_rows, RAW_SCHEMA.field(name).type)
 
 
@@ -84,7 +84,7 @@ def rebatched(batches: Iterable[Any], rows: int | None) -> Iterator[Any]:
 
 
 def gathered(batches: Iterable[Any]) -> Iterator[Any]:
-    """The same rows, with small batches joined to those behind them: a log may consist of thousands of small files, and
+    """The same rows, with small batches joined to those after them: a log may consist of thousands of small files, and
     whoever takes the rows has something to do for each batch."""
     pending: list[Any] = []
     count = 0

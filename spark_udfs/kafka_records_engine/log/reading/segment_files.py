@@ -4,10 +4,10 @@
         for rows in read_partition(log, on_finding=print):
             ...
 
-One log partition with all its files is the unit of work, because the marker that ends a transaction may stand in a
-later file. Readers see the log as it is at the moment when reading starts (`_opening`), while a broker may go on
-writing it. They read its files once; with `settle` twice, because a row then tells the outcome of its transaction
-before the marker comes. Memory holds one chunk of a file and one block of rows.
+One log partition with all its files is the unit of work, because the marker that ends a transaction may be in a later
+file. Readers see the log as it is at the moment when reading starts (`_opening`), while a broker may go on writing it.
+They read its files once; with `settle` twice, because a row then tells the outcome of its transaction before the marker
+comes. Memory holds one chunk of a file and one block of rows.
 
 Damage never raises, and never hides the records before it: readers hand it to `on_finding` when they get there, and go
 on with the next batch or file.
@@ -100,7 +100,7 @@ def read_partition(
     With `settle` every row tells the outcome of its transaction, and the files are read twice. Without it they are read
     once, and rows of transactions are `pending`: the next control row with the same producer id tells the outcome.
     `on_hole` is called where that control row may be missing, because something cannot be read or was not asked for:
-    with the last offset before, and before any row behind it is given.
+    with the last offset before, and before any row after it is given.
 
     `columns` names the columns that are wanted, in this order. `places` adds two, PLACE_FIELDS: the file, and the byte
     in it where the batch of the record starts. Raises ValueError for a column that does not exist.
@@ -181,7 +181,7 @@ class LogRecord:
 
     @property
     def is_left_out(self) -> bool:
-        """Whether this is a control record that ends no transaction, so that it is no row."""
+        """Whether this is a control record that ends no transaction, so that it is not a row."""
         return self.batch.is_control and self.control is None
 
 
@@ -197,7 +197,7 @@ def read_log(
     """Every record of a log partition as an object.
 
     `other_control` keeps the records of control batches that end no transaction or do not parse (`is_left_out`), which
-    are no rows of `read_partition`. `settle` and `on_hole` are those of `read_partition`.
+    are not rows of `read_partition`. `settle` and `on_hole` are those of `read_partition`.
     """
     with _opened(log) as opened:
         log_start = 0 if below_log_start else opened.log_start
@@ -279,7 +279,7 @@ def _records(
 
 @dataclass(slots=True)
 class SegmentCounts:
-    """What one file holds. Only usable batches count as its batches; findings tell of the others."""
+    """What one file holds. Only usable batches count as its batches; findings show the others."""
 
     file: str
     base_offset: int | None
@@ -292,7 +292,7 @@ class SegmentCounts:
     """Records that can be read, those of control batches included."""
     control_batches: int = 0
     control_left_out: int = 0
-    """Records of control batches that are no rows, because they end no transaction or do not parse."""
+    """Records of control batches that are not rows, because they end no transaction or do not parse."""
     transactional_batches: int = 0
     """Without control batches."""
     first_offset: int | None = None

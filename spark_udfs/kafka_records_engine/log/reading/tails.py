@@ -1,6 +1,6 @@
 """The last part of a log, batch by batch: which records there are to read, and since when.
 
-Further back than TAIL_BYTES the time index beside a file has some of its offsets with the latest time of a record up
+Further back than TAIL_BYTES the time index next to a file has some of its offsets with the latest time of a record up
 to there (`TimeIndex`).
 """
 
@@ -127,7 +127,7 @@ def _ascending(samples: list[tuple[int, int]]) -> Iterator[tuple[int, int]]:
 
 
 def _beside(folder: Place, segment: SegmentFile, kind: str) -> LogFile | None:
-    """A file of a segment beside its records; None where there is none."""
+    """A file of a segment beside its records; None if there is none."""
     if not segment.path.endswith(".log"):
         return None
     place = folder.child(f"{segment.base_offset:020}.{kind}")

@@ -51,11 +51,11 @@ class Unread:
     unread: INT64
     """Records to read before the first open transaction."""
     held_back: INT64
-    """Those from there on."""
+    """Those from there."""
     timestamp_ms: INT64
-    """Of the first record to read; UNKNOWN also where there is none."""
+    """Of the first record to read; UNKNOWN also if there is none."""
     precision: INT64
-    """RECORD or BATCH; UNKNOWN where there is no time."""
+    """RECORD or BATCH; UNKNOWN if there is no time."""
     trouble: str | None = None
     place: tuple[str, int] | None = None
     tail: LogTail | None = None

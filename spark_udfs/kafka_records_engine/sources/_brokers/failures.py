@@ -27,7 +27,7 @@ class PartitionUnavailable(ConnectionLost):
 
 
 class TopicUnavailable(ConnectionLost):
-    """Brokers answer, and what they say of one topic makes no sense. Other topics are not concerned."""
+    """Brokers answer, and what they say about one topic makes no sense. Other topics are not concerned."""
 
 
 class NoAnswer(ConnectionLost):

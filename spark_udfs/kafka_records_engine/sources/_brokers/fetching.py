@@ -315,7 +315,7 @@ class Fetcher:
         return Fetched(connection.address, self._position, records, data["high_watermark"], throttled)
 
     def _own(self, answer: dict[str, Any], address: str) -> dict[str, Any]:
-        """What an answer says about the log partition. Raises ConnectionLost where it is about another one."""
+        """What an answer says about the log partition. Raises ConnectionLost if it is about another one."""
         for topic in answer["responses"]:
             # Versions have either names or ids.
             is_own = topic["topic"] == self._topic.name or (

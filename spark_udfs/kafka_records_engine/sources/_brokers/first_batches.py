@@ -128,7 +128,7 @@ def _heads(records: bytes) -> Iterator[BatchHead]:
 
 
 def seek_first_batches(cluster: Cluster, seeks: Sequence[Seek]) -> None:
-    """Search for all of `seeks`, side by side at their leaders. Raises ConnectionLost if no broker tells of topics, and
+    """Search for all of `seeks`, side by side at their leaders. Raises ConnectionLost if no broker shows topics, and
     Refused."""
     for tries_left in range(_TRIES - 1, -1, -1):
         waiting = [each for each in seeks if not each.is_done]

@@ -131,7 +131,7 @@ class AskingEnds:
     """By the member of LogEnds, in this order: what is asked later is not below what was asked before it."""
 
     def __init__(self, cluster: Cluster, names: Sequence[str] | None, *, starts_only: bool = False) -> None:
-        """`names` are topics; None for all. With `starts_only` nothing but log starts is asked for."""
+        """`names` are topics; None for all. With `starts_only` only log starts is asked for."""
         self._cluster = cluster
         self._names = names
         self._asked = ("log_start_offset",) if starts_only else tuple(self._QUESTIONS)
@@ -164,7 +164,7 @@ class AskingEnds:
             pause(_PAUSE)
 
     def _may_change(self) -> bool:
-        """Whether there is a reason to ask again: a right that is missing is none."""
+        """Whether asking again can help: a missing right is no reason to."""
         return any(each.not_allowed is None for each in self._trouble.values())
 
     @property

@@ -102,7 +102,7 @@ class TokenFile:
         try:
             return Path(self.path).read_text("ascii").strip()
         except (OSError, UnicodeDecodeError) as error:
-            why = error.strerror if isinstance(error, OSError) else "it is no token"
+            why = error.strerror if isinstance(error, OSError) else "it is not a token"
             raise TokenError(f"{self.path} cannot be read: {why}") from None
 
 

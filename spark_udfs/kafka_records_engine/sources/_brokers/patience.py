@@ -66,7 +66,7 @@ class Patience:
 
     @property
     def has_timed_out(self) -> bool:
-        """Whether the target has timed out lately, whatever the reason."""
+        """Whether the target has timed out lately, regardless of the reason."""
         return self.target is not None and self._session.has_timed_out(self.target, self._whole)
 
     @property

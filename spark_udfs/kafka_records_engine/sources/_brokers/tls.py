@@ -84,7 +84,7 @@ def _load_key(context: ssl.SSLContext, config: ClientConfig) -> None:
         raise _StoreError("it holds no private key with a certificate")
     from cryptography.hazmat.primitives import serialization
 
-    # The key is never written in the clear: what stands in the file opens with a password that nobody sees.
+    # The key is never written in the clear: what is in the file opens with a password that nobody sees.
     once = secrets.token_urlsafe(32)
     pem = key.private_bytes(
         serialization.Encoding.PEM,

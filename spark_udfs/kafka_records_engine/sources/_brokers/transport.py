@@ -45,7 +45,7 @@ class Transport:
         self._until = min(started + config.connect_timeout_ms / 1000, until)
         self._milliseconds = min(config.connect_timeout_ms, max(round(1000 * (self._until - started)), 0))
         if not host or len(host) > _LONGEST_HOST or _NO_HOST.search(host) or not 0 < port < 65536:
-            raise ConnectionLost(self._address, "a broker gives this address, and it is no host name with a port")
+            raise ConnectionLost(self._address, "a broker gives this address, and it is not a host name with a port")
         self._socket = self._opened(host, port)
         self.received = 0
         """Bytes of the message that is being received."""
@@ -142,7 +142,7 @@ class Transport:
         return NoAnswer(
             self._address,
             f"it takes connections and has not said a word within {milliseconds} ms: a listener {other} "
-            f"(security.protocol is {protocol} here), a broker that hangs, or something else that is no broker",
+            f"(security.protocol is {protocol} here), a broker that hangs, or something else that is not a broker",
         )
 
 

@@ -178,8 +178,8 @@ def _codec(compression: FlatTable) -> str:
 
 
 def _unpacked(packed: Any, size: int, codec: str) -> bytes:
-    """The `size` bytes of a compressed buffer. A size that is not true is found out before there is room for it; the
-    function of pyarrow that unpacks at once leaves whatever was in memory behind the bytes that there are."""
+    """The `size` bytes of a compressed buffer. A wrong size is found before memory is allocated for it; the function of
+    pyarrow that unpacks at once leaves uninitialized memory after the bytes that exist."""
     parts: list[bytes] = []
     left = size
     with pa.CompressedInputStream(pa.BufferReader(packed), codec) as stream:

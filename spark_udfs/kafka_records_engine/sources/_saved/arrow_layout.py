@@ -1,6 +1,6 @@
 """The columns of an Arrow file: their types, and which buffers of a batch are theirs.
 
-The type of a column, and with it the buffers that it has, stands in the schema alone
+The type of a column, and with it the buffers that it has, is in the schema alone
 (https://arrow.apache.org/docs/format/Columnar.html, Schema.fbs). What raw rows can be made of is read: numbers, times,
 texts, bytes, structs of them. Of other columns only the number of their buffers is known, to pass them over.
 """
@@ -51,7 +51,7 @@ class ArrowColumn:
 
 
 def columns_of(schema: FlatTable, version: int, size: int) -> tuple[ArrowColumn, ...]:
-    """The columns of a schema that stands in `size` bytes of metadata. Raises pa.ArrowInvalid."""
+    """The columns of a schema that is in `size` bytes of metadata. Raises pa.ArrowInvalid."""
     if version not in (V4, V5):
         raise pa.ArrowInvalid(f"the metadata is of version {version + 1}: versions 4 and 5 are read")
     if schema.number(0, "h"):
@@ -129,7 +129,7 @@ _BUFFERS: Final[Mapping[int, int]] = {
 def _type(kind: int, about: FlatTable, children: tuple[ArrowColumn, ...]) -> Any:
     """The type of a column; UNREAD for one that is not read. Raises pa.ArrowInvalid for one that cannot be."""
     if kind == _STRUCT:
-        # Of two members of one name nobody can tell which is meant.
+        # When two members have the same name, it is unknown which is meant.
         names = [child.name for child in children]
         return pa.struct([(each.name, each.type) for each in children if each.is_read and names.count(each.name) == 1])
     made = _TYPES.get(kind)

@@ -1,7 +1,7 @@
-"""The messages of Arrow streams and files: what each says of itself, and where its bytes are.
+"""The messages of Arrow streams and files: what each says about itself, and where its bytes are.
 
-A message is metadata and a body of buffers. A stream has the schema, and behind it dictionaries and batches; a file has
-the same between two marks, and says in its footer where each of them stands (Message.fbs, File.fbs of Arrow's format).
+A message is metadata and a body of buffers. A stream has the schema, and after it dictionaries and batches; a file has
+the same between two marks, and says in its footer where each of them is (Message.fbs, File.fbs of Arrow's format).
 """
 
 from __future__ import annotations
@@ -45,11 +45,11 @@ class ArrowMessage(NamedTuple):
 
 
 class ArrowBlock(NamedTuple):
-    """Where a message stands in a file."""
+    """Where a message is in a file."""
 
     start: int
     metadata_size: int
-    """With the length that stands before it."""
+    """With the length that is before it."""
     body_size: int
 
     @property

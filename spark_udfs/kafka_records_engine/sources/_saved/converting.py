@@ -24,7 +24,7 @@ from kafka_records_engine.sources.row_words import UnknownWord, as_controls, as_
 
 _TIMESTAMP_WORDS: Final = {"0": 0, "1": 1, "create": 0, "createtime": 0, "logappend": 1, "logappendtime": 1}
 _NUMBER: Final = r"^[A-Za-z ]*:?\s*(-?[0-9]+)$"
-"""A number, also behind a word as `kafka-console-consumer` prints `Partition:3`."""
+"""A number, also after a word as `kafka-console-consumer` prints `Partition:3`."""
 
 OnWrong = Callable[[int, str], None]
 """Called with the number of a row in its file, and what is wrong with it."""
@@ -77,7 +77,7 @@ class SavedFile:
     def converted(self, reader: FileReader, batch: Any, first: int, raws: Collection[str], on_wrong: OnWrong) -> Any:
         """Some columns of raw rows of a batch that begins with the row `first`, those that the file tells.
 
-        A row that cannot be used has null where it goes wrong. Raises LogSourceError for a column that cannot be read.
+        A row that cannot be used has null if it goes wrong. Raises LogSourceError for a column that cannot be read.
         """
         given: Mapping[str, Any] = dict(self.given)
         encodings = dict(self.encodings)
@@ -141,7 +141,7 @@ class SavedFile:
     def _impossible(
         self, taken: TakenColumn, array: Any, first: int, made: Callable[[Any], Any], error: Exception
     ) -> LogSourceError:
-        """What is said of a column that cannot be read, with the first row that cannot be read by itself."""
+        """What is said about a column that cannot be read, with the first row that cannot be read by itself."""
         where, value = f"rows {first + 1} to {first + len(array)}", ""
         for row in range(len(array)):
             try:

@@ -31,14 +31,14 @@ from kafka_records_runtime.printable import printable, some_names
 GUESSED_COLUMNS: Final = "GuessedColumns"
 """The `reason` of a note that says what columns of saved rows are taken for."""
 
-_SAID: Final = {"base64": "base64", "hex": "hex digits", "text": "bytes as they stand in the text"}
+_SAID: Final = {"base64": "base64", "hex": "hex digits", "text": "bytes as they are in the text"}
 _UNITS: Final = {"s": "seconds", "ms": "milliseconds", "us": "microseconds", "ns": "nanoseconds"}
 _SAMPLED_ROWS: Final = 4096
 
 
 @dataclass(frozen=True)
 class SavedAsked:
-    """What a caller says of saved files; what it leaves out is told by the files."""
+    """What a caller says about saved files; what it leaves out is told by the files."""
 
     topic: str | None
     columns: Mapping[str, str | None]
@@ -109,7 +109,7 @@ def _given(found: Found, taken: tuple[TakenColumn, ...], asked: SavedAsked) -> d
 
 
 def _check_alike(paths: Sequence[str], taken: Sequence[tuple[TakenColumn, ...]]) -> None:
-    """Raise LogSourceError where files have different columns: what one does not tell would be missing in part of the
+    """Raise LogSourceError if files have different columns: what one does not tell would be missing in part of the
     rows."""
     kept = [(path, {each.raw: each.column for each in columns}) for path, columns in zip(paths, taken, strict=True)]
     kept = [each for each in kept if each[1]]
@@ -143,8 +143,8 @@ def _with_meanings(files: Sequence[SavedFile], readers: Sequence[FileReader], as
 
 
 def _of_others(raw: str, guess: _Guess, guesses: Sequence[_Guess]) -> Encoding:
-    """The encoding of a file that does not tell it, if all those that do agree. Raises LogSourceError where its texts
-    may be either of two."""
+    """The encoding of a file that does not tell it, if all those that do agree. Raises LogSourceError if its texts may
+    be either of two."""
     told = {found for each in guesses if raw in each.texts and (found := each.encoding(raw)) is not None}
     if len(told) == 1:
         return told.pop()
@@ -192,7 +192,7 @@ class _Guess:
             raise self.refused(raw, undecided) from None
 
     def refused(self, raw: str, undecided: Undecided) -> LogSourceError:
-        """What is said of texts of which nobody can tell how they hold bytes."""
+        """The message about texts whose encoding of bytes cannot be determined."""
         return LogSourceError(
             self.file.path,
             f"the texts of the column {printable(self.texts[raw].column)}, taken for {raw}, {undecided}; say how they "

@@ -61,7 +61,7 @@ class Wrong(NamedTuple):
 
     @property
     def finding(self) -> Finding:
-        """What is said of it."""
+        """What is said about it."""
         return Finding(
             "damage",
             DAMAGED_LOG,
@@ -86,9 +86,9 @@ def usable_rows(
         if column.null_count:
             row = first + int(np.argmax(column.is_null().to_numpy(zero_copy_only=False))) + 1
             why = {
-                "topic": "nobody can tell which log it belongs to: leave such rows out, or name the topic of all",
-                "partition": "nobody can tell whose order it belongs to",
-                "offset": "without it nobody can tell which record of a key is the last",
+                "topic": "it is unknown which log it belongs to: leave such rows out, or name the topic of all",
+                "partition": "it is unknown whose order it belongs to",
+                "offset": "without it the last record of a key is unknown",
             }[name]
             raise LogSourceError(file.path, f"row {row} has no {name}: {why}")
         if name != "topic" and rows.num_rows and pc.min(column).as_py() < 0:

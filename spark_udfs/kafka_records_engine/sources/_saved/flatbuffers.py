@@ -1,4 +1,4 @@
-"""FlatBuffers, in which Arrow files say what is where: read with every position checked, whatever the bytes are.
+"""FlatBuffers, in which Arrow files say what is where: read with every position checked, regardless of the bytes.
 
 A table starts with the distance back to its vtable, which has the sizes of both and the place of each field in the
 table; 0 says that the field has its default. Strings, vectors and tables inside of others are distances forward.
@@ -39,7 +39,7 @@ class FlatTable:
             raise pa.ArrowInvalid(f"the metadata has a table at byte {at} that does not fit into it")
         self._places = tuple(_unpacked(_U16, data, vtable + place) for place in range(4, size, 2))
         if any(place >= table_size for place in self._places if place):
-            raise pa.ArrowInvalid(f"the metadata has a table at byte {at} with a field behind its end")
+            raise pa.ArrowInvalid(f"the metadata has a table at byte {at} with a field after its end")
 
     def number(self, slot: int, shape: str, default: int = 0) -> int:
         """The number in the field `slot`; `shape` is one letter of the module `struct`."""

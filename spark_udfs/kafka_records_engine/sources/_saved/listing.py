@@ -164,7 +164,7 @@ def _at(place: Place, format: Format | None, left_out: list[str]) -> list[Found]
         return found
     known = format or format_of_file(place)
     if known is None:
-        what = "this is none of Parquet, Arrow, Avro, JSON and CSV by its first bytes and its name"
+        what = "this is not one of Parquet, Arrow, Avro, JSON and CSV by its first bytes and its name"
         raise LogSourceError(str(place), what)
     return [Found(place, known, {}, _told_by_name(place))]
 

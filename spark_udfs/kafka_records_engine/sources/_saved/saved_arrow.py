@@ -1,6 +1,6 @@
 """Arrow's own files, with groups that can be read by themselves, and its streams.
 
-They are read here and not by Arrow, which follows what a file says of itself: one wrong byte ends the process
+They are read here and not by Arrow, which follows what a file says about itself: one wrong byte ends the process
 (docs/design.md).
 """
 
@@ -112,7 +112,7 @@ class _Dictionaries:
                     raise pa.ArrowInvalid(f"the dictionary {column.dictionary} has values of two types")
 
     def add(self, message: ArrowMessage, *, may_replace: bool) -> None:
-        """Take the values that a message brings. Those of a stream may replace what there was."""
+        """Take the values that a message brings. The values of a stream may replace earlier ones."""
         number, is_delta, values = dictionary_of(message, self.values)
         if values is None:
             return

@@ -53,7 +53,7 @@ class AvroReader(Sequential):
         except Exception as error:  # fastavro raises whatever hostile bytes lead it into
             raise unreadable(place, error) from None
         if not pa.types.is_struct(kind):
-            raise LogSourceError(str(place), "the Avro schema is no record: rows have columns")
+            raise LogSourceError(str(place), "the Avro schema is not a record: rows have columns")
         if not least:
             raise LogSourceError(str(place), f"the Avro schema has rows {_WITHOUT_BYTES}")
         self.fields = {field.name: field.type for field in kind}
@@ -85,7 +85,7 @@ def _least_bytes(kind: Any, named: dict[str, int], around: frozenset[str]) -> in
     whose depth the file decides and which ends the process, and items that take no bytes.
 
     `named` are the types with names so far, which the schema as fastavro gives it calls by their full names, and
-    `around` those whose definition this stands in.
+    `around` those whose definition this is in.
     """
     if isinstance(kind, list):
         for each in kind:

@@ -99,7 +99,7 @@ def open_file(place: Place) -> Any:
 
 
 class _Elsewhere(RawIOBase):
-    """A file that is no file of this machine, for pyarrow."""
+    """A file that is not a file of this machine, for pyarrow."""
 
     def __init__(self, file: LogFile) -> None:
         super().__init__()
@@ -132,7 +132,7 @@ class _Elsewhere(RawIOBase):
 
 
 def asked_of(place: Place, ask: Callable[[Files, str], T]) -> T:
-    """What the file system says of a place. Raises LogSourceError."""
+    """What the file system says about a place. Raises LogSourceError."""
     try:
         return ask(place.files, place.path)
     except OSError as error:

@@ -1,7 +1,7 @@
 """JSON, an object per line.
 
 The first lines say which columns there are. What raw rows are made of may be missing in them, or null: a log has its
-first marker where a transaction ends. So the lines behind them are searched for the names of such columns.
+first marker where a transaction ends. So the lines after them are searched for the names of such columns.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from kafka_records_engine.sources._saved.text_lines import blocks_of_lines, firs
 _SURROGATES: Final = re.compile("[\ud800-\udfff]")
 
 _SEPARATED: Final = r'[^A-Za-z0-9"]*'
-"""What may stand between the letters of a name; see `plain`."""
+"""What may be between the letters of a name; see `plain`."""
 
 
 class JsonReader(Sequential):
@@ -59,7 +59,7 @@ class JsonReader(Sequential):
             first += block.count(b"\n")
 
     def _add_late_of(self, lines: Sequence[bytes], first: int, pattern: str, asked: Collection[str]) -> str:
-        """The columns of those lines that have one of the names. Returns what is to be searched for behind them."""
+        """The columns of those lines that have one of the names. Returns what is to be searched for after them."""
         at = 0
         while at < len(lines):
             for hit in pc.indices_nonzero(pc.match_substring_regex(pa.array(lines[at:]), pattern)).to_pylist():
@@ -97,7 +97,7 @@ class JsonReader(Sequential):
         import pyarrow.json as pj
 
         names = list(dict.fromkeys(name.partition(".")[0] if name not in self.fields else name for name in columns))
-        # Texts are read as bytes: kcat writes bytes as they are, and no checker of UTF-8 may stand in the way.
+        # Texts are read as bytes: kcat writes bytes as they are, and no checker of UTF-8 may be in the way.
         schema = pa.schema([(name, _unchecked(self.fields[name])) for name in names])
         options = pj.ParseOptions(explicit_schema=schema, unexpected_field_behavior="ignore")
         first = line = 0
@@ -133,7 +133,7 @@ def _with_names(pairs: Sequence[tuple[str, Any]]) -> dict[str, Any]:
 
 def late_names(fields: Mapping[str, Any], asked: Collection[str]) -> str:
     """A pattern for lines that may have a column which raw rows are made of and which these fields lack, or have with
-    null only; empty where there is nothing to look for. Members of other columns may have the name too."""
+    null only; empty if there is nothing to look for. Members of other columns may have the name too."""
     known = {plain(name) for name in fields}
     absent = [_SEPARATED.join(name) for name in plain_names() if name not in known]
     null = [re.escape(name) for name, kind in fields.items() if pa.types.is_null(kind) and raw_name(name)]

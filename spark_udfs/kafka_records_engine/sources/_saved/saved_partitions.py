@@ -69,7 +69,7 @@ class SavedPartition:
 
     @property
     def end(self) -> int | None:
-        """The offset behind the last row; None where there is none."""
+        """The offset after the last row; None if there is none."""
         return max((piece.last for piece in self.pieces if piece.rows), default=-1) + 1 or None
 
     def batches(
@@ -87,7 +87,7 @@ class SavedPartition:
         for rows in reading.rows():
             last = int(rows.column("offset")[-1].as_py())
             if "control" not in there:
-                # Without the column nobody can tell markers from records, or they were left out.
+                # Without the column, markers cannot be told from records, or they were left out.
                 context.log.add_hole(last)
             yield pa.RecordBatch.from_arrays([raw_column(rows, name) for name in chosen], names=chosen)
             context.progress(self.size * reading.done // max(reading.total, 1))
@@ -147,7 +147,7 @@ class _Reading:
         return True
 
     def _with_holes(self, batches: Iterator[Any]) -> Iterator[Any]:
-        """Batches in order, with a hole at every gap where a lost row may have stood."""
+        """Batches in order, with a hole at every gap where a lost row may have been."""
         before = -1
         for rows in batches:
             offsets = rows.column("offset").to_numpy()

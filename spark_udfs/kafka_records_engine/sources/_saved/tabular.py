@@ -32,22 +32,22 @@ class Extremes(NamedTuple):
 
 
 class FileReader(Protocol):
-    """What a file says of itself. No file is open but while its batches are read."""
+    """What a file says about itself. No file is open but while its batches are read."""
 
     fields: dict[str, Any]
     """The types of the columns by name."""
     groups: int | None
-    """How many parts can be read by themselves; None where the file is read from its start to its end."""
+    """How many parts can be read by themselves; None if the file is read from its start to its end."""
 
     def rows_of_groups(self) -> Sequence[int]:
-        """How many rows each group has; nothing where there are no groups."""
+        """How many rows each group has; nothing if there are no groups."""
 
     def statistics(self, group: int, column: str) -> Extremes | None:
         """What the file says about a column of a group, if anything."""
 
     def batches(self, columns: Sequence[str], group: int | None = None) -> Iterator[tuple[int, Any]]:
         """Record batches of the columns that are asked for, each with the number of its first row in the file; in the
-        `group` that is named, where the file does not tell how many rows stand before it. Raises OSError,
+        `group` that is named, where the file does not tell how many rows are before it. Raises OSError,
         pa.ArrowException and LogSourceError."""
 
 
@@ -80,7 +80,7 @@ def in_slices(batch: Any, first: int) -> Iterator[tuple[int, Any]]:
 
 
 def top_level(column: str, fields: dict[str, Any]) -> str:
-    """The column of a file that a member stands in, or the column itself."""
+    """The column of a file that a member is in, or the column itself."""
     name, dot, rest = column.partition(".")
     while name not in fields and dot:
         more, dot, rest = rest.partition(".")

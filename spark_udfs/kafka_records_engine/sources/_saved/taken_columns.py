@@ -171,7 +171,7 @@ def is_bytes(kind: Any) -> bool:
 
 
 def plain(name: str) -> str:
-    """A name without case, underscores and the like."""
+    """A name without case, underscores and similar ones."""
     return re.sub(r"[^a-z0-9]", "", name.lower())
 
 
@@ -204,7 +204,7 @@ def _encoding_in(column: str) -> Encoding | None:
 
 
 def _lacking(missing: list[str], fields: Mapping[str, Any], given: Iterable[str]) -> str:
-    what = "is no column" if len(missing) == 1 else "are no columns"
+    what = "is not a column" if len(missing) == 1 else "are not columns"
     text = f"there {what} for {', '.join(missing)}, but {_listed(fields) or 'none at all'}"
     known = [name for name in given if name in RAW_SCHEMA.names]
     if known:

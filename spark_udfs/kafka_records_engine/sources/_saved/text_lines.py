@@ -1,4 +1,4 @@
-"""Lines of text in files: without the mark that may stand before them, in UTF-8 whatever they were written in."""
+"""Lines of text in files, in UTF-8 for any encoding of the file, without a byte order mark."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _UTF16: Final = (b"\xff\xfe", b"\xfe\xff")
 
 def open_text(place: Place) -> Any:
     """The text of a file as a stream of UTF-8 without a mark of its byte order. Bytes that are not UTF-8 stay as they
-    are, but in UTF-16, as Excel and PowerShell write it behind such a mark. Raises OSError."""
+    are, but in UTF-16, as Excel and PowerShell write it after such a mark. Raises OSError."""
     with open_stream(place) as file:
         start = bytes(file.read(len(_UTF8)))
     file = open_stream(place)

@@ -15,13 +15,13 @@ from kafka_records_engine.sources.plain_arrays import plain_array
 
 Encoding = Literal["base64", "hex", "text"]
 ENCODINGS: Final[tuple[Encoding, ...]] = ("base64", "hex", "text")
-"""`text` takes the bytes of the text as they stand in the file, as `kcat -J` writes them."""
+"""`text` takes the bytes of the text as they are in the file, as `kcat -J` writes them."""
 
 _HEX_PREFIXES: Final = ("\\x", "0x", "0X")
 _LOST: Final = "\ufffd".encode()
 """U+FFFD: what decoders put for bytes that are not UTF-8."""
 _ENOUGH: Final = 48
-"""Among N characters of base64 there are some that are no hex digits: only 22 of its 64 characters are."""
+"""Among N characters of base64 there are some that are not hex digits: only 22 of its 64 characters are."""
 _MOST: Final = 0.9
 """Texts are what this part of them is. Plain text is neither base64 nor hex in as many."""
 
@@ -33,7 +33,7 @@ _PLAIN: Final = bytes.maketrans(b"-_=", b"+/A")
 
 
 class Undecided(Exception):
-    """Texts of which nobody can tell how they hold bytes; the text says why."""
+    """Texts whose encoding of bytes cannot be determined; the text says why."""
 
 
 class TooFew(Undecided):
@@ -41,9 +41,9 @@ class TooFew(Undecided):
 
 
 def encoding_of(samples: Iterable[Any]) -> Encoding | None:
-    """How texts hold bytes, by some of them (Arrow arrays); None where there are none.
+    """How texts hold bytes, by some of them (Arrow arrays); None if there are none.
 
-    A few texts that are not what the others are do not decide: they are damage, or the bytes of all are as they stand.
+    A few texts that are not what the others are do not decide: they are damage, or the bytes of all are as they are.
     Raises Undecided.
     """
     texts = _different(samples)
@@ -90,7 +90,7 @@ def _fitting(texts: Any, encoding: Encoding) -> FLAGS:
 
 
 class Decoded(NamedTuple):
-    """Bytes, null where there was no text and where it could not be read."""
+    """Bytes, null if there was no text and where it could not be read."""
 
     array: Any
     wrong: FLAGS | None

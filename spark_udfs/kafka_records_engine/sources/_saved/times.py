@@ -18,7 +18,7 @@ _FROM_2001_TO_5138: Final = (1_000_000_000, 100_000_000_000)
 """In seconds. Kafka is younger, and in no two units a number lies between these."""
 _PER_SECOND: Final = {"s": 1, "ms": 1_000, "us": 1_000_000, "ns": 1_000_000_000}
 _NUMBER: Final = r"^[A-Za-z ]*:?\s*(-?[0-9]+(?:\.[0-9]*)?)$"
-"""A number, also behind a word as `kafka-console-consumer` prints `CreateTime:1700000000000`."""
+"""A number, also after a word as `kafka-console-consumer` prints `CreateTime:1700000000000`."""
 _DAY: Final = r"^\d{4}-\d\d-\d\d"
 _ZONE: Final = r"([zZ]|[+-]\d\d:?\d\d)$"
 
@@ -33,7 +33,7 @@ def is_named_for_milliseconds(column: str) -> bool:
 
 
 def unit_of(samples: Iterable[Any]) -> TimeUnit | None:
-    """The unit of numbers since 1970, by some of them (Arrow arrays): the one in which they are of this age. None where
+    """The unit of numbers since 1970, by some of them (Arrow arrays): the one in which they are of this age. None if
     they are of no age in any unit, or no numbers. Raises MixedUnits."""
     found: set[TimeUnit] = set()
     for array in samples:
@@ -51,7 +51,7 @@ def unit_of(samples: Iterable[Any]) -> TimeUnit | None:
 
 
 def _numbers(array: Any) -> Any:
-    """The numbers in a column as doubles, null where there is none; None for a column of something else."""
+    """The numbers in a column as doubles, null if there is none; None for a column of something else."""
     array = plain_array(array)
     if is_text(array.type) or is_bytes(array.type):
         texts = array.cast(pa.binary())
@@ -81,7 +81,7 @@ def timestamps_ms(array: Any, unit: TimeUnit) -> Any:
 
 
 def _in_milliseconds(numbers: Any, unit: TimeUnit) -> Any:
-    """What is below zero stays: -1 is what Kafka says of a record without a time."""
+    """What is below zero stays: -1 is what Kafka says about a record without a time."""
     if pa.types.is_floating(numbers.type):
         made = pc.floor(pc.divide(pc.multiply(numbers, 1000.0), float(_PER_SECOND[unit])))
         return pc.if_else(pc.less(numbers, 0), numbers, made).cast(pa.int64())

@@ -24,7 +24,7 @@ def read_mark(root: str) -> dict[str, Any]:
         raise NotReadable(path) from None
     except (OSError, ValueError) as error:
         detail = getattr(error, "strerror", None) or error
-        raise LogSourceError(path, f"cannot be read: {detail}; delete it, and the next run writes it anew") from None
+        raise LogSourceError(path, f"cannot be read: {detail}; delete it, and the next run writes it again") from None
     if told["format"] > 1:
         raise LogSourceError(path, "a later version of kafka-records has written this: read it with that one")
     return told

@@ -48,7 +48,7 @@ class Stretch:
     """The offset from which on rows were asked for; None for the start of the log."""
     log_start: int | None
     cleaned_up_to: int | None
-    """See `Context`; None where neither the source nor the end of the run told it."""
+    """See `Context`; None if neither the source nor the end of the run told it."""
     is_last: bool
     """Whether the run had then stored all that the source gave."""
     ended_at_ms: int | None
@@ -71,7 +71,7 @@ class Survey:
     source: str
     read_at_ms: int
     end: int
-    """The offset behind the last row that was stored by then."""
+    """The offset after the last row that was stored by then."""
     log_start: int | None
     cleaned_up_to: int
     path: str = ""
@@ -97,7 +97,7 @@ class StoredFile:
     trouble: str = ""
 
     def finding(self, topic: str, partition: int) -> Finding:
-        """What to say of a file that cannot be read."""
+        """What to say about a file that cannot be read."""
         consequence = f"offsets {self.first} to {self.last} are not read"
         return unreadable(self.path, self.trouble, consequence, topic, partition)
 
@@ -115,12 +115,12 @@ class StoredLog:
 
     @property
     def stretches(self) -> list[Stretch]:
-        """Those of all files, in order."""
+        """The stretches of all files, in order."""
         return [stretch for file in self.files for stretch in file.stretches]
 
     @property
     def end(self) -> int:
-        """The offset behind the last row; 0 where there is none."""
+        """The offset after the last row; 0 if there is none."""
         return self.files[-1].last + 1 if self.files else 0
 
     @property
@@ -189,8 +189,8 @@ def stored_log(root: str, topic: str, partition: int) -> StoredLog:
 
 
 def read_on(stretches: Sequence[Stretch], by: str | None = None) -> list[Stretch]:
-    """The same without what a run met behind its last row, where another one has read on from there: what still holds
-    that one tells. `by` is the run that reads on behind all of them."""
+    """The same without what a run met after its last row, where another one has read on from there: what still holds
+    that one tells. `by` is the run that reads on after all of them."""
     runs = [*(each.run for each in stretches[1:]), by]
     return [
         each if after is None or after == each.run else _up_to_last_row(each)
@@ -254,12 +254,12 @@ def unreadable(path: str, what: str, consequence: str, topic: str, partition: in
 
 
 def metadata_of(stretches: Sequence[Stretch]) -> dict[bytes, bytes]:
-    """What a file with these stretches says of them."""
+    """What a file with these stretches says about them."""
     return _metadata({"stretches": [asdict(each) for each in stretches]})
 
 
 def metadata_of_survey(survey: Survey) -> dict[bytes, bytes]:
-    """What the file of a survey says of it."""
+    """What the file of a survey says about it."""
     return _metadata(asdict(survey))
 
 

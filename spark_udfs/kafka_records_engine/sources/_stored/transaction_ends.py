@@ -41,7 +41,7 @@ class TransactionEnds:
 
     @staticmethod
     def _begun(records: Any, markers: dict[int, int]) -> dict[int, int]:
-        """The first record of each producer behind its last marker."""
+        """The first record of each producer after its last marker."""
         if markers and records.num_rows:
             ended = pa.table({"producer_id": [*markers], "end": [*markers.values()]}).cast(
                 pa.schema([("producer_id", pa.int64()), ("end", pa.int64())])

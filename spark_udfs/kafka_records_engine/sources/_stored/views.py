@@ -41,7 +41,7 @@ def as_of(log: StoredLog, cut: int) -> View:
 
     What a cleaner took away below its reach was written over below its reach. So the log as a run found it has the
     answer up to every offset that is not below the reach; and so have the rows behind, as long as none is missing.
-    Where some are, only a survey behind them tells which of the older rows had been deleted.
+    Where some are, only a survey after them tells which of the older rows had been deleted.
     """
     stretches = log.stretches
     if not stretches:

@@ -57,8 +57,8 @@ class Opened(NamedTuple):
     """A message in bytes."""
 
     version: int
-    """The version before the bytes, which may be newer than the one they were read as; where none stands there, the
-    one they were read as."""
+    """The version before the bytes, which may be newer than the one they were read as; if none is there, the one they
+    were read as."""
     value: Any
     """As the schema walker gives it."""
     schema: MessageSchema
@@ -109,10 +109,10 @@ def subscribed_topics(data: bytes) -> tuple[str, ...] | None:
 
 
 def what_stops_loading(data: bytes) -> str | None:
-    """Why no coordinator replays a record with such a subscription of a consumer, None where one does.
+    """Why no coordinator replays a record with such a subscription of a consumer, None if one does.
 
     `ClassicGroup.computeSubscribedTopics` bears bytes that end before a number does (`ConsumerProtocol` makes a
-    SchemaException of a BufferUnderflowException) and reads no member behind such a one. All else that the generated
+    SchemaException of a BufferUnderflowException) and reads no member after such a one. All else that the generated
     reader refuses ends the loading.
     """
     at = 2
@@ -147,7 +147,7 @@ _kept_topics = lru_cache(_KEPT)(_topics)
 
 
 def _user_data(protocol: str | None, data: bytes | None) -> Opened | None:
-    """That of sticky assignors has no version in its bytes: the newest that fits, as `StickyAssignor` has it."""
+    """The bytes of sticky assignors have no version: the newest that fits is taken, as in `StickyAssignor`."""
     if protocol == _STREAMS:
         return _subscription_info(data)
     schema = _schema(_USER_DATA.get(protocol or ""))
@@ -175,7 +175,7 @@ def _subscription_info(data: bytes | None) -> Opened | None:
 
 
 def _framed(schema: MessageSchema, data: bytes) -> Opened | None:
-    """The message behind its version, an int16. A version above the highest known one is read as that one, as
+    """The message after its version, an int16. A version above the highest known one is read as that one, as
     `ConsumerProtocol` does."""
     try:
         version, message = split_value(data)
@@ -185,7 +185,7 @@ def _framed(schema: MessageSchema, data: bytes) -> Opened | None:
 
 
 def _read(schema: MessageSchema, data: bytes, read_as: int, version: int) -> Opened | None:
-    """Bytes behind the message are left alone, as all readers of these messages do."""
+    """Bytes after the message are left alone, as all readers of these messages do."""
     try:
         value, _ = decode(schema, data, read_as, lenient=True, allow_trailing=True)
     except DecodeError:

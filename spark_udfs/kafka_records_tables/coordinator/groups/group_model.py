@@ -77,7 +77,7 @@ OF_MEMBERS: Final = (MEMBER, CURRENT, TARGET_OF_MEMBER)
 """The roles of records about one member."""
 
 ROLES: Final[Mapping[str, str]] = {name: role.role for name, role in _ROLES.items()}
-"""By record, what it says of its group: one of the words above."""
+"""By record, what it says about its group: one of the words above."""
 
 STABLE: Final = {CONSUMER: MemberState.STABLE, STREAMS: StreamsMemberState.STABLE}
 """By kind, the state of a member that has what it is to have in its epoch."""
@@ -117,7 +117,7 @@ class Member(NamedTuple):
     epoch: int = 0
     state: int = 0
     made_at: int = -1
-    """Offset of the first record of the member that can be decoded; -1 where none can."""
+    """Offset of the first record of the member that can be decoded; -1 if none can."""
     metadata: Event | None = None
     current: Event | None = None
     """The last records that tell who it is and what epoch it has reached, of those that can be decoded."""
@@ -147,7 +147,7 @@ class Group:
     protocol: str | None = None
     classic_members: int | None = 0
     members: dict[str, Member] = field(default_factory=dict)
-    """By their ids; only `set_member` and `drop_member` change it. Those of a classic group are in its record."""
+    """By their ids; only `set_member` and `drop_member` change it. The members of a classic group are in its record."""
     reached: Counter[tuple[int, int]] = field(default_factory=Counter)
     """How many members have an epoch and a state, so that the state of a large group costs no look at each."""
     broken: set[tuple[str, str]] = field(default_factory=set)
@@ -174,12 +174,12 @@ class Group:
 
     @property
     def member_count(self) -> int | None:
-        """How many members it has; None where the record of a classic group cannot be decoded."""
+        """How many members it has; None if the record of a classic group cannot be decoded."""
         return self.classic_members if self.kind == CLASSIC else len(self.members)
 
     @property
     def state(self) -> str | None:
-        """Its state as the coordinator spells it; None where a record cannot be decoded."""
+        """Its state as the coordinator spells it; None if a record cannot be decoded."""
         if self.broken:
             return None
         if not self.member_count:
@@ -274,7 +274,7 @@ class Groups:
         return before if before is not group else None
 
     def commit(self, group_id: str, offset: int, timestamp_ms: int | None = None) -> None:
-        """The value of a commit, whatever became of it: where there is no group it makes a simple one
+        """The value of a commit, regardless of what became of it: if there is no group it makes a simple one
         (`GroupMetadataManager.replay` of OffsetCommit)."""
         if group_id not in self._groups and offset > self._ended.get(group_id, -1):
             self._groups[group_id] = Group(
@@ -295,11 +295,11 @@ class Groups:
         return list(map(_row, self._groups.values()))
 
     def forget_ends(self) -> None:
-        """Give up where groups ended: every record from here on stands behind those that were replayed."""
+        """Give up where groups ended: every record from here is after those that were replayed."""
         self._ended.clear()
 
     def ended_at(self, group_id: str) -> int:
-        """The offset of the last tombstone that ended a group of that name; -1 where none was seen."""
+        """The offset of the last tombstone that ended a group of that name; -1 if none was seen."""
         return self._ended.get(group_id, -1)
 
     def _tombstone(self, role: _Role, event: Event) -> None:

@@ -21,18 +21,18 @@ if TYPE_CHECKING:
 
 
 class GroupState(NamedTuple):
-    """What a coordinator that had loaded the log up to a record would say of a group."""
+    """What a coordinator that had loaded the log up to a record would say about a group."""
 
     kind: str
     """classic, simple, consumer, share or streams."""
     state: str | None
-    """As the coordinator spells it; None where a record cannot be decoded."""
+    """As the coordinator spells it; None if a record cannot be decoded."""
     epoch: int | None
-    """Epoch, or generation of a classic group; None where no record tells one."""
+    """Epoch, or generation of a classic group; None if no record tells one."""
     member_count: int | None
-    """None where the record of a classic group cannot be decoded."""
+    """None if the record of a classic group cannot be decoded."""
     topics: frozenset[str] | None
-    """What it subscribes to; None where a coordinator cannot tell (`subscriptions.HeldGroup.topics`)."""
+    """What it subscribes to; None if a coordinator cannot tell (`subscriptions.HeldGroup.topics`)."""
     is_settled: bool
     """Whether every member has what it is to have (`Group.is_settled`)."""
 
@@ -51,9 +51,9 @@ class Transition(NamedTuple):
     """Offset of the first record of its batch, as the file has it; its own where a source does not tell. A coordinator
     that lingers (`group.coordinator.append.linger.ms`) puts several writes into one batch."""
     before: GroupState | None
-    """None where there was no such group."""
+    """None if there was no such group."""
     after: GroupState | None
-    """None where there is no such group any more."""
+    """None if there is no such group any more."""
     member_before: Member | None
     member_after: Member | None
     """The member that the record is about, if it is about one of a consumer, share or streams group."""
@@ -67,7 +67,7 @@ class Transition(NamedTuple):
 
 
 def state_of(group: Group | None, before: GroupState | None, event: Event) -> GroupState | None:
-    """The state of a group behind an event; `before` itself where nothing has changed."""
+    """The state of a group after an event; `before` itself if nothing has changed."""
     if group is None:
         return None
     state, kind = group.state, group.shown_kind
@@ -98,7 +98,8 @@ class GroupStates:
         """Add what `GroupLog` gives, in its order."""
         told, was, now = event.event, event.before, event.after
         group_id, record = told.group_id, told.record
-        # The tombstone of a classic group ends it. Those of members do not, and of who is not there they say nothing.
+        # The tombstone of a classic group ends it. Tombstones of members do not, and they say nothing about members
+        # that are not there.
         is_changed = now is not was
         is_told = (record in _MEMBERS and (is_changed or not told.is_tombstone)) or (
             record == "GroupMetadata" and now is not None
@@ -143,12 +144,12 @@ class GroupStates:
         self._lot = None
 
     def before(self, groups: pa.Array, offsets: INT64) -> StatesAt:
-        """The states of some groups, each right before the record at an offset. Elements go together; a null is no
+        """The states of some groups, each right before the record at an offset. Elements go together; a null is not a
         group."""
         return self._at(groups, offsets, "left")
 
     def after(self, groups: pa.Array, offsets: INT64) -> StatesAt:
-        """The same, each right behind the record at an offset."""
+        """The same, each right after the record at an offset."""
         return self._at(groups, offsets, "right")
 
     def _at(self, groups: pa.Array, offsets: INT64, side: Any) -> StatesAt:
@@ -167,7 +168,7 @@ class _Change(NamedTuple):
     offset: int
     state: GroupState | None
     told_at: int
-    """Where the last record so far stands that says who is a member, or is none any more; _NOWHERE without one."""
+    """Where the last record so far is that says who is a member, or is none any more; _NOWHERE without one."""
 
 
 class _Lot:
@@ -179,7 +180,7 @@ class _Lot:
         groups = [self._groups.setdefault(each.group_id, len(self._groups)) for each in changes]
         numbers = [self._numbers.setdefault(each.state, len(self._numbers)) for each in changes]
         self._offsets = np.array([each.offset for each in changes], np.int64)
-        # What does not exist stands behind the changes.
+        # What does not exist is after the changes.
         self._number = np.array([*numbers, 0], np.int64)
         self._told_at = np.array([*(each.told_at for each in changes), _NOWHERE], np.int64)
         # The place of a change stands for its offset. Group and place are one number then, and one sorted search finds
@@ -200,7 +201,7 @@ class _Lot:
 
 
 class StatesAt:
-    """States, an element for each that was asked about; null and False where there was no group."""
+    """States, an element for each that was asked about; null and False if there was no group."""
 
     def __init__(self, numbers: INT64, states: list[GroupState | None], told_at: INT64) -> None:
         """`numbers` are places in `states`, the first of which is None; `told_at` are offsets, -1 for none."""
@@ -243,7 +244,7 @@ class StatesAt:
     @property
     def told_at(self) -> pa.Array:
         """Offset of the last record so far that says who is a member of the group, or is none any more, as int64; null
-        where no record does, and where there is no group."""
+        if no record does, and if there is no group."""
         return pa.array(self._told_at, mask=self._told_at == _NOWHERE)
 
     def _told(self, kind: pa.DataType, told: Callable[[GroupState], Any]) -> pa.Array:

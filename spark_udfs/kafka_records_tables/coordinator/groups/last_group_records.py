@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from kafka_records_engine.sources import Context
     from kafka_records_runtime.schema import RecordSchema
 
-NOT_USED: Final = "not used: nobody can tell which group it is about"
+NOT_USED: Final = "not used: it is unknown which group it is about"
 """The consequence of a key that cannot be read."""
 
 
@@ -88,7 +88,7 @@ class GroupRecords:
         return DecodedRecords(nothing if (found := latest.rows()) is None else found, self._schemas, context.shared)
 
     def _commits(self, seen: DecodedRecords) -> Iterator[tuple[str, int]]:
-        """The last commit value of each group, whatever became of it."""
+        """The last commit value of each group, regardless of what became of it."""
         group = seen.member(self._commit_types, "key", "group").dictionary_encode()
         last = np.full(len(group.dictionary) + 1, -1, np.int64)
         np.maximum.at(last, group.indices.fill_null(-1).to_numpy(), seen.last_value)

@@ -87,7 +87,7 @@ class LoadingGroups:
     def take(self, event: Event) -> str | None:
         """Replay a record of a group. Returns why a coordinator stops there, or None.
 
-        Of a group nothing more is told behind such a record, or behind one that cannot be decoded.
+        Of a group nothing more is told after such a record, or behind one that cannot be decoded.
         """
         why = None
         if event.group_id not in self._left_out:
@@ -178,7 +178,7 @@ class LoadingGroups:
 
 
 def _check_classic(value: Any) -> None:
-    """A value replaces whatever there was."""
+    """A value replaces the earlier one."""
     named = [instance for instance in value.members_group_instance_id or () if instance is not None]
     if len(named) > len(set(named)):
         twice = next(each for each in named if named.count(each) > 1)
@@ -216,7 +216,7 @@ def _held(group: Group, member: Member) -> tuple[_Partition, ...]:
 
 
 def _partitions(value: Any) -> tuple[_Partition, ...]:
-    """Of a topic that a list names twice, what stands last; a partition in two lists stands twice."""
+    """Of a topic that a list names twice, what is last; a partition in two lists is twice."""
     found: list[_Partition] = []
     for topics in (value.assigned_partitions, value.partitions_pending_revocation):
         last = {topic["topic_id"]: dict.fromkeys(topic["partitions"]) for topic in topics}

@@ -41,7 +41,7 @@ class HeldGroup(NamedTuple):
 
     kind: str
     state: str | None
-    """None where a record cannot be decoded."""
+    """None if a record cannot be decoded."""
     protocol_type: str
     """Empty for a simple group."""
     state_timestamp_ms: int | None

@@ -1,4 +1,4 @@
-"""How committed offsets moved: per group, topic and partition what stands, since when, and when it went on before.
+"""How committed offsets moved: per group, topic and partition what is, since when, and when it went on before.
 
 What is remembered of a partition of a group is a few numbers and at most twenty earlier steps, however often it
 committed. So commits may come in lots of any size, and the answer is the same.
@@ -50,9 +50,9 @@ _STATE: Final = (
     "known_id",
 )
 """What is remembered of a key. `is_value` is 0 after a tombstone; `changed_ms` is the time of the first commit of the
-offset that stands; `peak` the highest offset since it was first committed, or last deleted; `fell_ms` and `fell_from`
-are of the last commit below the one before it, since then; `topic_id` is a number in `Advances.ids`, of the topic that
-the last commit names, -1 for none; `known_id` that of the last commit that names one, since the last deletion."""
+offset that is; `peak` the highest offset since it was first committed, or last deleted; `fell_ms` and `fell_from` are
+of the last commit below the one before it, since then; `topic_id` is a number in `Advances.ids`, of the topic that the
+last commit names, -1 for none; `known_id` that of the last commit that names one, since the last deletion."""
 
 _NOTHING: Final = {"log_offset": -1, "topic_id": -1, "known_id": -1, "commits": 0, "is_value": 0}
 """What is remembered of a key that is new; NONE of all else."""
@@ -160,7 +160,7 @@ class Advances:
         is_next = is_value & ~is_fresh
         is_fall = is_next & (offset < offset[before])
         is_change = (is_fresh | (is_next & (offset != offset[before]))) & ~is_held
-        # The commit since which an offset stands: that of a held row is not among the rows.
+        # The commit since which an offset is: that of a held row is not among the rows.
         changed = np.maximum.accumulate(np.where(is_change | is_first, places, 0))
         changed_ms = np.where(is_held_value[changed], state["changed_ms"][chain[changed]], ms[changed])
         segment = np.cumsum(is_fresh | is_first | ~is_value) - 1
@@ -236,7 +236,7 @@ class Advances:
 
 def _known_before(chain: INT64, ids: INT64, is_value: FLAGS) -> INT64:
     """The id of each row, or that of the last row of its key before it that has one, unless the offset was deleted in
-    between; -1 where none has."""
+    between; -1 if none has."""
     if (ids >= 0).all():
         return ids
     # A tombstone names no topic, and what comes after it may be of another.

@@ -68,7 +68,7 @@ class Lots:
 
 
 def _whole_batches(rows: pa.RecordBatch) -> int:
-    """How many rows stand before the last batch."""
+    """How many rows are before the last batch."""
     if "base_offset" not in rows.schema.names:
         return int(rows.num_rows)
     batches = rows.column("base_offset").fill_null(-1).to_numpy()
@@ -207,8 +207,8 @@ def first_of_each(codes: INT64) -> INT64:
 
 
 def first_behind(ends: list[tuple[int, int]], codes: INT64, offsets: INT64) -> INT64:
-    """For each of `ends`, a code and an offset, the index of the first row with this code behind it, where there is
-    one. Rows ascend by their offsets."""
+    """For each of `ends`, a code and an offset, the index of the first row with this code after it, where there is one.
+    Rows ascend by their offsets."""
     if not ends:
         return np.zeros(0, np.int64)
     ended, ended_at = np.array(ends, np.int64).T

@@ -86,7 +86,7 @@ def begins(values: INT64) -> FLAGS:
 
 
 def ends(values: INT64) -> FLAGS:
-    """Which elements are others than those behind them."""
+    """Which elements are others than those after them."""
     found = np.ones(len(values), np.bool_)
     found[:-1] = values[1:] != values[:-1]
     return found

@@ -28,7 +28,7 @@ def read_columns(found: DecodedRecords, types: tuple[int, ...]) -> dict[str, Any
 
 
 def value_columns(members: Mapping[str, Any]) -> dict[str, Any]:
-    """What the members of values say, as columns: null where they name no topic id and no leader epoch."""
+    """What the members of values say, as columns: null if they name no topic id and no leader epoch."""
     from kafka_records_tables.coordinator.records.decoded_records import nulled
 
     return {
@@ -49,8 +49,8 @@ def report_undecided(
     *,
     what: str = "the commit",
 ) -> None:
-    """Report the rows of commits that are True in `chosen`: nobody can tell how their transactions ended. `what` is one
-    of them in words; `types` are those of COMMITS."""
+    """Report the rows of commits that are True in `chosen`, whose transactions have an unknown end. `what` is one of
+    them in words; `types` are those of COMMITS."""
     import numpy as np
 
     from kafka_records_tables.coordinator.records.decoded_records import undecided

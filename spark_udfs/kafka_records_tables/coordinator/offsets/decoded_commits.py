@@ -63,7 +63,7 @@ class DecodedCommits:
         return DecodedRecords(self.rows, self._schemas)
 
     def _decode_at_once(self) -> bool:
-        """Decode distinct keys, and values by themselves; False where any row needs a closer look."""
+        """Decode distinct keys, and values by themselves; False if any row needs a closer look."""
         encoded = self.rows.column("key").dictionary_encode()
         if encoded.null_count:
             return False

@@ -33,9 +33,9 @@ class HeldSteps:
     steps: Steps
     """The topic id of a commit is the last one that any commit told."""
     id_log_offset: INT64
-    """Where that commit stands; _NONE without one."""
+    """Where that commit is; _NONE without one."""
     of_runs: dict[str, INT64]
-    """What `Runs` says of the run of a commit, by the names _OF_RUNS."""
+    """What `Runs` says about the run of a commit, by the names _OF_RUNS."""
 
     @property
     def count(self) -> int:
@@ -43,7 +43,7 @@ class HeldSteps:
         return self.steps.count
 
     def places(self) -> set[int]:
-        """Where the records stand that falls onto later ones may name."""
+        """Where the records are that falls onto later ones may name."""
         named = (self.of_runs[name] for name in _OF_RUNS if name.endswith("log_offset"))
         places = np.concatenate([self.steps.log_offset, self.id_log_offset, *named])
         return set(places[places != _NONE].tolist())
@@ -71,8 +71,8 @@ FALLS: Final = pa.schema(
     ]
 )
 """A commit (`to_offset`, and what has no prefix) that is lower than the one before it (`from_…`).
-`tombstone_log_offset` is where the offset was deleted between them. Of a sawtooth, `high_log_offset` is where the other
-sequence stood at the fall before, and `low_log_offset` where this one was left."""
+`tombstone_log_offset` is where the offset was deleted between them. Of a sawtooth, `high_log_offset` is the last commit
+of the other sequence before the fall, and `low_log_offset` is where this one was left."""
 
 
 class Followed(NamedTuple):
@@ -131,8 +131,8 @@ class Runs:
     def __init__(
         self, told: dict[str, INT64], offsets: INT64, log_offsets: INT64, is_apart: FLAGS, is_lower: FLAGS
     ) -> None:
-        """`told` is what is remembered of the runs of commits of earlier calls, by the names _OF_RUNS; empty where
-        there was none."""
+        """`told` is what is remembered of the runs of commits of earlier calls, by the names _OF_RUNS; empty if there
+        was none."""
         self._offsets = offsets
         is_first = is_apart | is_lower
         self.of = np.cumsum(is_first) - 1
@@ -167,7 +167,7 @@ class Runs:
         return goes_on
 
     def remembered(self, which: INT64) -> dict[str, INT64]:
-        """What is said of the runs of some commits, by the names _OF_RUNS."""
+        """What is said about the runs of some commits, by the names _OF_RUNS."""
         run = self.of[which]
         return {name: getattr(self, name)[run] for name in _OF_RUNS}
 
@@ -190,8 +190,8 @@ def _joined(held: HeldSteps, new: HeldSteps) -> HeldSteps:
 
 
 def _known_ids(whole: HeldSteps, commits: INT64, chain: INT64) -> tuple[INT64, INT64]:
-    """The topic id of each commit as a place in `Steps.ids`, and where the commit stands that told it. One that tells
-    none has that of the last commit before it that does. Equal ids have the same place."""
+    """The topic id of each commit as a place in `Steps.ids`, and where the commit is that told it. One that tells none
+    has that of the last commit before it that does. Equal ids have the same place."""
     steps = whole.steps
     encoded = steps.ids.dictionary_encode()
     first = np.full(len(encoded.dictionary) + 1, -1, np.int64)

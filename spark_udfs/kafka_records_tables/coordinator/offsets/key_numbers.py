@@ -35,7 +35,7 @@ class KeyNumbers:
         return len(self._numbers)
 
     def get(self, key: CommitKey) -> int | None:
-        """The number of a key, or None where it has none."""
+        """The number of a key, or None if it has none."""
         return self._numbers.get(key)
 
     def of_rows(self, found: DecodedRecords, types: tuple[int, ...]) -> INT64:
@@ -54,7 +54,7 @@ class KeyNumbers:
 
     def _of_parts(self, parts: Iterable[pa.Array], codes: INT64) -> INT64:
         """`parts` are those of each key, by `codes`."""
-        # Keys of other bytes may name the same offset: an older type, or bytes behind the fields.
+        # Keys of other bytes may name the same offset: an older type, or bytes after the fields.
         numbers, known = [], self._numbers.get
         for key in zip(*(part.to_pylist() for part in parts), strict=True):
             number = known(key)

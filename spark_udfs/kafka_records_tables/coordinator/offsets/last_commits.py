@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from kafka_records_engine.sources import Context
     from kafka_records_runtime.schema import RecordSchema
 
-NOT_USED: Final = "not used: nobody can tell whose offset it is"
+NOT_USED: Final = "not used: it is unknown whose offset it is"
 """The consequence of a key that cannot be read."""
 
 _LEFT_OUT: Final = "its row is left out: this offset or an older one may be the committed one"
@@ -74,8 +74,8 @@ class Deciding(NamedTuple):
     is_usable: FLAGS
     """Which of `found` are committed offsets."""
     is_there: FLAGS
-    """These, and those that are there and about which nothing is known: their values cannot be decoded, or nobody can
-    tell how their transactions ended."""
+    """These, and the offsets that are there with an unknown value: it cannot be decoded, or the end of its transaction
+    is unknown."""
 
 
 def commit_keys(found: DecodedRecords, types: Iterable[int], chosen: pa.Array | None = None) -> list[CommitKey]:
@@ -88,7 +88,7 @@ def commit_keys(found: DecodedRecords, types: Iterable[int], chosen: pa.Array | 
 
 
 def last_offsets(latest: Latest, schemas: Mapping[int, RecordSchema]) -> dict[CommitKey, int]:
-    """Where the last of some commits or tombstones stands in the log, by key. Types 0 and 1 count together."""
+    """Where the last of some commits or tombstones is in the log, by key. Types 0 and 1 count together."""
     rows = latest.rows()
     if rows is None:
         return {}

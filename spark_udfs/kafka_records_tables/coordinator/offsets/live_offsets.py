@@ -31,9 +31,9 @@ _FIRST_ROOM: Final = 1024
 
 
 LOG_OFFSET, COMMIT_MS, EXPIRE_MS, IS_KNOWN, IS_LEGACY, TOPIC_ID = range(6)
-"""What stands in the columns of a commit: where it is in the log; its times, at most FARTHEST_MS from 1970; 0 for a
-value that cannot be decoded, otherwise 1; and 1 for a `LegacyOffsetCommit`. Tombstones have keys of `OffsetCommit`, so
-a cleaner never takes such a commit along, and in a cleaned log it may be there although its offset is long deleted.
+"""What is in the columns of a commit: where it is in the log; its times, at most FARTHEST_MS from 1970; 0 for a value
+that cannot be decoded, otherwise 1; and 1 for a `LegacyOffsetCommit`. Tombstones have keys of `OffsetCommit`, so a
+cleaner never takes such a commit along, and in a cleaned log it may be there although its offset is long deleted.
 TOPIC_ID is a number for the id that the commit names, 0 where it names none."""
 
 _COLUMNS: Final = 6
@@ -120,7 +120,7 @@ class LiveOffsets:
     # -- what records do -----------------------------------------------------------------------------------------------
 
     def commit(self, rows: CommitRows) -> None:
-        """Take commits that take effect where they stand, in the order of the log."""
+        """Take commits that take effect where they are, in the order of the log."""
         keys = rows.keys
         is_there = self.is_there[keys]
         if b"\0" in is_there.tobytes():  # faster than any function of numpy for a few
@@ -175,7 +175,7 @@ class LiveOffsets:
         self._gone.clear()
 
     def _waiting(self) -> dict[int, tuple[int, bool]]:
-        """What open transactions commit, by number and in the order of the log: where it stands, and `is_legacy`."""
+        """What open transactions commit, by number and in the order of the log: where it is, and `is_legacy`."""
         lots = [rows for some in self._pending.values() for rows in some]
         told = ((rows.log_offset.tolist(), rows.keys.tolist(), rows.values[:, IS_LEGACY].tolist()) for rows in lots)
         waiting = [each for some in told for each in zip(*some, strict=True)]
@@ -189,7 +189,7 @@ class LiveOffsets:
         return number if number is not None and number in self._of_group.get(key[0], ()) else None
 
     def pending(self, groups: Sequence[str], *, is_log_whole: bool) -> dict[CommitKey, int]:
-        """What open transactions commit for sure for some groups: where the commit stands in the log."""
+        """What open transactions commit for sure for some groups: where the commit is in the log."""
         if not self._pending:
             return {}
         waits = self._waits_by_group()

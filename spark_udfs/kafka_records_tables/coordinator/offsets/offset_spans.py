@@ -34,7 +34,7 @@ ENDS: Final = (COMMIT, TRANSACTION, TOMBSTONE, UNUSABLE)
 _SAID: Final = ("offset", "leader_epoch", "metadata", "topic_id")
 """What a commit says. Commits of one key that follow each other and say the same are one span."""
 
-_LOST: Final = "which offset held from here on is not told"
+_LOST: Final = "which offset held from here is not told"
 
 
 class OffsetSpans:
@@ -73,7 +73,7 @@ class OffsetSpans:
         is_undecided = effect.outcome == UNKNOWN
         if not decoded.is_plain:
             decoded.found.report(
-                self._context, lambda row: _LOST if decoded.has_key[row] else "not used: nobody can tell whose it is"
+                self._context, lambda row: _LOST if decoded.has_key[row] else "not used: it is unknown whose it is"
             )
         if is_undecided:
             usable = decoded.has_key & ~decoded.has_error
@@ -163,7 +163,7 @@ class _Changes:
         return replace(self, keys=self.keys.take(pa.array(keys)), values=values, key=key, value=value)
 
     def spans(self, rows: INT64, by: INT64 | None) -> dict[str, Any]:
-        """The columns of the spans that begin with some of them. `by` are the changes that ended these; None where they
+        """The columns of the spans that begin with some of them. `by` are the changes that ended these; None if they
         have not ended."""
         keys, values = pa.array(self.key[rows]), pa.array(self.value[rows])
         found = {name: self.keys.column(name).take(keys) for name in KEY}
@@ -200,8 +200,8 @@ def _joined(parts: list[_Changes]) -> _Changes:
 
 def _first_of_runs(changes: _Changes, order: INT64, keys: INT64) -> tuple[_Changes, INT64]:
     """Changes of one key that follow each other and say the same become the first of them, with the sum of `commits`;
-    and those that delete, or of which nobody can tell, too. The changes with these sums, and the places in `order` of
-    the first ones; `keys` are numbers of keys in this order."""
+    so do changes that delete, or whose effect is unknown. The changes with these sums, and the places in `order` of the
+    first ones; `keys` are numbers of keys in this order."""
     is_first = begins(keys)
     is_first[1:] |= _differs(changes, order)
     first = np.flatnonzero(is_first)
@@ -215,7 +215,7 @@ def _first_of_runs(changes: _Changes, order: INT64, keys: INT64) -> tuple[_Chang
 
 
 def _differs(changes: _Changes, order: INT64) -> FLAGS:
-    """Which of the changes in this order, behind the first, say something else than the one before them."""
+    """Which of the changes in this order, after the first, say something else than the one before them."""
     holds = changes.holds[order]
     does = np.where(holds, 0, changes.does[order])
     differs: FLAGS = does[1:] != does[:-1]
@@ -232,7 +232,7 @@ def _differs(changes: _Changes, order: INT64) -> FLAGS:
 
 
 def _codes(column: pa.Array) -> INT64 | None:
-    """A number for each value, the same for the same; None where all are the same."""
+    """A number for each value, the same for the same; None if all are the same."""
     if not pa.types.is_string(column.type):
         # No offset and no epoch is as low as what stands for null.
         numbers: INT64 = column.cast(pa.int64()).fill_null(np.iinfo(np.int64).min).to_numpy()

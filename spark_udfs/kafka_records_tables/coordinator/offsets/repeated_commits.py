@@ -38,7 +38,7 @@ _NOTHING: Final = pa.RecordBatch.from_pylist([], COMMITS)
 
 class RepeatedCommits:
     """Takes the commits of a log partition in order. Memory follows the offsets that there are and the commits that
-    wait for their markers; in a source without control rows all commits behind the first one of a transaction."""
+    wait for their markers; in a source without control rows all commits after the first one of a transaction."""
 
     def __init__(self, context: Context) -> None:
         self._settling = TransactionResolver(context, tombstones_at_once=True, last_of_key=False)
@@ -49,12 +49,12 @@ class RepeatedCommits:
         """The last of each partition that was."""
 
     def take(self, rows: pa.RecordBatch) -> pa.RecordBatch:
-        """Add rows of COMMITS behind those before. The repeats that are known by now, in no order."""
+        """Add rows of COMMITS after those before. The repeats that are known by now, in no order."""
         markers = rows.filter(pc.is_valid(rows.column("control")))
         self._has_markers |= markers.num_rows > 0
         for settled in self._settling.take(rows):
             self._keep(settled, markers)
-        # Without markers, what waits has taken effect where it stands, which the end of the log tells.
+        # Without markers, what waits has taken effect where it is, which the end of the log tells.
         return self._compared() if self._has_markers or not self._settling.waits else _NOTHING
 
     def rest(self) -> pa.RecordBatch:

@@ -16,15 +16,15 @@ from kafka_records_engine.numpy_types import FLAGS, INT64
 from kafka_records_tables.coordinator.records.lot_size import LOT_BYTES, LOT_ROWS
 
 LAST_VALUE: Final = "last_value"
-"""The column that `Latest` adds: the offset of the last record of the key that was no tombstone, whatever became of
-it; -1 where none was seen."""
+"""The column that `Latest` adds: the offset of the last record of the key that was not a tombstone, regardless of what
+became of it; -1 if none was seen."""
 
 
 class Latest:
     """Keeps the row with the highest offset per key; `columns` of it, `key` and `offset` among them.
 
     Rows may come in any order of offsets. Keys are compared as bytes: two keys that are one to Kafka (types 0 and 1,
-    bytes behind a key) stay two here.
+    bytes after a key) stay two here.
     """
 
     def __init__(self, columns: Iterable[str]) -> None:

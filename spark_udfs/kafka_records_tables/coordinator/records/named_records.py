@@ -44,7 +44,7 @@ class Event(NamedTuple):
     is_past: bool
     """Whether this is a value of which only the offset is known, because a later tombstone of the key deleted it."""
     timestamp_ms: int | None
-    """When it was written; None where rows came without timestamps, and where `is_past`."""
+    """When it was written; None if rows came without timestamps, and where `is_past`."""
 
     @property
     def group_id(self) -> str:
@@ -78,8 +78,8 @@ def value_of(record: str, members: tuple[str, ...], parts: Iterable[Any]) -> Any
 
 @lru_cache
 def _kind_of(record: str, members: tuple[str, ...]) -> Any:
-    """The class of the values of a record. Each says of itself how to make it again, for a class that is made here has
-    no name by which to find it."""
+    """The class of the values of a record. Each says about itself how to make it again, for a class that is made here
+    has no name by which to find it."""
     fields = namedtuple(f"{record}Value", map(attribute, members))  # type: ignore[misc]
     again = {"__slots__": (), "__reduce__": lambda value: (value_of, (record, members, tuple(value)))}
     return type(f"{record}Value", (fields,), again)
@@ -169,7 +169,7 @@ def _member(records: pa.StructArray, part: str, name: str) -> pa.Array:
 
 
 def _inside(array: pa.Array, path: list[str]) -> pa.Array:
-    """What stands at `path` in each element, in lists as long as those of `array`."""
+    """What is at `path` in each element, in lists as long as those of `array`."""
     if not path:
         return array
     if pa.types.is_list(array.type):

@@ -24,8 +24,8 @@ _MOST_ROWS: Final = 65_536
 class SinceSnapshot:
     """Keeps `columns` of rows, `key` and `offset` among them, which come in the order of the log.
 
-    A snapshot (records of type `snapshot`) and the updates on top of it have keys that differ in nothing but the record
-    type. A snapshot's tombstone replaces what stands before it too.
+    A snapshot (records of type `snapshot`) and the updates on top of it have keys that differ in only the record type.
+    A snapshot's tombstone replaces what is before it too.
     """
 
     def __init__(self, columns: Iterable[str], snapshot: int) -> None:
@@ -57,7 +57,7 @@ class SinceSnapshot:
         self._count = self._kept = rows.num_rows
 
     def _counts(self, rows: pa.RecordBatch) -> FLAGS:
-        """The rows at and behind the last snapshot of their share partition."""
+        """The rows at and after the last snapshot of their share partition."""
         keys = rows.column("key")
         types, _ = prefix_column(keys)
         partitions = codes_of([messages(keys)])

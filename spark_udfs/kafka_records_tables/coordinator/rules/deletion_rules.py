@@ -30,7 +30,7 @@ class DeleteAnswer(NamedTuple):
 
     is_deletable: bool | None
     error: str | None = None
-    """The name of Kafka's error; None where it deletes, and where nobody can tell."""
+    """The name of Kafka's error; None if it deletes, or if that is unknown."""
 
 
 DELETE_ANSWERS: Final = {
@@ -70,7 +70,7 @@ def offset_reason(group_id: str, group: HeldGroup | None) -> str:
 
 
 def group_reason(group: HeldGroup) -> str:
-    """The reason for a group as a whole, whatever its kind."""
+    """The reason for a group as a whole, regardless of its kind."""
     if group.state is None:
         return UNREADABLE
     if not group.is_empty:

@@ -21,7 +21,7 @@ class StateBatch(NamedTuple):
 
     @property
     def said(self) -> tuple[int, int]:
-        """What it says of its offsets. Where two batches overlap, the higher of the two is right."""
+        """What it says about its offsets. Where two batches overlap, the higher of the two is right."""
         return self[2:]
 
 
@@ -30,7 +30,7 @@ def combined(so_far: Iterable[StateBatch], new: Iterable[StateBatch], start_offs
 
     Neighbours that say the same become one batch where the coordinator makes them one: it goes through the batches from
     the lowest on, and does not look back at one that it has passed. So which batches there are depends on the order in
-    which they came, and what they say of an offset does not.
+    which they came, and what they say about an offset does not.
     """
     left = _from(start_offset, [*so_far, *new])
     if len(left) < 2:
@@ -73,7 +73,7 @@ def _is_met(batch: StateBatch, following: StateBatch) -> bool:
 
 
 def _without_overlap(batch: StateBatch, following: StateBatch) -> list[StateBatch]:
-    """Two batches that meet, as one to three that do not overlap. `following` sorts behind `batch`."""
+    """Two batches that meet, as one to three that do not overlap. `following` sorts after `batch`."""
     last = max(batch.last_offset, following.last_offset)
     if batch.said == following.said:
         return [batch._replace(last_offset=last)]

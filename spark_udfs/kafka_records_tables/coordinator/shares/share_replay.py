@@ -66,7 +66,7 @@ class ShareReplay:
     unusable: Collection[int]
     """Offsets of records that no coordinator could replay."""
     _states: dict[SharePartition, ShareState | None] = field(default_factory=dict)
-    """None where a record that cannot be used has left the state unknown."""
+    """None if a record that cannot be used has left the state unknown."""
 
     def take(self, event: Event) -> None:
         """Replay one record."""
@@ -137,7 +137,7 @@ def _update(state: ShareState, value: Sequence[Any], offset: int) -> None:
     state.batches = combined(state.batches, _batches(batches), state.start_offset)
     state.log_offset = offset
     state.update_count += 1
-    # An update names the snapshot below it, so another one stood between the two.
+    # An update names the snapshot below it, so there was another snapshot between the two.
     state.is_partial |= snapshot_epoch != state.snapshot_epoch
 
 

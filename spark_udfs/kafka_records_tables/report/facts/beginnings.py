@@ -1,4 +1,4 @@
-"""Where a group began that had no offset to go on from, and whether all records of a group are at hand."""
+"""Where a group began that had no offset to go on from, and whether all records of a group are available."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Beginning:
     is_unsure: bool = False
     """Whether it began at either end, and records do not tell at which; otherwise one of the counts is 0."""
     end: int | None = None
-    """Where the log ended when its first member joined; None where files do not tell."""
+    """Where the log ended when its first member joined; None if files do not tell."""
     is_start_known: bool = True
     """Whether the start of the log is known; otherwise `again` is the least that it can be."""
 

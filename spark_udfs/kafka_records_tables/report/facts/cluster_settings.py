@@ -17,7 +17,7 @@ def cluster_settings(context: RuleContext) -> ClusterFacts:
 
 def delivery_limits(context: RuleContext, groups: Sequence[str], otherwise: int) -> Any:
     """For each name of a share group how often its records are delivered at most (`share.delivery.count.limit`), as
-    numpy; `otherwise` where nothing tells it."""
+    numpy; `otherwise` if nothing tells it."""
     import numpy as np
 
     facts = cluster_settings(context) if groups else None

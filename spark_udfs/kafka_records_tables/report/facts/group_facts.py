@@ -115,7 +115,7 @@ _EVENTS: Final = ("member_joined", "member_replaced", "member_left", "assignment
 
 def commit_spans(context: RuleContext, groups: Sequence[str]) -> dict[Offset, list[Span]]:
     """The commits of some groups by what they are for, in the order of the log: one after the other of one log
-    partition, and those of an earlier one first. None where no log is at hand."""
+    partition, and those of an earlier one first. None if no log is available."""
     found: dict[Offset, list[Span]] = {}
     for row in context.look("history", groups).to_pylist() if groups else ():
         span = Span(
@@ -145,7 +145,7 @@ class LogEnds:
             self._rows[row["topic"], row["partition"]] = row
 
     def start(self, place: Place) -> int | None:
-        """The offset at which a log starts; None for a log that is not at hand."""
+        """The offset at which a log starts; None for a log that is not available."""
         row = self._rows.get(place)
         return None if row is None else row["log_start_offset"]
 
@@ -159,7 +159,7 @@ class LogEnds:
         return next((row["topic_id"] for (name, _), row in self._rows.items() if name == topic), None)
 
     def end_at(self, place: Place, at_ms: int | None) -> int | None:
-        """Where a log ended at a moment: after the last batch that was there; None where files do not tell."""
+        """Where a log ended at a moment: after the last batch that was there; None if files do not tell."""
         row = self._rows.get(place)
         if row is None or at_ms is None or row["samples"] is None:
             return None

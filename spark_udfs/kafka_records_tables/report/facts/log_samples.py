@@ -22,13 +22,13 @@ TABLE: Final = Table(
     columns=(
         Column("topic", "string", "topic"),
         Column("partition", "int32", "partition of the topic"),
-        Column("topic_id", "string", "id of the topic; null where the source does not tell"),
+        Column("topic_id", "string", "id of the topic; null if the source does not tell"),
         Column("log_start_offset", "int64", "offset at which the log starts"),
         Column("log_end_offset", "int64", "offset after the last record"),
         Column(
             "samples",
             "list<struct<offset: int64, timestamp_ms: int64>>",
-            "the last record of batches, with the latest time up to it; null where no file tells",
+            "the last record of batches, with the latest time up to it; null if no file tells",
         ),
         Column("exact_from", "int64", "from this offset on `samples` has every batch"),
     ),
@@ -41,7 +41,7 @@ TABLE: Final = Table(
 
 
 def joined(parts: Mapping[str, Any], context: Context) -> Iterator[pa.RecordBatch]:
-    """A row for each log that files tell of."""
+    """A row for each log that files show."""
     import numpy as np
     import pyarrow as pa
 

@@ -40,7 +40,7 @@ def command_words(request: ReportRequest, name: str) -> list[str]:
 
 
 class CutTables:
-    """The tables of a report as they stand in a page, in at most `most_bytes` of it.
+    """The tables of a report as they are in a page, in at most `most_bytes` of it.
 
     Large tables lose rows at their end, small ones none. Rows about groups that findings name are kept before others.
     """
@@ -75,7 +75,7 @@ class CutTables:
         return {name: len(content) for name, (_, content) in self.packed.items()}
 
     def _room(self, most_bytes: int) -> int:
-        """What is left for rows; dictionaries shrink with them, so it is rather more behind a cut."""
+        """What is left for rows; dictionaries shrink with them, so it is rather more after a cut."""
         return most_bytes - sum(map(len, self.texts.values()))
 
     def _cut(self, sizes: Mapping[str, float], most_bytes: int) -> dict[str, pa.Table]:

@@ -137,7 +137,7 @@ def _offsets(report: Report, finding: ReportFinding) -> list[dict[str, Any]]:
     for place, known in points.items():
         times = sorted(each for each, offset in known.items() if each is not None and offset is not None)
         end = ends.get(place)
-        # A group that has just committed is a little behind the end of the log, and all is well.
+        # A group that has just committed is a little after the end of the log, and all is well.
         if times and (len(times) > 1 or (end is not None and end != known[times[0]] and times[0] <= still_since)):
             group, topic, partition = place
             drawn.append(

@@ -1,8 +1,8 @@
 """Columns of Arrow as bytes that a browser unpacks quickly: few, and of a kind that deflate makes small.
 
 Texts are numbers in a sorted dictionary, which all columns of one name share, so that a group has one number in every
-table and numbers sort as texts do. Numbers are differences or distances from the least, whichever is shorter, and
-their bytes stand plane by plane: first the lowest byte of all rows, then the next. `assets/unpacking.js` reads this.
+table and numbers sort as texts do. Numbers are differences or distances from the least, whichever is shorter, and their
+bytes are plane by plane: first the lowest byte of all rows, then the next. `assets/unpacking.js` reads this.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ def packed_text(text: str) -> bytes:
 
 
 def packed_bytes(content: bytes) -> bytes:
-    """Bytes as they stand in the page: raw deflate, base64. No text of a record ever stands there as it is."""
+    """Bytes as they are in the page: raw deflate, base64. No text of a record ever is there as it is."""
     packer = zlib.compressobj(6, zlib.DEFLATED, -zlib.MAX_WBITS)
     return b64encode(packer.compress(content) + packer.flush())
 

@@ -1,8 +1,8 @@
 """The page: one HTML file with its scripts, styles and data inside, that makes no request to anywhere.
 
-No text of a record stands in the HTML: all data is base64 of deflated bytes, which scripts unpack and show as text
-nodes. A content security policy allows the scripts of this package by their digests and nothing else: no request, no
-`eval`, no script or style that came with data.
+No text of a record is in the HTML: all data is base64 of deflated bytes, which scripts unpack and show as text nodes. A
+content security policy allows the scripts of this package by their digests and nothing else: no request, no `eval`, no
+script or style that came with data.
 """
 
 from __future__ import annotations

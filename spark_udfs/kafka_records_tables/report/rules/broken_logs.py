@@ -1,4 +1,4 @@
-"""What the table `checks` found: what a coordinator cannot load, what stands in the wrong place, broken assignments."""
+"""What the table `checks` found: what a coordinator cannot load, what is in the wrong place, broken assignments."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def _cases_of(kind: str) -> Callable[[RuleContext], pa.Table]:
 
 
 def _unread_state(context: RuleContext) -> str | None:
-    """Why a state that is not there may be there on the broker; None where all of its topic was read."""
+    """Why a state that is not there may be there on the broker; None if all of its topic was read."""
     unread = sorted({each.partition or 0 for each in context.reading if each.topic == SHARE_STATE and each.bytes})
     if not unread:
         return None
@@ -158,7 +158,7 @@ def _what(kind: str, case: dict[str, Any]) -> str:
 
 
 def groups_of_logs(context: RuleContext, topic: str | None, partitions: Sequence[int]) -> tuple[str, ...]:
-    """The groups whose records stand in some logs of the offsets topic, as far as these could be read."""
+    """The groups whose records are in some logs of the offsets topic, as far as these could be read."""
     from kafka_records_tables.report.case_columns import equal, kept
 
     if topic != OFFSETS:
@@ -184,7 +184,7 @@ def _stopped_since(context: RuleContext, groups: Sequence[str], case: dict[str, 
 
 
 def groups_shown(groups: Sequence[str]) -> str:
-    """Groups that something hits, as a sentence with a space behind it; nothing for none."""
+    """Groups that something hits, as a sentence with a space after it; nothing for none."""
     from kafka_records_tables.report.rule_context import counted, listed
 
     if not groups:
@@ -297,12 +297,12 @@ _WHAT: Final = {
 }
 _NOT_LOADED: Final = {
     OFFSETS: (
-        "As soon as a coordinator has to load it (a broker starts again, or another one becomes leader), nobody can"
-        " join a group of such a partition, and no offset of theirs can be read or committed, until that is mended."
+        "As soon as a coordinator has to load it (a broker starts again, or another one becomes leader), nobody can "
+        "join a group of such a partition, and no offset of theirs can be read or committed, until that is fixed."
     ),
     SHARE_STATE: (
-        "As soon as a coordinator has to load it (a broker starts again, or another one becomes leader), nobody can"
-        " consume the share partitions whose state is there, until that is mended."
+        "As soon as a coordinator has to load it (a broker starts again, or another one becomes leader), nobody can "
+        "consume the share partitions whose state is there, until that is fixed."
     ),
     TRANSACTIONS: (
         "Its coordinator goes on without the records behind it: it does not know the transactions there, and nobody"
@@ -336,12 +336,12 @@ RULES = (
         "Records at which a coordinator stops loading. One finding for a topic and a reason, with all its groups.",
         {
             Level.CRITICAL: "in the log of a group or share coordinator",
-            Level.HIGH: "in `__transaction_state`, whose coordinator goes on without what stands behind",
+            Level.HIGH: "in `__transaction_state`, whose coordinator goes on without what is behind",
         },
     ),
     _checks_rule(
         "records_misplaced",
-        "records stand in a partition that their coordinator does not read",
+        "records are in a partition that their coordinator does not read",
         "Records whose group, transactional id or share partition belongs into another partition. How many partitions "
         "a topic has, running brokers tell; in files it is checked with `--partitions`. One finding for a topic.",
         {Level.HIGH: "always"},
@@ -355,7 +355,7 @@ RULES = (
     _checks_rule(
         "assignments_broken",
         "assignments of a group contradict one another",
-        f"Assignments of somebody who is no member, or of one partition to two members.{_UNDER_WAY}",
+        f"Assignments of somebody who is not a member, or of one partition to two members.{_UNDER_WAY}",
         {Level.HIGH: "always", Level.NOTE: "while the group is at it"},
     ),
     _checks_rule(

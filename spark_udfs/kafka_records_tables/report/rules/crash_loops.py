@@ -166,7 +166,8 @@ def _incident(context: RuleContext, group: str, stuck: list[StuckPartition], oth
         steps=(look, skip),
     )
     start = Verdict(
-        "The application fails before it has processed anything, whatever the record: no partition of the group moves.",
+        "The application fails before it has processed anything, regardless of the record: no partition of the group "
+        "moves.",
         evidence_for=() if moves else (Evidence("no partition of the group moves", OFFSETS, first.span.log_partition),),
         refuted_by=Evidence("other partitions of the group go on meanwhile") if moves else None,
     )
@@ -239,7 +240,7 @@ def _incident(context: RuleContext, group: str, stuck: list[StuckPartition], oth
 
 def _polls_too_late(context: RuleContext, group: str, stays: list[int]) -> str:
     """What shows that members were put out: they stay as long as their rebalance time-out is, which clients take from
-    max.poll.interval.ms. Empty where they do not."""
+    max.poll.interval.ms. Empty if they do not."""
     from statistics import median
 
     from kafka_records_tables.report.case_columns import equal, kept

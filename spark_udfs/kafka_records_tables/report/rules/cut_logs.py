@@ -127,13 +127,13 @@ def _tell(context: RuleContext, case: dict[str, Any]) -> ReportFinding:
 
 _WHERE: Final = {"start": ("log_start_offset>0",), "end": ()}
 _START: Final = (
-    "{logs} lacks its beginning, {missing} in all. No broker deletes records of this topic at the start of a log, and a"
-    " cleaner keeps the name of the first file: files are missing. {groups}What stood there is unknown, and groups that"
-    " have written nothing since are not in this report."
+    "{logs} lacks its beginning, {missing} in all. No broker deletes records of this topic at the start of a log, "
+    "and a cleaner keeps the name of the first file: files are missing. {groups}The records in them are unknown, and "
+    "groups that have written nothing since are not in this report."
 )
 _END: Final = (
-    "{logs} ends {missing} before its high watermark, as the broker wrote it down last. So the last file is missing, or"
-    " was cut. {groups}What is told of these groups is older than it was."
+    "{logs} ends {missing} before its high watermark, as the broker wrote it down last. So the last file is missing, "
+    "or was cut. {groups}What is said about these groups is older than it was."
 )
 _START_UNSURE: Final = "only some of the files may have been copied, or somebody has once had the topic deleted by age"
 _END_UNSURE: Final = "only some of the files may have been copied, or the log long before its high watermark"

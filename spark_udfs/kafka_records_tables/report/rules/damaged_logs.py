@@ -79,8 +79,8 @@ def _tell_damage(context: RuleContext, case: dict[str, Any]) -> ReportFinding:
         steps.append(_see_places(found, context))
     steps.append(
         NextStep(
-            "Compare with another replica: copy the partition's folder from another broker, and make the report of it. "
-            "When it is whole, let the damaged replica be fetched anew"
+            "Compare with another replica: copy the partition's folder from another broker, and make the report of "
+            "it. When it is whole, let the damaged replica be fetched again"
         )
     )
     return ReportFinding(
@@ -88,9 +88,9 @@ def _tell_damage(context: RuleContext, case: dict[str, Any]) -> ReportFinding:
         level=Level(case["level"]),
         title=DAMAGE.title,
         problem=(
-            f"{counted(len(found), 'place')} of {logs_shown(first.topic, numbers)} could not be read"
-            f"{', for instance' if len(found) > 1 else ''}: {first}.{lost}"
-            f" {groups_shown(groups)}Every answer about groups that stand there may lack something."
+            f"{counted(len(found), 'place')} of {logs_shown(first.topic, numbers)} could not be "
+            f"read{', for instance' if len(found) > 1 else ''}: {first}.{lost} {groups_shown(groups)}Every answer "
+            "about groups that are there may lack something."
         ),
         group_ids=groups,
         topics=() if first.topic is None else (first.topic,),
@@ -112,9 +112,9 @@ DAMAGE = ReportRule(
     kind="damage",
     title="a log is damaged, or records cannot be used",
     about="""\
-Everything that was found while reading and calls itself damage: wrong checksums, torn batches, records that cannot
-be decoded, transactions of which nobody can tell how they ended. One finding for a topic, with all its partitions: a
-disk that fails hits many. Missing rights are `right_missing`.""",
+Everything that was found while reading and that counts as damage: wrong checksums, torn batches, records that cannot be
+decoded, transactions with an unknown end. One finding for a topic, with all its partitions: a disk that fails hits
+many. Missing rights are `right_missing`.""",
     tables=("checks", "groups"),
     levels={Level.HIGH: "always"},
     cases=_damage_cases,
@@ -158,10 +158,10 @@ def _tell_lost(context: RuleContext, case: dict[str, Any]) -> ReportFinding:
         level=Level(case["level"]),
         title=LOST.title,
         problem=(
-            f"Missing from {topic}-{first.partition} are the offsets from {first.first} up to"
-            f" {first.behind - 1}{others}: {counted(missing, 'offset')} in no file{span}. Such a log is whole up to"
-            f" there, so no cleaner took them: a segment file is missing. {groups_shown(groups)}Commits, members and"
-            " deletions that stood in it are unknown, so what is told of these groups may be older than it was."
+            f"Missing from {topic}-{first.partition} are the offsets from {first.first} up to "
+            f"{first.behind - 1}{others}: {counted(missing, 'offset')} in no file{span}. Such a log is whole up to "
+            f"there, so no cleaner took them: a segment file is missing. {groups_shown(groups)}The commits, members "
+            "and deletions in it are unknown, so what the report says about these groups may be older than it was."
         ),
         group_ids=groups,
         topics=(topic,),
@@ -173,7 +173,7 @@ def _tell_lost(context: RuleContext, case: dict[str, Any]) -> ReportFinding:
             for each in found[: MOST_EVIDENCE // 2]
             for evidence in (
                 Evidence("the last record before a gap", topic, each.partition, each.first - 1, each.before_ms),
-                Evidence("the first record behind it", topic, each.partition, each.behind, each.behind_ms),
+                Evidence("the first record after it", topic, each.partition, each.behind, each.behind_ms),
             )
         ),
         evidence_count=2 * len(found),
@@ -185,9 +185,9 @@ def _tell_lost(context: RuleContext, case: dict[str, Any]) -> ReportFinding:
             context.ask_kafka("Ask which brokers have the partition", "kafka-topics", "--describe", "--topic", topic),
             *((context.see(f"See the groups of {topic}-{first.partition}", rows),) if groups else ()),
             NextStep(
-                "Until that is clear, let no broker that lacks the file become leader of the partition: a coordinator "
-                "that loads its log would go on from what is left. When another replica is whole, let this one be "
-                "fetched anew"
+                "Until that is clear, let no broker that lacks the file become leader of the partition: a "
+                "coordinator that loads its log would go on from what is left. When another replica is whole, let "
+                "this one be fetched again"
             ),
         ),
         measured={
@@ -203,10 +203,10 @@ LOST = ReportRule(
     kind="segment_lost",
     title="a segment file is missing",
     about="""\
-Offsets that are in no file, of a log that is whole up to there. A cleaner begins at the start of a log and leaves
-gaps there, so it has not been at these. Where it has been, nobody can tell a missing file from what it took, and
-there is no finding. Only the first such gap of a log is told, and the logs of a topic are one finding. A beginning or
-an end that is missing is `log_cut`.""",
+Offsets that are in no file, of a log that is whole up to there. A cleaner begins at the start of a log and leaves gaps
+there, so it has not been at these. Where a cleaner has been, a missing file and a cleaned one look the same, and there
+is no finding. Only the first such gap of a log is reported, and the logs of a topic are one finding. A beginning or an
+end that is missing is `log_cut`.""",
     tables=("groups",),
     levels={Level.HIGH: "always"},
     cases=_lost_cases,

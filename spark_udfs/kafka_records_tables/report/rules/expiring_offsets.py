@@ -78,7 +78,7 @@ def _cases(context: RuleContext) -> pa.Table:
     )
     left = numbers(cases, "expires_timestamp_ms_min") - context.at_ms
     works = numbers(cases, "committed_ms", -(2**62)) > context.at_ms - context.limit("offsets_expiring.alive_within")
-    # Of other kinds nobody commits who is no member, but an administrator.
+    # Of other kinds nobody commits who is not a member, but an administrator.
     works &= true_where(equal(cases, "group_kind_first", "simple"))
     lived = numbers(cases, "last_ms") - numbers(cases, "first_ms")
     epochs = with_columns(cases, epoch=looked_up(ids, context.table("groups"), "group_id", "epoch"))
@@ -226,9 +226,9 @@ restart.
 
 Offsets whose commit names the time of their expiry are left alone: their client has asked for it.
 
-How long a group was in use is told by its records, and by its epoch (`in_use_epoch`), which rises whenever a member
-comes or goes. Where a cleaner has taken the first records and the epoch is low, nobody can tell, and the level is one
-or two lower. Expiry is counted with the retention that was given; see `retention_differs`.""",
+The records of a group, and its epoch (`in_use_epoch`), which rises whenever a member comes or goes, show how long it
+was in use. If a cleaner has taken the first records and the epoch is low, that is unknown, and the level is one or two
+lower. Expiry is counted with the retention that was given; see `retention_differs`.""",
     tables=("expirations", "groups", "activity", "current_offsets", "timeline"),
     levels={
         Level.CRITICAL: "the group is at work, and one of its offsets goes within `critical_within`",
@@ -274,7 +274,7 @@ or two lower. Expiry is counted with the retention that was given; see `retentio
             "count",
             8,
             "the epoch (generation) of a group that was in use",
-            "a tool joins once and leaves; three members that are deployed anew twice get this far",
+            "a tool joins once and leaves; three members that are deployed again twice get this far",
         ),
         Threshold(
             "overdue_after",

@@ -120,8 +120,8 @@ def _tell(context: RuleContext, case: dict[str, Any]) -> ReportFinding:
             context.describe_group(group, "Ask the brokers for the clients and hosts of its members"),
             *([NextStep(_LESS_METADATA)] if case["is_large_any"] else []),
             NextStep(
-                "Have its application commit by time (auto.commit.interval.ms) or behind a batch, and not behind every"
-                " record or every poll that returned nothing"
+                "Have its application commit by time (auto.commit.interval.ms) or after a batch, and not after every "
+                "record or every poll that returned nothing"
             ),
         ),
         measured={
@@ -177,7 +177,7 @@ RULE = ReportRule(
     about="""\
 Groups that in an hour within `lately` commit each partition more often than every `interval_ms`, and at least
 `least_commits` times, or write `least_bytes` in commits of `commit_bytes` each, which is metadata, and whose records
-are `share` of all bytes of these hours: mostly consumers that commit behind every record. Many partitions that commit
+are `share` of all bytes of these hours: mostly consumers that commit after every record. Many partitions that commit
 every few seconds are no flood. A cleaner takes superseded commits away, so counts are lower bounds, and what was
 compacted is not seen.""",
     tables=("activity", "timeline"),

@@ -27,7 +27,7 @@ class ForeignOffset:
     partition: int
     span: Span
     end: int | None
-    """Where the log ended when it was committed; None where files do not tell."""
+    """Where the log ended when it was committed; None if files do not tell."""
     end_now: int
     ever_had_members: bool
     had_members: bool
@@ -35,7 +35,7 @@ class ForeignOffset:
     after: Span | None
     """What it committed next."""
     began: Beginning | None
-    """Where its consumers began after it; None where none has."""
+    """Where its consumers began after it; None if none has."""
 
     @property
     def skipped(self) -> int:

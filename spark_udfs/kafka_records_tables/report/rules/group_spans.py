@@ -1,4 +1,4 @@
-"""How long groups were in use, when they last committed, and how they stand now: what several rules ask."""
+"""How long groups were in use, when they last committed, and how they are now: what several rules ask."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def stands_now(context: RuleContext, group: str, topics: Sequence[str]) -> str:
 
 
 def to_consume(context: RuleContext, group: str, topics: Sequence[str]) -> str:
-    """The lag of a group on topics in words, nothing where nobody knows it: `12 records of "orders" to consume`."""
+    """The lag of a group on topics in words, empty if unknown: `12 records of "orders" to consume`."""
     import pyarrow.compute as pc
 
     from kafka_records_tables.report.case_columns import equal, kept
@@ -88,7 +88,7 @@ def to_consume(context: RuleContext, group: str, topics: Sequence[str]) -> str:
 
 
 def emptied_at(context: RuleContext, group: str) -> int | None:
-    """When the last member of a group left, in milliseconds since 1970; null where no record tells."""
+    """When the last member of a group left, in milliseconds since 1970; null if no record tells."""
     import pyarrow.compute as pc
 
     from kafka_records_tables.report.case_columns import equal, kept
@@ -121,7 +121,7 @@ def with_life(context: RuleContext, rows: pa.Table, alive_within_ms: int) -> pa.
 
 
 def life_words(context: RuleContext, group: str, members: int, last_ms: int | None) -> str:
-    """Whether somebody consumes for a group, behind its name: `has 2 members, and last committed at …`."""
+    """Whether somebody consumes for a group, after its name: `has 2 members, and last committed at …`."""
     from kafka_records_tables.report.rule_context import counted, moment
 
     committed = "" if last_ms is None else f", and last committed at {moment(last_ms)}"

@@ -19,7 +19,7 @@ _MARGIN_MS: Final = 5 * 60 * 1000
 
 def _open(context: RuleContext) -> pa.Table:
     """The open transactions with `age_ms`, whether each hangs and by what (`is_late`, `is_left`), `held`, its `level`
-    and `coordinator`: the partition in which its entry stands."""
+    and `coordinator`: the partition in which its entry is."""
     import numpy as np
     import pyarrow as pa
     import pyarrow.compute as pc
@@ -38,7 +38,7 @@ def _open(context: RuleContext) -> pa.Table:
     rows = context.table("open_transactions")
     rows = rows.filter(pc.less_equal(pc.fill_null(rows["since_timestamp_ms"], 0), context.at_ms))
     age = context.at_ms - numbers(rows, "since_timestamp_ms", context.at_ms)
-    # The table counts up to now where nobody names a moment; what is stored is told as of its last record.
+    # The table counts up to now if nobody names a moment; what is stored is told as of its last record.
     is_long = true_where(pc.is_null(rows["since_timestamp_ms"])) | (age >= context.limit("transaction_open.open_after"))
     rows, age = kept(rows, is_long), age[is_long]
     is_late = age > numbers(rows, "timeout_ms", 2**62 - _MARGIN_MS) + _MARGIN_MS
@@ -133,7 +133,7 @@ def _tell(context: RuleContext, case: dict[str, Any]) -> ReportFinding:
     of_producer = condition_of("producer_id", oldest["producer_id"])
     by_rule = {"late": ("hanging_rule=timeout",), "left": ("hanging_rule=no_entry",), "open": ()}[word]
     rows = Rows("open_transactions", (of_producer,) if is_one else by_rule)
-    # What tells the cause stands first, for by that a later report knows the finding again.
+    # What tells the cause is first, for by that a later report knows the finding again.
     own = Rows("transactions", (f"log_partition={place}",)) if word == "late" and place is not None else rows
     waits = (Rows("pending_offsets", of_group(groups[0])),) if groups else ()
     told = (own, rows, *waits) if word == "late" or not waits else (*waits, rows)
@@ -255,9 +255,8 @@ def _effect(context: RuleContext, held: list[dict[str, Any]], holds: str) -> str
     first = min(held, key=lambda each: (each["log_partition"], each["log_offset"]))
     return (
         f"{holds} back the offsets of {len(waiting)} of {counted(len(known | waiting), 'partition')} of "
-        f"{listed(groups)}: {where}. A consumer that starts there waits for stable offsets and"
-        f" consumes nothing, and no cleaner takes what stands behind {OFFSETS}-{first['log_partition']} offset"
-        f" {first['log_offset']}."
+        f"{listed(groups)}: {where}. A consumer that starts there waits for stable offsets and consumes nothing, and "
+        f"no cleaner takes what is after {OFFSETS}-{first['log_partition']} offset {first['log_offset']}."
     )
 
 
@@ -335,7 +334,7 @@ def _steps(context: RuleContext, cause: list[dict[str, Any]], rows: Rows) -> tup
     what = "its offsets are dropped" if topic == OFFSETS else "consumers of committed records skip its records"
     others = len(starts) - 1
     more = f" (the same for {others} more, each with its own partition and start offset)" if others else ""
-    sentence = f"When its application is certainly gone, abort it: {what}, and whatever waits goes on"
+    sentence = f"If its application is certainly gone, abort it: {what}, and everything that waits goes on"
     if _cause(cause[0])[0] == "left":
         words = ("--topic", f"{topic}:{partition}", "--start-offset", str(offset))
         dry = f"{sentence}. Without --execute this says only what it would do{more}"
@@ -355,7 +354,7 @@ the last record, and not the present, so a transaction that had begun a while be
 shorter time than `open_after` is no finding: it may be over before the report is read. Groups whose committed offset is
 where the transaction begins are named: with `read_committed` they get nothing until it ends.
 
-Those of one cause are one finding: those that nobody answers for by the group whose offsets they hold back, which is
+Transactions with the same cause are one finding: orphaned ones by the group whose offsets they hold back, which is
 their application; those that are late by their coordinator; and those that are just open by their group.""",
     tables=("open_transactions", "pending_offsets", "transactions", "current_offsets", "lag"),
     levels={
@@ -371,7 +370,7 @@ their application; those that are late by their coordinator; and those that are 
             "open_after",
             "duration",
             "10s",
-            "a transaction that is open for a shorter time is no finding",
+            "a transaction that is open for a shorter time is not a finding",
             "Kafka Streams ends one every 100 ms (commit.interval.ms with exactly_once_v2), and has a "
             "transaction.timeout.ms of 10 s",
             "settled_after",

@@ -177,8 +177,8 @@ def _incident(context: RuleContext, row: dict[str, Any], later: list[dict[str, A
     )
     steps = _steps(context, row, own)
     waits = (
-        f"{listed(groups)} {'reads' if len(groups) == 1 else 'read'} committed records only and"
-        f" {'stands' if len(groups) == 1 else 'stand'} still there: {counted(stuck, 'record')} wait."
+        f"{listed(groups)} {'reads' if len(groups) == 1 else 'read'} committed records only and "
+        f"{'stands' if len(groups) == 1 else 'stand'} still there: {counted(stuck, 'record')} wait."
         if groups
         else ""
     )
@@ -265,9 +265,9 @@ RULE = incident_rule(
     kind=KIND,
     title="a dead instance has left a transaction open, and its successor uses another transactional id",
     about="""\
-Open transactions to which nothing was added for `after`, and for `times` as long as those of an id take that is equal
-but for its end, and which began its transactions later. That one took the place of a dead instance where its own first
-record is later too; else it is a sibling. Who stands still at the last stable offset is told by `lag`.""",
+Open transactions to which nothing was added for `after`, and for `times` as long as the transactions of a similar id
+take (equal but for its end) that began its transactions later. That id took the place of a dead instance if its own
+first record is later too; otherwise it is a sibling. Groups that wait at the last stable offset are found by `lag`.""",
     tables=("transactions", "open_transactions", "lag"),
     levels={Level.HIGH: "groups stand still there", Level.MODERATE: "no group that is known does"},
     find=_find,

@@ -127,11 +127,11 @@ def _who(context: RuleContext, groups: dict[str, dict[str, Any]]) -> str:
 
 
 def _since(kind: str, places: list[dict[str, Any]]) -> str:
-    """What commits tell of when it happened: the records of an offset were there before it was committed."""
+    """What commits show when it happened: the records of an offset were there before it was committed."""
     from kafka_records_tables.report.rule_context import moment
 
-    what = "the records were deleted" if kind == "offsets_below_log_start" else "the log was cut or made anew"
-    # A group at work commits what it has fetched, and may be behind the deletion that it meets.
+    what = "the records were deleted" if kind == "offsets_below_log_start" else "the log was cut or recreated"
+    # A group at work commits what it has fetched, and may be after the deletion that it meets.
     still = [each["commit_timestamp_ms"] for each in places if not each["works"] and each["commit_timestamp_ms"]]
     after = f"; most likely after {moment(min(still))}, when the oldest of these offsets was committed" if still else ""
     return f"no record tells when {what}{after}"
@@ -364,8 +364,8 @@ RULES = (
         "beyond_end",
         Level.HIGH,
         "offsets are beyond the end of their log",
-        "Offsets above the end of the log that they point into: the topic was made anew under its name, or its log was "
-        "cut when a leader was lost. One finding for a topic, with all groups.",
+        "Offsets above the end of the log that they point into: the topic was recreated under its name, or its log "
+        "was cut when a leader was lost. One finding for a topic, with all groups.",
     ),
 )
 _RULES_BY_KIND = {rule.kind: rule for rule in RULES}

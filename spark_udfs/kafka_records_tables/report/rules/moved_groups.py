@@ -34,7 +34,7 @@ class MovedGroup:
     unclear: int = 0
     """Partitions whose first offset after it is not below the last one before it."""
     unread: int = 0
-    """Records that were skipped, or read again, whatever auto.offset.reset says; of those partitions."""
+    """Records that were skipped, or read again, with any auto.offset.reset; of those partitions."""
     evidence: list[Evidence] = field(default_factory=list)
 
 
@@ -59,7 +59,7 @@ def _moved(context: RuleContext) -> tuple[int | None, list[MovedGroup]]:
 
 
 def _partition_count(context: RuleContext, places: dict[str, set[int]]) -> int | None:
-    """How many partitions the topic has: as was said, by the metadata log, or by the logs that are at hand, where a
+    """How many partitions the topic has: as was said, by the metadata log, or by the logs that are available, where a
     group is in two of them."""
     from kafka_records_runtime.partitioner import partition_for
 
@@ -281,8 +281,8 @@ RULE = incident_rule(
     title=f"groups have lost their offsets: {OFFSETS} has another number of partitions",
     about="""\
 Groups with records in a partition that their coordinators do not read, by the number of partitions that the topic has.
-What it did to each group is told from its commits: one that began below where it was has read records again; of one
-that went on higher nobody can tell without its auto.offset.reset; one without a commit in its new partition has
+The commits of each group show what it did to it: a group that began below where it was has read records again; for one
+that went on higher it is unknown without its auto.offset.reset; one without a commit in its new partition has
 stopped.""",
     tables=("current_offsets", "groups", "checks"),
     levels={Level.CRITICAL: "it happened within `lately`", Level.LOW: "it happened earlier: old copies are left"},

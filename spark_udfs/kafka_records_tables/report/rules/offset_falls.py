@@ -1,6 +1,6 @@
 """Offsets of a group that went backwards, by what explains it, and two committers that take turns.
 
-Those of a topic that was made anew are in `remade_topics`."""
+The partitions of a topic that was recreated are in `remade_topics`."""
 
 from __future__ import annotations
 
@@ -184,7 +184,7 @@ def _times(places: list[tuple[str, int]]) -> str:
 def _how_sure(kind: str, case: dict[str, Any]) -> tuple[Confidence, str | None]:
     if not case["confidence_min"] == case["confidence_max"] == "high":
         return "low", (
-            "what explains the fall hangs on the members that the group had, and records that would tell are gone"
+            "what explains the fall depends on the members that the group had, and records that would tell are gone"
         )
     if kind == "two_committers":
         return "medium", "no record tells which clients commit; that the offsets fall by turns is certain"
@@ -359,14 +359,14 @@ RULES = (
         "offsets_began_anew",
         Level.HIGH,
         Level.MODERATE,
-        "a group lost its offsets and began anew",
+        "a group lost its offsets and started over",
         "Lower offsets that were committed after the offsets had been deleted",
     ),
     _rule(
         "offsets_reset",
         Level.HIGH,
         Level.MODERATE,
-        "offsets were set back while a group had no members",
+        "offsets were moved backwards while a group had no members",
         "Lower offsets that were committed while nobody was a member: most likely a reset by an administrator",
     ),
     _rule(

@@ -1,4 +1,4 @@
-"""Topics that were deleted and made anew under their names: who has gone on with the new one, and who has not."""
+"""Topics that were deleted and recreated under their names: who has gone on with the new one, and who has not."""
 
 from __future__ import annotations
 
@@ -57,7 +57,8 @@ def _cases(context: RuleContext) -> pa.Table:
 
 
 def _places(context: RuleContext) -> pa.Table:
-    """One row for each partition that a group began anew (`made_ms`) or has an old offset for (`works` is not null)."""
+    """One row for each partition that a group started over (`made_ms`) or has an old offset for (`works` is not
+    null)."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
@@ -84,7 +85,7 @@ def _tell(context: RuleContext, case: dict[str, Any]) -> ReportFinding:
     waits = [each for each in rows if each["works"] is not None]
     going, waiting = (tuple(dict.fromkeys(each["group_id"] for each in part)) for part in (went, waits))
     since, note = _since(went, waits)
-    parts = [f"The topic {shown(topic)} was deleted and made anew under its name."]
+    parts = [f"The topic {shown(topic)} was deleted and recreated under its name."]
     if going:
         verb = "has" if len(going) == 1 else "have"
         parts.append(
@@ -118,7 +119,7 @@ def _tell(context: RuleContext, case: dict[str, Any]) -> ReportFinding:
                 "Ask the brokers for the topic as it is now", "kafka-topics", "--describe", "--topic", topic
             ),
             *_resets(context, topic, waits),
-            NextStep("Ask who made the topic anew, and whether what was not consumed is needed from elsewhere"),
+            NextStep("Ask who made the topic again, and whether what was not consumed is needed from elsewhere"),
         ),
         measured={
             "groups_gone_on": len(going),
@@ -131,7 +132,7 @@ def _tell(context: RuleContext, case: dict[str, Any]) -> ReportFinding:
 
 
 def _since(went: list[dict[str, Any]], waits: list[dict[str, Any]]) -> tuple[int | None, str | None]:
-    """When the topic was made anew, as far as commits tell."""
+    """When the topic was recreated, as far as commits tell."""
     from kafka_records_tables.report.rule_context import moment
 
     new = [each["commit_timestamp_ms"] for each in went if each["commit_timestamp_ms"] is not None]
@@ -204,17 +205,17 @@ _WAITING: Final = (
     " says; what was not consumed of the older topic is gone."
 )
 _SEE: Final = {
-    "regressions": "See which groups began anew, with the records that show it",
+    "regressions": "See which groups started over, with the records that show it",
     "lag": "See the offsets of the older topic",
 }
 
 RULE = ReportRule(
     kind=_KIND,
-    title="a topic was deleted and made anew under its name",
+    title="a topic was deleted and recreated under its name",
     about="""\
 Offsets that name another topic id than those before, of groups that have gone on with the new topic (`regressions`,
 topic_recreated), and offsets that name another id than the topic has now, of groups that have not (`lag`,
-topic_recreated). One finding for a topic, whatever the number of groups. Kafka 4.1 and later write these ids.""",
+topic_recreated). One finding for a topic, regardless of the number of groups. Kafka 4.1 and later write these ids.""",
     tables=("regressions", "lag", "groups", "current_offsets", "timeline"),
     levels={
         Level.HIGH: (

@@ -153,9 +153,9 @@ def _tell(context: RuleContext, case: dict[str, Any]) -> ReportFinding:
                 *option("--group", group),
             ),
             NextStep(
-                "See in the logs of the consumers what fails at these offsets: mend it, or have them reject such"
-                " records (acknowledge with REJECT); where they only take too long, raise the group's"
-                " share.record.lock.duration.ms"
+                "See in the logs of the consumers what fails at these offsets: fix it, or have them reject such "
+                "records (acknowledge with REJECT); where they only take too long, raise the group's "
+                "share.record.lock.duration.ms"
             ),
         ),
         measured={
@@ -193,7 +193,7 @@ RULE = ReportRule(
 Ranges of offsets in the state of share partitions that were delivered `deliveries` times or more and wait to be
 delivered again, and those that were given up because they were delivered as often as `delivery_limit` allows, or the
 limit of the group where the metadata log tells it. Records that a consumer rejected before are no finding: it has
-decided so. Only offsets at and behind the start offset are in the state; what was given up before is in none, once the
+decided so. Only offsets at and after the start offset are in the state; what was given up before is in none, once the
 start offset has passed it.""",
     tables=("share_partitions", "share_group_topics", "groups"),
     levels={

@@ -206,8 +206,8 @@ def _incident(
             f" there, and each time the group was rebalanced; {counted(churn, 'member')} came as"
             f" {listed(restless.clients)}."
         ),
-        impact="Whenever a member of one application comes or goes, the other one is rebalanced and stops for it. Who"
-        " monitors or resets the group hits both.",
+        impact="Whenever a member of one application comes or goes, the other one is rebalanced and stops for it. "
+        "Monitoring or resetting the group affects both.",
         consequence="work_stopped",
         group_ids=(group,),
         topics=tuple(sorted(set().union(*(app.topics for app in apps)))),
@@ -242,7 +242,7 @@ RULE = incident_rule(
     about="""\
 Members of one group that consume different topics: no member was ever assigned topics of both sides, and subscriptions,
 or assignments while one side was alone, show that they do not want those of the other side. Where one version of an
-application replaces another one that reads other topics, both are there for one rollout: that is no finding.""",
+application replaces another one that reads other topics, both are there for one rollout: that is not a finding.""",
     tables=("timeline", "members"),
     levels={Level.HIGH: "`rebalances_high` rebalances while both were there", Level.MODERATE: "fewer"},
     find=_find,

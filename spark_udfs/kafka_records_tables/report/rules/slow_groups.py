@@ -36,7 +36,7 @@ class Growth:
     read: int
     written: int
     before: tuple[float, float] | None
-    """Records a second that were read and written before; None where that was too short."""
+    """Records a second that were read and written before; None if that was too short."""
     last: Span
 
     @property

@@ -104,8 +104,8 @@ RULE = incident_rule(
     kind=KIND,
     title="a group has members and reads nothing",
     about="""\
-Groups with members of which `progress` says that partitions are `stopped`: records wait for longer than they ever did
-for this group, and nothing is committed. A group without members is none: nobody is there to read.""",
+Groups with members whose partitions are `stopped` in `progress`: records wait for longer than they ever did for this
+group, and nothing is committed. Groups without members do not count: nobody is there to read.""",
     tables=("progress", "lag", "members", "groups"),
     levels={Level.HIGH: "always"},
     find=_find,

@@ -44,7 +44,7 @@ PICKED: Final = {
 """What this wants of each record beside what the replay wants; and `named_topics.PICKED`."""
 
 UNDER_WAY: Final = ("Assigning", "NotReady")
-"""States in which the target assignment is about to be made anew."""
+"""States in which the target assignment is about to be recreated."""
 
 _WITH_MEMBERS: Final = "while the group has members"
 _TOPIC_HAS_IT: Final = "and the topic has it now: the next heartbeat of a member starts an assignment with it"
@@ -90,7 +90,7 @@ def left_out(group: Group, assigned: Mapping[str, set[int]], topics: Topics) -> 
 
 
 def subtopologies(group: Group) -> Collection[str] | None:
-    """The subtopologies of a streams group; None where no record tells its topology."""
+    """The subtopologies of a streams group; None if no record tells its topology."""
     told = _topology(group)
     return None if told is None else [subtopology_id for subtopology_id, *_ in told]
 
@@ -98,8 +98,8 @@ def subtopologies(group: Group) -> Collection[str] | None:
 # -- consumer and streams groups: a topic has all numbers from zero on -------------------------------------------------
 
 _Expected = Mapping[str, tuple[int, int]]
-"""By topic or subtopology how many there were when the target assignment was made, and how many there are now; 0 where
-nobody tells."""
+"""By topic or subtopology how many there were when the target assignment was made, and how many there are now; 0 if
+unknown."""
 
 
 def _of_numbers(group: Group, assigned: Mapping[str, set[int]], expected: _Expected) -> Iterator[LeftOut]:
@@ -134,7 +134,7 @@ def _may_be_brought_along(group: Group) -> bool:
     until the next assignment (`ConsumerGroup.fromClassicGroup`), which a member need not bring about that takes the
     place of a static one, or subscribes by an expression. The members come with that epoch as their previous one too,
     and who joins has 0 there. So an assignor of the broker has made the target which somebody reached from an epoch
-    before; where nobody has yet, nothing in the log tells the two apart as long as a classic member is there.
+    before; if nobody has yet, nothing in the log tells the two apart as long as a classic member is there.
     """
     if group.kind != CONSUMER:
         return False
@@ -159,7 +159,8 @@ def _of_topics(group: Group, assigned: Mapping[str, set[int]], topics: Topics) -
     remembered, subscribed = _remembered(group), _subscribed(group)
     counted = {of: topics.counts[name] for of, name in topics.now.items() if name in topics.counts}
     wanted = [of for of in sorted(remembered.keys() | counted) if topics.names.get(of) in subscribed]
-    # What nobody subscribes to any more goes with the next assignment, whatever its topic has by now.
+    # A topic that nobody subscribes to any more leaves with the next assignment, for any number of partitions that it
+    # has by now.
     is_over = {of for of in assigned if topics.names.get(of) not in (None, *subscribed)}
     return {of: (0, 0) if of in is_over else (remembered.get(of, 0), counted.get(of, 0)) for of in (*assigned, *wanted)}
 

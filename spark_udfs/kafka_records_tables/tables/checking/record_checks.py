@@ -1,4 +1,4 @@
-"""What can be said of records one by one: whether a coordinator loads them, and whether they are its own."""
+"""What can be said about records one by one: whether a coordinator loads them, and whether they are its own."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ class RecordChecks:
         self._unread: dict[tuple[str, int, int | None], _Seen] = {}
 
     def decoded(self, batch: pa.RecordBatch) -> DecodedRecords | None:
-        """The records of a batch; None where it holds control rows only. Counts what was let pass in them."""
+        """The records of a batch; None if it holds control rows only. Counts what was let pass in them."""
         control, records = batch.column("control"), batch
         if control.null_count < batch.num_rows:
             records = batch.filter(control.is_null())
@@ -214,7 +214,7 @@ def _time(found: DecodedRecords, row: int) -> int | None:
 
 
 def _distinct(names: pa.Array) -> Iterator[tuple[str, int, int]]:
-    """Each name with the row where it stands first, and how often it stands there."""
+    """Each name with the row where it is first, and how often it is there."""
     encoded = names.dictionary_encode()
     numbers, firsts, counts = np.unique(encoded.indices.to_numpy(), return_index=True, return_counts=True)
     texts = encoded.dictionary.to_pylist()

@@ -1,8 +1,8 @@
 """Which records of coordinators a release of Kafka reads, and which versions of their values.
 
-The facts are those of the message specs in the jars of the releases (`make matrix` compares them), and of what their
+The facts come from the message specs in the jars of the releases (`make matrix` compares them), and from what their
 brokers do by default: before 4.0 the group coordinator is `kafka.coordinator.group.GroupMetadataManager`, which knows
-commits and classic groups only, whatever specs its jars hold. Loads nothing.
+only commits and classic groups, even if its jars hold more specs. Loads nothing.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _LAST_OF: Final = {2: 8, 3: 9}
 
 
 def known_release(release: str) -> str | None:
-    """The last of RELEASES that is not newer than `release`, numbers with dots between; None where all are newer."""
+    """The last of RELEASES that is not newer than `release`, numbers with dots between; None if all are newer."""
     return next((each for each in reversed(RELEASES) if _numbers(each) <= _numbers(release)), None)
 
 
@@ -60,7 +60,7 @@ _OTHER_LAYOUT: Final = {("4.0", OFFSETS, 11), ("4.0", OFFSETS, 15), ("4.0", SHAR
 """Records of share groups, early access in 4.0, which got other fields in 4.1 under the same version."""
 
 _PASSES_OVER_SINCE: Final = "3.5"
-"""KIP-915: from here on a coordinator passes over records of unknown types; before, it stops loading."""
+"""KIP-915: from here a coordinator passes over records of unknown types; before, it stops loading."""
 
 
 _STOPS_READING: Final = "stops reading there, and serves the transactional ids before it alone"
@@ -72,16 +72,16 @@ class Unread(NamedTuple):
     stops: bool
     """Whether its coordinator does not load the log."""
     why: str
-    """In words, behind the name of the release."""
+    """In words, after the name of the release."""
 
 
 def unread_type(release: str, topic: str, record_type: int) -> Unread | None:
-    """What a release does with keys of that type, whatever their values are; None where it knows them."""
+    """What a release does with keys of that type, with any value; None if it knows them."""
     return None if record_type in reads_by_default(release, topic) else _unknown_type(release, topic)
 
 
 def unread(release: str, topic: str, record_type: int, version: int) -> Unread | None:
-    """What a release that knows the type does with a value of that version; None where it reads it."""
+    """What a release that knows the type does with a value of that version; None if it reads it."""
     if version > highest_version(release, topic, record_type):
         if topic == TRANSACTIONS:
             return Unread(True, _STOPS_READING)

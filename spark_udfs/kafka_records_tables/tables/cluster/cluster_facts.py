@@ -1,4 +1,4 @@
-"""What a metadata log tells of the settings of a cluster, for rules that would otherwise have to assume them."""
+"""What a metadata log shows the settings of a cluster, for rules that would otherwise have to assume them."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ _RETENTION_MS, _CLEANUP = "retention.ms", "cleanup.policy"
 
 @dataclass(frozen=True, slots=True)
 class ClusterFacts:
-    """The settings of a cluster. A setting is None where no record tells it: it is in the file of a broker then,
-    or at Kafka's default."""
+    """The settings of a cluster. A setting is None if no record tells it: it is in the file of a broker then, or at
+    Kafka's default."""
 
     configs: Mapping[tuple[str, str], Mapping[str, str]]
     """By the type and the name of the resource: values by names, without secrets."""
@@ -44,16 +44,16 @@ class ClusterFacts:
         return _number(self.group_setting(group, name))
 
     def retention_ms(self, topic: str) -> int | None:
-        """How long the records of a topic are kept; None where nothing tells it, and for ever."""
+        """How long the records of a topic are kept; None if nothing tells it, and for ever."""
         return _number(self.topic_setting(topic, _RETENTION_MS))
 
     def is_compacted(self, topic: str) -> bool | None:
-        """Whether a cleaner compacts a topic; None where nothing tells it."""
+        """Whether a cleaner compacts a topic; None if nothing tells it."""
         policy = self.topic_setting(topic, _CLEANUP)
         return None if policy is None else "compact" in policy
 
     def _of_all_brokers(self, name: str) -> str | None:
-        """What was set for all brokers; None where a single one has something else."""
+        """What was set for all brokers; None if a single one has something else."""
         found = self.configs.get((_BROKER, _ALL_BROKERS), {}).get(name)
         differ = any(kind == _BROKER and of and name in told for (kind, of), told in self.configs.items())
         return None if differ else found

@@ -28,7 +28,7 @@ _STOPS: Final = "what it changed is unknown: a controller does not load this log
 
 
 _CONTROL_RECORDS: Final = 16
-"""So many control records of the quorum, which are no rows, may come first: the first leader's, the voters'."""
+"""So many control records of the quorum, which are not rows, may come first: the first leader's, the voters'."""
 
 
 class MetadataRecords:
@@ -63,7 +63,7 @@ class MetadataRecords:
         self._end_offset = 0
         """The offset after the last row."""
         self.since_ms: int | None = None
-        """When the rows of the log begin that are there; None where they begin with the log."""
+        """When the rows of the log begin that are there; None if they begin with the log."""
         self.until_ms: int | None = None
         """The latest time of a row."""
         self._is_checkpoint = False
@@ -190,7 +190,7 @@ class MetadataRecords:
 
 
 def values_of(decoded: DecodedRecords, number: int) -> tuple[INT64, pa.Array] | None:
-    """The rows that hold a record of a type, and their values as structs; None where there are none."""
+    """The rows that hold a record of a type, and their values as structs; None if there are none."""
     records = decoded.columns.records.get(number)
     if records is None or records.null_count == len(records):
         return None

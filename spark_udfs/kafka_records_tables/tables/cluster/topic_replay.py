@@ -38,7 +38,7 @@ class Topic:
     name: str
     topic_id: str
     created_ms: int | None
-    """None where only a checkpoint has it, which does not tell."""
+    """None if only a checkpoint has it, which does not tell."""
     deleted_ms: int | None = None
     is_deleted: bool = False
     configs: Mapping[str, str] | None = None

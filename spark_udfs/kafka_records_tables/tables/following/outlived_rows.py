@@ -1,8 +1,8 @@
-"""Carried rows that nothing behind them can need: of members and offsets that are gone, and of groups that are over.
+"""Carried rows that nothing after them can need: of members and offsets that are gone, and of groups that are over.
 
 A tombstone is carried for what a later record may still be about: a commit that waits for its marker, a group that no
 other record makes. Where neither can be, a replay with the rows of a key and one without them end in the same groups,
-whatever comes. So both the tombstone and what it deleted leave.
+regardless of what comes. So both the tombstone and what it deleted leave.
 """
 
 from __future__ import annotations
@@ -69,7 +69,8 @@ class CarriedKeys:
         encoded = group.dictionary_encode()
         self._names = encoded.dictionary
         self.group: INT64 = encoded.indices.fill_null(-1).to_numpy().astype(np.int64)
-        """A number for the group, or whatever else the first field of every key of the table names; -1 for none."""
+        """A number for the group, or for whichever thing the first field of every key of the table names; -1 for
+        none."""
         kind = pa.array(self.kind, pa.string())
         self.of_kind = codes_of_same([group, kind])
         """A number for the group and its kind."""
@@ -105,8 +106,8 @@ def forgets_members(table: Table) -> bool:
 
 
 def without_outlived(rows: pa.RecordBatch, shown: pa.Array, table: Table, context: Context) -> pa.RecordBatch:
-    """Carried rows, in the order of the log, without those that no row of the table can hang on any more, whatever
-    comes. `shown` are the groups that have a row now."""
+    """Carried rows, in the order of the log, without those that no row of the table can depend on any more, regardless
+    of what comes. `shown` are the groups that have a row now."""
     if not rows.num_rows:
         return rows
     carried = _Carried(rows, table, context)
@@ -141,7 +142,7 @@ class _Carried:
 
     def of_groups_that_last(self, shown: pa.Array) -> FLAGS:
         """Rows of groups that have a row among those `shown`, a key in force, or a record that waits for a marker.
-        Whatever comes of another group next begins it anew."""
+        Whatever comes of another group next begins it again."""
         return self._keys.of_same_groups(self._in_force | self._waits | self._keys.named(shown))
 
     def deleted_offsets(self) -> FLAGS:
@@ -161,9 +162,9 @@ class _Carried:
         """Rows of members, and of regular expressions, that end in tombstones, in groups that other records make.
 
         These tombstones act on the member alone; but what they deleted may have made the group. That is not missed
-        where the record of the group is in force, behind all records of other kinds of groups, and that of the target
+        where the record of the group is in force, after all records of other kinds of groups, and that of the target
         assignment too: its tombstone says something to a group that is there, and nothing to one that is not. A record
-        of a classic group begins everything anew. Members stay that were there when a commit was written which waits
+        of a classic group begins everything again. Members stay that were there when a commit was written which waits
         for its marker, and those with the first and the last record of a member: by these `group_states` tells where
         members were told.
         """
@@ -187,7 +188,7 @@ class _Carried:
         return leaves
 
     def parts_of_groups_that_ended(self) -> FLAGS:
-        """Rows of groups whose records all end in tombstones, that of the group behind all values, but for the records
+        """Rows of groups whose records all end in tombstones, that of the group after all values, but for the records
         that end groups: these end what commits before them have made. Commits stay."""
         keys = self._keys
         is_record, is_group = keys.kind != _OTHER, keys.role == GROUP
@@ -202,11 +203,11 @@ class _Carried:
         return leaves
 
     def _classic(self) -> INT64:
-        """Where the last record of a classic group of the same name stands."""
+        """Where the last record of a classic group of the same name is."""
         return self._last(self._keys.group, (self._keys.kind == CLASSIC) & (self._keys.role == GROUP))
 
     def _last_of_other_kinds(self, which: FLAGS) -> INT64:
-        """Where the last of some rows stands that is about a group of the same name and of another kind."""
+        """Where the last of some rows is that is about a group of the same name and of another kind."""
         kinds = self._keys.kind
         found = np.full(len(kinds), _NOWHERE, np.int64)
         for kind in set(kinds.tolist()):
@@ -215,13 +216,13 @@ class _Carried:
         return found
 
     def _last(self, codes: INT64, which: FLAGS) -> INT64:
-        """The offset of the last of some rows with the same code; _NOWHERE where there is none."""
+        """The offset of the last of some rows with the same code; _NOWHERE if there is none."""
         found = np.full(int(codes.max()) + 2, _NOWHERE, np.int64)
         np.maximum.at(found, codes[which], self._offsets[which])
         return found[codes]
 
     def _first(self, codes: INT64, which: FLAGS) -> INT64:
-        """The offset of the first of some rows with the same code; _BEHIND_ALL where there is none."""
+        """The offset of the first of some rows with the same code; _BEHIND_ALL if there is none."""
         found = np.full(int(codes.max()) + 2, _BEHIND_ALL, np.int64)
         np.minimum.at(found, codes[which], self._offsets[which])
         return found[codes]

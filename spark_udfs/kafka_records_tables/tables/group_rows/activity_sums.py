@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from kafka_records_runtime.schema import RecordSchema
 
 NOT_THERE: Final = -2
-"""In place of the time of a commit, where there is none; NO_TIME where it has no time."""
+"""In place of the time of a commit, if there is none; NO_TIME where it has no time."""
 
 _LOST: Final = "it is counted, and nothing that its value would tell"
 
@@ -56,14 +56,14 @@ class ActivitySums:
         self._sums = WindowSums(window_ms)
         self._keys = KeyNumbers()
         self._kept = 0
-        # By the number of a key: its group and topic in `_sums`, and the time of its last record, NOT_THERE behind a
+        # By the number of a key: its group and topic in `_sums`, and the time of its last record, NOT_THERE after a
         # tombstone.
         self._places = np.zeros(0, np.int64)
         self._last_ms = np.zeros(0, np.int64)
         self._repeats = RepeatedCommits(context)
 
     def commits(self, batch: pa.RecordBatch) -> None:
-        """Add raw rows behind those before; only commits, tombstones of offsets and control rows count."""
+        """Add raw rows after those before; only commits, tombstones of offsets and control rows count."""
         numbers, _ = prefix_column(batch.column("key"))
         is_record = batch.column("control").is_null().to_numpy(zero_copy_only=False)
         is_of_offset = is_record & are_of_types(numbers, self._types)
@@ -74,7 +74,7 @@ class ActivitySums:
         rows = _filtered(batch, _DECODED, is_of_offset)
         found = DecodedRecords(rows, self._schemas, self._context.shared)
         found.report(
-            self._context, lambda row: _LOST if found.has_key[row] else "not counted: nobody can tell whose it is"
+            self._context, lambda row: _LOST if found.has_key[row] else "not counted: it is unknown whose it is"
         )
         keys = self._keys.of_rows(found, self._types)
         self._note_places()
@@ -108,7 +108,7 @@ class ActivitySums:
             self._forget()
 
     def records_of_groups(self, batch: pa.RecordBatch) -> None:
-        """Add raw rows behind those before; only the records of groups count."""
+        """Add raw rows after those before; only the records of groups count."""
         numbers, _ = prefix_column(batch.column("key"))
         is_chosen = batch.column("control").is_null().to_numpy(zero_copy_only=False) & are_of_types(
             numbers, self._of_groups
@@ -138,7 +138,7 @@ class ActivitySums:
             self._sums.add(of_places, time, **{what: np.ones(len(places), np.int64)})
 
     def sums(self) -> pa.Table:
-        """All of BY with SUMMED and GREATEST, which are -1 where there is none."""
+        """All of BY with SUMMED and GREATEST, which are -1 if there is none."""
         self._repeated(self._repeats.rest())
         return self._sums.table()
 
@@ -160,7 +160,7 @@ class ActivitySums:
     def _note_repeats(
         self, rows: pa.RecordBatch, is_record: FLAGS, keys: INT64, committed: INT64, is_value: FLAGS
     ) -> None:
-        """Count commits that change nothing. `rows` are commits, tombstones and control rows; the vectors behind
+        """Count commits that change nothing. `rows` are commits, tombstones and control rows; the vectors after
         `is_record` have an element for each of the former."""
         told = np.full((2, rows.num_rows), UNREADABLE, np.int64)
         told[0, is_record], told[1, is_record] = keys, committed
@@ -180,7 +180,7 @@ class ActivitySums:
             self._sums.add(self._places[rows.column("key").to_numpy()], time, repeated_commits=count)
 
     def _since_the_last(self, keys: INT64, time: INT64, is_tombstone: FLAGS) -> INT64:
-        """For each row the milliseconds since the commit before of its key; -1 where there is none, or no time."""
+        """For each row the milliseconds since the commit before of its key; -1 if there is none, or no time."""
         order = np.argsort(keys, kind="stable")
         keys, time = keys[order], np.where(is_tombstone, NOT_THERE, np.maximum(time, NO_TIME))[order]
         before = np.append(NOT_THERE, time[:-1])

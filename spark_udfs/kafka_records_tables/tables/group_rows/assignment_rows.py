@@ -165,7 +165,7 @@ def left_topics(groups: Mapping[str, Group], commits: Iterable[tuple[str, str]])
 
 
 def _all_subscribed(group: Group) -> frozenset[str] | None:
-    """The topics that a group subscribes to; None where nobody can tell."""
+    """The topics that a group subscribes to; None if unknown."""
     if group.kind == CONSUMER:
         return frozenset(_subscribed(group))
     if group.kind == STREAMS:
@@ -245,7 +245,7 @@ def _partitions(
     member_id: str, role: str, lists: Iterable[Any], epoch: int | None, event: Event, names: Mapping[str, str]
 ) -> Iterator[_Share]:
     for shown, topics in zip(_ROLES[role], lists, strict=False):
-        # Of a topic that is named twice a coordinator keeps what stands last.
+        # Of a topic that is named twice a coordinator keeps what is last.
         for topic_id, topic in {topic["topic_id"]: topic for topic in topics}.items():
             for partition, since in _with_epochs(topic, epoch).items():
                 place = (partition, since, event.timestamp_ms, event.offset)

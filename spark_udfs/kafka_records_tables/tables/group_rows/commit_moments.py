@@ -64,7 +64,7 @@ class CommitMoments:
             yield _columns(words.FIRST_COMMIT, lot, rows, states) | {"detail": detail}
 
     def _candidates(self, lot: CommitLot, pairs: INT64, ends: list[tuple[int, str]]) -> INT64:
-        """The first value of each group and topic that is not known, and the first behind each end of its group."""
+        """The first value of each group and topic that is not known, and the first after each end of its group."""
         first = first_of_each(pairs)
         first = first[pairs[first] >= 0]
         first = first[lot.group[first] >= 0]
@@ -154,7 +154,7 @@ def _names(lot: CommitLot, rows: INT64) -> tuple[list[str], list[str]]:
 
 
 def _in_json(lot: CommitLot, rows: INT64) -> pa.Array:
-    """The topics of rows as they stand in JSON."""
+    """The topics of rows as they are in JSON."""
     texts = pa.array([json.dumps(topic, ensure_ascii=False) for topic in lot.topics], pa.string())
     return texts.take(pa.array(lot.topic[rows]))
 

@@ -92,7 +92,7 @@ class _GroupBetweenBatches:
     after: dict[str, _Seen | None] = field(default_factory=dict)
     """What is there now of them."""
     gone: dict[str, int] = field(default_factory=dict)
-    """Where the tombstone of a member stands."""
+    """Where the tombstone of a member is."""
     classic: dict[str, _Seen] = field(default_factory=dict)
     """The members of a classic group, which are all in one record."""
     is_unreadable: bool = False
@@ -136,7 +136,7 @@ class GroupHistory:
         self._batch_offset = -1
 
     def moments(self, events: Iterable[Transition]) -> Iterator[Moment]:
-        """What is complete behind these events: batches before the last."""
+        """What is complete after these events: batches before the last."""
         for event in events:
             if event.batch_offset != self._batch_offset:
                 yield from self.rest()
@@ -284,7 +284,7 @@ def _seen(member: Member | None) -> _Seen | None:
 
 
 class _Telling:
-    """What one batch says of one group, for moments of it."""
+    """What one batch says about one group, for moments of it."""
 
     def __init__(self, group_id: str, unit: list[Transition]) -> None:
         self.group_id = group_id
@@ -359,7 +359,7 @@ def _has_to_follow(told: _Telling, state: GroupState) -> bool:
 
 
 def _is_first_generation(before: GroupState, after: GroupState) -> bool:
-    """Whether this is no conversion: the first join of a classic group writes a record without a protocol type."""
+    """Whether this is not a conversion: the first join of a classic group writes a record without a protocol type."""
     return before.kind == SIMPLE and before.epoch is not None and after.kind == CLASSIC
 
 

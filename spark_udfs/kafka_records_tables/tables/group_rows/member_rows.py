@@ -118,7 +118,7 @@ def _classic_members(group: Group) -> Iterator[_Row]:
     event = group.record(GROUP)
     if event is None or event.value is None:
         return
-    # A coordinator has one member of an id, the one that stands last.
+    # A coordinator has one member of an id, the one that is last.
     members = {member["member_id"]: member for member in event.value.members}
     for member in members.values():
         data, is_consumer = member["subscription"], group.protocol_type == CONSUMER
@@ -142,7 +142,7 @@ def _classic_members(group: Group) -> Iterator[_Row]:
         }
 
 
-# -- what stands in bytes ----------------------------------------------------------------------------------------------
+# -- what is in bytes ----------------------------------------------------------------------------------------------
 
 
 def _told(protocol: str | None, data: bytes, told: Subscription) -> _Row:

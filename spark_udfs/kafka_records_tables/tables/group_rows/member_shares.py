@@ -30,9 +30,9 @@ def given(target: Event) -> Given:
 
 
 def changed(before: Given, after: Given, names: Mapping[str, str]) -> dict[str, Any] | None:
-    """What is `gained` and `lost`, partitions by topic or tasks by kind and subtopology; None where nothing is, and
-    where nobody can tell: the bytes of protocols other than `consumer` are those of their clients. `names` are those
-    of topics by their ids; a topic without one stands under its id."""
+    """What is `gained` and `lost`, partitions by topic or tasks by kind and subtopology; None if nothing is, or if that
+    is unknown: the bytes of protocols other than `consumer` are in the format of their clients. `names` are the names
+    of topics by their ids; a topic without one is under its id."""
     if before == after:
         return None
     had, has = _opened(before, names), _opened(after, names)

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from kafka_records_runtime.schema import RecordSchema
     from kafka_records_tables.coordinator.records.named_records import Picked
 
-_LOST: Final = "not used: a topic may stand without its name"
+_LOST: Final = "not used: a topic may be without its name"
 
 PICKED: Final[Picked] = {
     "ConsumerGroupPartitionMetadata": ("topics",),

@@ -87,7 +87,7 @@ class WindowSums:
                 self._values[name][at] = np.minimum(sums, MOST)
 
     def table(self) -> pa.Table:
-        """All of BY with SUMMED and GREATEST, which are -1 where there is none."""
+        """All of BY with SUMMED and GREATEST, which are -1 if there is none."""
         count = len(self._numbers)
         names = list(self._places)
         place, window = (np.array([pair[at] for pair in self._numbers], np.int64) for at in (0, 1))

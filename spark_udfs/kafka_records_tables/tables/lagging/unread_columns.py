@@ -24,7 +24,7 @@ _PARTITION_BITS: Final = 32
 
 
 def unread_columns(rows: pa.Table, context: Context) -> dict[str, Any]:
-    """`unread`, `held_back`, `unread_timestamp` and how it is known, for rows of lag; null where the source does not
+    """`unread`, `held_back`, `unread_timestamp` and how it is known, for rows of lag; null if the source does not
     tell."""
     lag = _numbers(rows["lag"])
     is_known = rows["lag"].combine_chunks().is_valid().to_numpy(zero_copy_only=False)

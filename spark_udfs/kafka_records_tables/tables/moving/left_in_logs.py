@@ -33,7 +33,7 @@ class LeftInLogs:
 
 
 def left_in_logs(commits: pa.Table, end: INT64, start: INT64, context: Context) -> LeftInLogs:
-    """What the files of topics tell of commits; nothing if the source has none."""
+    """What the files of topics show commits; nothing if the source has none."""
     offset = numbers(commits["offset"])
     unread, held, first, exact = (np.full(commits.num_rows, NONE, np.int64) for _ in range(4))
     samples: list[tuple[INT64, INT64, INT64]] = []

@@ -35,7 +35,7 @@ class Samples:
 
     def next_at(self, log: INT64, offset: INT64) -> tuple[FLAGS, INT64]:
         """Whether a log has a sample at an offset or after it, and by when the first of them was there at the latest;
-        LATE where there is none. A log below 0 has none."""
+        LATE if there is none. A log below 0 has none."""
         at = self._by_offset.first_from(log, offset)
         is_there = (at < len(self._log)) & (log >= 0)
         if not len(self._log):
@@ -45,7 +45,7 @@ class Samples:
         return is_there, np.where(is_there, self._by_then[at], LATE)
 
     def end_at(self, log: INT64, ms: INT64) -> INT64:
-        """The offset after the last sample of a log that was there at a time; NONE where none was."""
+        """The offset after the last sample of a log that was there at a time; NONE if none was."""
         if not len(self._log):
             return np.full(len(log), NONE, np.int64)
         at = self._by_time.first_from(log, ms + 1) - 1

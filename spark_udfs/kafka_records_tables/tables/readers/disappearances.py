@@ -49,7 +49,7 @@ class Reader(TableReader):
 
 
 def go_on(kept: bytes | None, batches: Iterator[Any], context: Context) -> tuple[bytes, list[Any]]:
-    """What is to be kept behind the rows that came, and the rows of the table that nothing changes any more. `kept` is
+    """What is to be kept after the rows that came, and the rows of the table that nothing changes any more. `kept` is
     None at the start of the log."""
     known = schemas(context, "consumer_offsets")
     outside = {"schemas": known, "context": context}
@@ -106,7 +106,7 @@ def _mapped(values: Iterable[Any], function: Callable[[Any], Any], kind: Any) ->
 
 
 def _key_columns(records: Iterable[str], keys: Iterable[Any], known: Mapping[int, RecordSchema]) -> dict[str, Any]:
-    """The columns that are fields of keys, null where a record has no such field."""
+    """The columns that are fields of keys, null if a record has no such field."""
     rows: dict[str, list[int]] = {}
     of_record: dict[str, list[Any]] = {}
     for row, (record, key) in enumerate(zip(records, keys, strict=True)):

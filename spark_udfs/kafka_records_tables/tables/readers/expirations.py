@@ -56,5 +56,5 @@ def _later_records(context: Context) -> Finding:
 
 def _unjudged(context: Context) -> Finding:
     what = "these are the rules that KIP-211 writes down, and no broker's"
-    consequence = "no broker was asked whether it expires the same: the rules kafka-4.3 were held against one"
+    consequence = "no broker was asked whether it expires the same: the rules kafka-4.3 were compared with one"
     return Finding("note", UNJUDGED_RULES, what, consequence, context.topic, context.partition)

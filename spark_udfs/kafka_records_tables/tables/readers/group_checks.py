@@ -100,8 +100,8 @@ def _commits_and_others(batch: pa.RecordBatch, types: tuple[int, ...]) -> tuple[
 def _with_commits(
     found: DecodedRecords | None, types: tuple[int, ...], of_groups: list[Event], known: Groups
 ) -> Iterator[Event]:
-    """The events, and before each the commits that stand before it, as far as they may make a simple group: of each
-    group the first one, and the first one behind each of its events."""
+    """The events, and before each the commits that are before it, as far as they may make a simple group: of each group
+    the first one, and the first one behind each of its events."""
     if found is None:
         yield from of_groups
         return
@@ -138,7 +138,7 @@ def _conflict(event: Event, why: str) -> CheckRow:
 
 
 def _may_lack_records(context: Context) -> bool:
-    """Whether records that were there at the moment asked about are gone: nothing is said of groups then."""
+    """Whether records that were there at the moment asked about are gone: nothing is said about groups then."""
     if context.question.as_of_ms is None or context.log.whole_from is None:
         return False
     what = "a cleaner may have taken records that were there at that moment"

@@ -29,7 +29,7 @@ NO_EXPIRY: Final = -1
 
 class Reader(RecordReader):
     def __init__(self, context: Context) -> None:
-        super().__init__(context, "consumer_offsets", COMMITS, "left out: nobody can tell whose offset it is")
+        super().__init__(context, "consumer_offsets", COMMITS, "left out: it is unknown whose offset it is")
         self._facts = ResolvedRecords(self.schemas, context)
 
     def add(self, rows: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
@@ -46,7 +46,7 @@ class Reader(RecordReader):
             usable = found.has_key & ~found.has_error
             is_unknown = pc.equal(outcome, UNKNOWN).to_numpy(zero_copy_only=False)
             report_undecided(
-                found, types, usable & is_unknown, context, "its row says that nobody knows", what="a commit"
+                found, types, usable & is_unknown, context, "its row says that it is unknown", what="a commit"
             )
             expires = nulled(found.member(types[1:], "value", "expire_timestamp"), NO_EXPIRY)
             columns = {

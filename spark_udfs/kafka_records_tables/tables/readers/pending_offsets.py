@@ -70,7 +70,7 @@ def _waiting(
     decides[list(lasts.values())] = True
 
     def consequence(row: int) -> str:
-        return "its row is left out: nobody can tell which offset is pending" if found.has_key[row] else NOT_USED
+        return "its row is left out: it is unknown which offset is pending" if found.has_key[row] else NOT_USED
 
     found.report(context, consequence, decides)
     if is_unknown:

@@ -18,7 +18,7 @@ class Reader(Regressions):
 
 
 def named_later(batches: Iterator[Any], context: Context) -> set[int]:
-    """Where the records stand, among those of the table, that rows about later ones may name."""
+    """Where the records are, among those of the table, that rows about later ones may name."""
     found = Reader(context)
     for batch in batches:
         for _ in found.take(batch):

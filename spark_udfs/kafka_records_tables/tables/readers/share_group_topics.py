@@ -23,7 +23,7 @@ _LISTS: Final = {
     "initialized": "initialized_topics",
     "deleting": "deleting_topics",
 }
-"""What each list of the record says of the topics in it."""
+"""What each list of the record says about the topics in it."""
 
 
 class Reader(LastOfKeyReader):

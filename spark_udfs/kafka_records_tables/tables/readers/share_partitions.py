@@ -68,7 +68,7 @@ class Reader(RecordReader):
             yield _as_rows(states, context)
 
 
-_NOT_USED: Final = "not used: nobody can tell which share partition it is about"
+_NOT_USED: Final = "not used: it is unknown which share partition it is about"
 
 
 def _as_rows(states: Mapping[SharePartition, ShareState], context: Context) -> Any:

@@ -69,7 +69,7 @@ def _of_offsets(offsets: HeldOffsets, groups: Mapping[str, HeldGroup]) -> dict[s
 
 
 def _of_waiting(waiting: list[CommitKey], groups: Mapping[str, HeldGroup]) -> dict[str, Any]:
-    """Rows of partitions that nothing but open transactions commit: a broker deletes what waits there too."""
+    """Rows of partitions that only open transactions commit: a broker deletes what waits there too."""
     held = [groups.get(group) for group, _, _ in waiting]
     reasons = [
         _of_topic(rules.offset_reason(name, group), topic, group)

@@ -239,7 +239,7 @@ def _told(expires: INT64, numbers: INT64) -> dict[str, Any]:
 
 
 def _keys(offsets: HeldOffsets, chosen: FLAGS, schema: RecordSchema, number: int) -> pa.Array:
-    """The keys of tombstones: those of the commits, written anew where a commit has an old one, or bytes behind it."""
+    """The keys of tombstones: those of the commits, rewritten where a commit has an old one, or bytes after it."""
     own = offsets.key.filter(pa.array(chosen))
     is_anew = ~offsets.has_own_key[chosen]
     if not is_anew.any():

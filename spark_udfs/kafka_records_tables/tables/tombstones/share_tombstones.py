@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 _PICKED: Final[Picked] = {SNAPSHOT: ("start_offset", "state_epoch"), UPDATE: ("start_offset",)}
 
-_NAMELESS: Final = "left out: nobody can tell which share partition it is about"
+_NAMELESS: Final = "left out: it is unknown which share partition it is about"
 _UNREAD: Final = "not used: a deletion of its share partition may lack what was there before"
 
 _EITHER: Final = (STATE_DELETED, TOPIC_DELETED)
@@ -36,7 +36,7 @@ _BY_REQUEST: Final = (STATE_DELETED,)
 
 
 class State(NamedTuple):
-    """What the log tells of the state of a share partition."""
+    """What the log shows the state of a share partition."""
 
     state_epoch: int | None
     start_offset: int | None
@@ -49,7 +49,7 @@ class ExplainedEnd(NamedTuple):
 
     event: Event
     before: State | None
-    """The state that it ended; None where the log does not have it."""
+    """The state that it ended; None if the log does not have it."""
     write_offset: int
     """Where the tombstones begin that may have been written with it."""
     cause: tuple[str, ...]
@@ -69,7 +69,7 @@ class _Write:
 
     @property
     def end(self) -> int:
-        """The offset behind the last of them."""
+        """The offset after the last of them."""
         return self.ended[-1][0].offset + 1
 
     def goes_on(self, event: Event, base_offset: int | None) -> bool:
@@ -90,17 +90,17 @@ class ShareTombstones:
         self._live: dict[str, dict[tuple[str, int], State]] = {}
         """By topic id the states there are, that of the latest record last."""
         self._used: dict[str, int] = {}
-        """By topic id the last record that is no tombstone."""
+        """By topic id the last record that is not a tombstone."""
         self._writes: list[_Write] = []
         self._is_open = False
         """Whether the next tombstone may belong to the last write."""
         self._next = 0
         self._lost: list[int] = []
         self._there_again: list[int] = []
-        """Where records are missing, or cannot be used: the first of them, and the offset behind the last."""
+        """Where records are missing, or cannot be used: the first of them, and the offset after the last."""
 
     def take(self, batch: pa.RecordBatch) -> None:
-        """Add raw rows behind those before."""
+        """Add raw rows after those before."""
         rows = filter_record_types(batch, self._types, self._context, _NAMELESS)
         if rows.num_rows:
             self._replay(DecodedRecords(rows.filter(pc.is_null(rows.column("control"))), self._schemas))
@@ -158,7 +158,7 @@ class ShareTombstones:
             self._live.pop(topic_id, None)
 
     def _go_on(self, event: Event, is_unknown: bool) -> None:
-        """Note a record that is no tombstone."""
+        """Note a record that is not a tombstone."""
         self._close()
         group_id, topic_id, partition = event.key
         states = self._live.setdefault(topic_id, {})

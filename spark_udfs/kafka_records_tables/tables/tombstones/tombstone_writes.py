@@ -1,6 +1,6 @@
-"""The writes of a coordinator that hold tombstones, as they stand in a log partition.
+"""The writes of a coordinator that hold tombstones, as they are in a log partition.
 
-What a coordinator does at once it writes with one time and one record behind the other. A batch may hold several writes
+What a coordinator does at once it writes with one time and one record after the other. A batch may hold several writes
 (`group.coordinator.append.linger.ms`), and a large write takes several batches.
 """
 
@@ -34,9 +34,9 @@ class Write(NamedTuple):
 
     records: tuple[Event, ...]
     timestamp_ms: int | None
-    """When; None where the source does not tell."""
+    """When; None if the source does not tell."""
     is_whole: bool
-    """Whether all of its records are there, and nothing is missing before and behind them."""
+    """Whether all of its records are there, and nothing is missing before and after them."""
     tombstones: tuple[Event, ...]
     """Those of `records`."""
 
@@ -62,11 +62,11 @@ class Boundaries:
     def __init__(self) -> None:
         self._held: list[pa.RecordBatch] = []
         self._behind = 0
-        """The offset behind the last row that was given out."""
+        """The offset after the last row that was given out."""
 
     def complete(self, batches: list[pa.RecordBatch], *, is_end: bool) -> tuple[pa.RecordBatch, INT64, FLAGS] | None:
         """The rows of the writes that are complete: all up to the last batch in which one begins, unless the log ends.
-        Beside them where each write starts, and whether each is whole; None where there is none."""
+        Beside them where each write starts, and whether each is whole; None if there is none."""
         parts = [*self._held, *batches]
         self._held = []
         if not parts:
@@ -74,7 +74,7 @@ class Boundaries:
         rows = joined(parts)
         starts, is_whole = self._writes(rows)
         if not is_end:
-            # What is said of a write hangs on its batch: whether that is long, and begins where it says.
+            # What is said about a write depends on its batch: whether that is long, and begins where it says.
             behind = int(starts[_begins_batch(rows, starts)][-1])
             self._held = [rows.slice(behind)]
             if not behind:
@@ -124,7 +124,7 @@ def _begins_batch(rows: pa.RecordBatch, starts: INT64) -> FLAGS:
 
 
 def _goes_on(rows: pa.RecordBatch, batches: INT64) -> FLAGS:
-    """For each row but the last, whether a write may go on behind it in a batch of its own: it is a tombstone in a long
+    """For each row but the last, whether a write may go on after it in a batch of its own: it is a tombstone in a long
     batch, and so is the next row."""
     is_tombstone = rows.column("value").is_null().to_numpy(zero_copy_only=False)
     begins = np.concatenate([[True], np.diff(batches) != 0])
@@ -135,7 +135,7 @@ def _goes_on(rows: pa.RecordBatch, batches: INT64) -> FLAGS:
 
 
 def _is_old(rows: pa.RecordBatch) -> FLAGS:
-    """Which records are in the format before batches, in which each stands alone (magic 0 and 1): they have no leader
+    """Which records are in the format before batches, in which each is alone (magic 0 and 1): they have no leader
     epoch."""
     if "leader_epoch" not in rows.schema.names:
         return np.zeros(rows.num_rows, np.bool_)

@@ -1,1 +1,1 @@
-"""The words that tables say, and what stands behind each. Loads nothing, so that declarations can name them."""
+"""The words that tables say, and what is after each. Loads nothing, so that declarations can name them."""

@@ -1,4 +1,4 @@
-"""Why a record was deleted: the words, and what is said of each tombstone."""
+"""Why a record was deleted: the words, and what is said about each tombstone."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ CAUSES: Final = {
     REPLACED_EMPTY_GROUP: "an empty group gave way to one of another kind",
     RECORD_UNUSED: "a newer broker has no use for the record",
 }
-"""The words of `disappearances`, in the order in which they stand in a group of them."""
+"""The words of `disappearances`, in the order in which they are in a group of them."""
 
 OF_GROUP_ENDS: Final = (GROUP_EXPIRED, GROUP_DELETED, CONVERSION, REPLACED_EMPTY_GROUP)
 """Causes of tombstones that end a group."""
@@ -57,7 +57,7 @@ class Evidence(NamedTuple):
     shows: str
     """A word of `disappearances.TABLE.rules`."""
     log_offset: int | None
-    """The record that shows it; None where none does alone."""
+    """The record that shows it; None if none does alone."""
 
 
 class Explained(NamedTuple):

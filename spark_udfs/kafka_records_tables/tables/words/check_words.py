@@ -50,20 +50,20 @@ COLUMNS: Final = (
     Column(
         "level",
         "string",
-        "broken: no coordinator mends it by itself; transient: it goes when what is under way ends; information",
+        "broken: no coordinator fixes it by itself; transient: it goes when what is under way ends; information",
         (BROKEN, TRANSIENT, INFORMATION),
     ),
-    Column("group_id", "string", "the group; null where a key does not tell, and in __transaction_state"),
+    Column("group_id", "string", "the group; null if a key does not tell, and in __transaction_state"),
     Column("transactional_id", "string", "the transactional id; null but in __transaction_state"),
-    Column("member_id", "string", "the member; null where it is about none"),
-    Column("topic", "string", "topic of the partition; null where it is about none, or nobody tells its name"),
-    Column("topic_id", "string", "its id, 22 characters; null where it is about none"),
+    Column("member_id", "string", "the member; null if it is about none"),
+    Column("topic", "string", "topic of the partition; null if it is about none, or its name is unknown"),
+    Column("topic_id", "string", "its id, 22 characters; null if it is about none"),
     Column("partition", "int32", "the partition, the first of several, or the number of a task; null for none"),
     Column("detail", "string", "one sentence with the numbers"),
     Column("log_topic", "string", "topic of the record that shows it: __consumer_offsets, for instance"),
-    *timestamps("log", "when that record was written; null where the source has no times"),
+    *timestamps("log", "when that record was written; null if the source has no times"),
     Column("log_partition", "int32", "partition of that topic"),
-    Column("log_offset", "int64", "offset of the record, or of the first of several; null where no record shows it"),
+    Column("log_offset", "int64", "offset of the record, or of the first of several; null if no record shows it"),
 )
 
 PARTITIONS: Final = Option(
@@ -80,15 +80,15 @@ OPTIONS: Final = (
 # -- facts, which inputs tell the view beside what they find -----------------------------------------------------------
 
 READ: Final = "read"
-"""A log partition was read; `partition` is how many partitions its topic has, null where nobody knows, and the
-time that of the clock here when reading began."""
+"""A log partition was read; `partition` is how many partitions its topic has, null if unknown, and the time is the
+local clock when reading began."""
 SHARE_GROUP: Final = "share group"
 STATE: Final = "state"
 """A share partition has state."""
 UNREADABLE: Final = "unreadable"
 """A record that decides cannot be decoded: of the group, or of the share partition."""
 UNCHECKED: Final = "unchecked"
-"""Nothing is said of the groups of a log partition."""
+"""Nothing is said about the groups of a log partition."""
 INITIALIZING: Final = "initializing"
 INITIALIZED: Final = "initialized"
 DELETING: Final = "deleting"

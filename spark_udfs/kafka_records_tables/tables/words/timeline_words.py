@@ -22,7 +22,7 @@ OFFSETS_RESET: Final = "offsets_reset"
 OFFSETS_DELETED: Final = "offsets_deleted"
 
 MEANINGS: Final = {
-    CREATED: "the first record of a group stands here, or the first behind `deleted`; detail has the record",
+    CREATED: "the first record of a group is here, or the first after `deleted`; detail has the record",
     CONVERTED: "the group has become one of another kind; detail has both kinds",
     MEMBER_JOINED: "a member is there that was not; detail has its instance id and its client",
     MEMBER_REPLACED: "a static member came back under another member id; detail has the former one",
@@ -43,7 +43,7 @@ MEANINGS: Final = {
     FIRST_COMMIT: "the group commits for a topic for the first time; in a transaction, which may be aborted",
     OFFSETS_RESET: (
         "offsets are written while the group, which is not a simple one, has no members: by an administrator, or a "
-        "client that is no member; detail has the topic, how many partitions, and the lowest and highest offset"
+        "client that is not a member; detail has the topic, how many partitions, and the lowest and highest offset"
     ),
     OFFSETS_DELETED: "tombstones of offsets; detail has the topic and how many (why: see disappearances)",
     DELETED: "the tombstone of the group",

@@ -1,0 +1,199 @@
+"""The prose of the repository, text by text: docstrings, comments and messages of Python files, paragraphs of pages.
+
+What checks wording (tests/house/test_plain_words.py), what lists all messages (tools/message_list.py) and what draws
+texts for readers (tools/draw_texts.py) take it from here. It reads any tree, an older one too.
+"""
+
+from __future__ import annotations
+
+import ast
+import io
+import re
+import tokenize
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final, Literal
+
+Kind = Literal["docstring", "private docstring", "comment", "help", "message", "text", "page"]
+
+SHIPPED: Final = (
+    "generator/kafka_records_runtime",
+    "generator/kafka_records_codegen",
+    "spark_udfs/kafka_records_engine",
+    "spark_udfs/kafka_records_tables",
+)
+"""The folders of the packages that users install and people write."""
+
+_CALLS: Final = frozenset({"Finding", "fail", "error", "warn", "print", "write", "report", "refuse", "complain"})
+_FOUR_WORDS: Final = re.compile(r"(?:\S+\s+){3}\S")
+_PROSE: Final = re.compile(r"[a-z]{2,} [a-z(`'{]")
+
+
+@dataclass(frozen=True, slots=True)
+class Text:
+    """A text, where it is, and the lines that it takes."""
+
+    kind: Kind
+    path: str
+    line: int
+    end_line: int
+    text: str
+
+
+def python_texts(source: str, path: str) -> list[Text]:
+    """The docstrings, comments and texts of a Python file, in the order of their lines."""
+    found = [*_strings(source, path), *_comments(source, path)]
+    return sorted(found, key=lambda text: (text.line, text.kind))
+
+
+def page_texts(source: str, path: str) -> list[Text]:
+    """The paragraphs, list items and table rows of a Markdown page, without its code blocks."""
+    found: list[Text] = []
+    block: list[str] = []
+    start = 0
+    fenced = False
+
+    def close(end: int) -> None:
+        if block:
+            found.append(Text("page", path, start, end, " ".join(line.strip() for line in block)))
+            block.clear()
+
+    number = 0
+    for number, line in enumerate(source.splitlines(), 1):
+        bare = line.strip()
+        if bare.startswith(("```", "~~~")):
+            close(number - 1)
+            fenced = not fenced
+            continue
+        if fenced or not bare or bare.startswith("<!--"):
+            close(number - 1)
+            continue
+        if re.match(r"(?:[-*+]|\d+\.) |\||#", bare):
+            close(number - 1)
+        if not block:
+            start = number
+        block.append(line)
+    close(number)
+    return found
+
+
+def _strings(source: str, path: str) -> Iterator[Text]:
+    tree = ast.parse(source)
+    docs = dict(_docstrings(tree))
+    parents = {child: node for node in ast.walk(tree) for child in ast.iter_child_nodes(node)}
+    for node in ast.walk(tree):
+        if (
+            isinstance(node, ast.Constant)
+            and isinstance(node.value, str)
+            and not isinstance(parents[node], ast.JoinedStr)
+        ):
+            text = node.value
+        elif isinstance(node, ast.JoinedStr) and not isinstance(parents[node], ast.FormattedValue):
+            text = template(node)
+        else:
+            continue
+        end = node.end_lineno or node.lineno
+        if node in docs:
+            yield Text(docs[node], path, node.lineno, end, text.strip())
+        elif isinstance(kind := _use(node, parents), str) and (kind != "text" or _is_prose(text)):
+            yield Text(kind, path, node.lineno, end, text)
+
+
+def template(node: ast.JoinedStr) -> str:
+    """An f-string with its expressions in braces, as its source has them."""
+    parts: list[str] = []
+    for part in node.values:
+        if isinstance(part, ast.Constant):
+            parts.append(str(part.value))
+        elif isinstance(part, ast.FormattedValue):
+            parts.append("{" + ast.unparse(part.value) + "}")
+    return "".join(parts)
+
+
+def _is_prose(text: str) -> bool:
+    return bool(_FOUR_WORDS.search(text) and _PROSE.search(text))
+
+
+def _docstrings(tree: ast.Module) -> Iterator[tuple[ast.expr, Kind]]:
+    """The constants that document something, private ones told apart; attributes have theirs below them."""
+    stack: list[tuple[ast.AST, bool]] = [(tree, False)]
+    while stack:
+        node, private = stack.pop()
+        body = getattr(node, "body", None)
+        before: ast.stmt | None = None
+        for child in body if isinstance(body, list) else ():
+            match child:
+                case ast.Expr(value=ast.Constant(value=str()) as value):
+                    yield value, "private docstring" if private or _is_private(before) else "docstring"
+            before = child
+        for child in ast.iter_child_nodes(node):
+            inside = isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+            stack.append((child, private or inside or _is_private(child)))
+
+
+def _is_private(node: ast.AST | None) -> bool:
+    match node:
+        case ast.FunctionDef() | ast.AsyncFunctionDef() | ast.ClassDef():
+            return node.name.startswith("_") and not node.name.endswith("__")
+        case ast.Assign(targets=[ast.Name(id=name)]) | ast.AnnAssign(target=ast.Name(id=name)):
+            return name.startswith("_")
+    return False
+
+
+def _use(node: ast.AST, parents: dict[ast.AST, ast.AST]) -> Kind | None:
+    """What a string is for, by what it is handed to; None for what is no text at all."""
+    inner = node
+    while (outer := parents.get(inner)) is not None:
+        if isinstance(outer, ast.keyword):
+            if outer.arg in ("help", "description", "epilog"):
+                return "help"
+        elif isinstance(outer, ast.Call) and inner is not outer.func:
+            name = outer.func.attr if isinstance(outer.func, ast.Attribute) else getattr(outer.func, "id", "")
+            if name in _CALLS and _spaced(node):
+                return "message"
+        elif isinstance(outer, ast.Raise):
+            return "message" if _spaced(node) else None
+        elif isinstance(outer, ast.stmt):
+            break
+        inner = outer
+    return "text"
+
+
+def _spaced(node: ast.AST) -> bool:
+    text = template(node) if isinstance(node, ast.JoinedStr) else str(getattr(node, "value", ""))
+    return " " in text.strip()
+
+
+def _comments(source: str, path: str) -> Iterator[Text]:
+    """Comments, lines that follow each other as one."""
+    block: list[tokenize.TokenInfo] = []
+
+    def joined() -> Text:
+        words = " ".join(token.string.lstrip("#").strip() for token in block)
+        return Text("comment", path, block[0].start[0], block[-1].start[0], words)
+
+    for token in tokenize.generate_tokens(io.StringIO(source).readline):
+        if token.type != tokenize.COMMENT:
+            continue
+        own_line = not token.line[: token.start[1]].strip()
+        follows = bool(block) and own_line and token.start == (block[-1].start[0] + 1, block[-1].start[1])
+        if block and not follows:
+            yield joined()
+            block = []
+        block.append(token)
+    if block:
+        yield joined()
+
+
+def tree_texts(root: Path, folders: tuple[str, ...]) -> Iterator[Text]:
+    """The texts of all Python files and pages below some folders (or single files) of a tree, by path."""
+    for folder in folders:
+        place = root / folder
+        files = [place] if place.is_file() else sorted(place.rglob("*"))
+        for file in files:
+            path = file.relative_to(root).as_posix()
+            if file.suffix == ".py":
+                yield from python_texts(file.read_text(encoding="utf-8"), path)
+            elif file.suffix == ".md":
+                yield from page_texts(file.read_text(encoding="utf-8"), path)
