@@ -9,6 +9,7 @@ INSTALLED := $(VENV)/.installed
 GENERATED := --specs message_specs --out generated/kafka_records --package kafka_records --docs docs/reference
 REFERENCE := --specs message_specs --out docs/reference --package kafka_records --code generated/kafka_records
 HAND_WRITTEN := examples generator spark_udfs tests tools
+SPELLED := CONTRIBUTING.md Makefile README.md docs java message_specs pyproject.toml $(HAND_WRITTEN)
 
 # Tests are shared out among so many processes, as tests/sharing.py says; one of them has the Spark session.
 WORKERS := 2
@@ -103,8 +104,9 @@ check: $(INSTALLED) ## Compare generated/kafka_records and the pages that are wr
 # ----------------------------------------------------------------------------------------------------- single checks
 
 .PHONY: lint
-lint: contracts ## Lint with ruff, check the formatting and that imports point one way.
+lint: contracts ## Lint with ruff, check the formatting, the spelling and that imports point one way.
 	$(BIN)/ruff check
+	$(BIN)/codespell $(SPELLED)
 	$(BIN)/black --check --quiet $(HAND_WRITTEN) || { echo "Not formatted: run make format." >&2; exit 1; }
 
 .PHONY: format

@@ -26,14 +26,15 @@ _EXAMPLES = """examples:
   kafka-records-codegen docs --specs message_specs --out docs/reference --package kafka_records
       write the reference pages: fields by version and bytes of every message, Spark columns of stored ones
   kafka-records-codegen generate --specs specs --out src/acme_messages --package acme_messages --check --strict
-      for CI: write nothing; exit with 1 and a diff when the folder is not what the specs give, and with 1 when there
+      for CI: write nothing; exit with 1 and a diff if the folder differs from what the specs give, and with 1 if there
       is a warning
   kafka-records-codegen compare main message_specs
-      list what the specs break, compared with those of another state; compare --help says more
+      compare the specs with those of another state and list what breaks; compare --help says more
 
 Every folder below --specs becomes a subpackage. Specs are JSON files in Kafka's own message language. The folder --out
-belongs to one package and has its modules or its pages: a file whose first line says anything else stops the run. One
-run at a time writes to it; a run that fails leaves it as it was, or for the next run to fix, and says which.
+belongs to one package and holds only its modules or its pages: a file whose first line says anything else stops the
+run. Only one run at a time writes to it. A run that fails leaves the folder as it was, or leaves it for the next run to
+fix, and says which.
 
 exit status:
   0    done, or nothing to do
@@ -262,7 +263,7 @@ _COMPARE_EXAMPLES = """OLD and NEW are each one of
   a jar, a folder of jars      kafka-clients-4.3.1.jar, kafka_2.13-4.3.1/libs
   a release of Kafka           4.3.1 (its jars are fetched once by Maven, mvn; their specs stay in $KAFKA_RECORDS_CACHE,
                                by default kafka-records in the user's cache directory)
-  a revision of git            main, HEAD~1: the folder of the other side as it was then; main:message_specs names one
+  a revision of git            main, HEAD~1: the folder of the other side in that revision; main:message_specs names one
 
 Every change is listed with file, line and column, its rule and the source of the rule, and what it does to attributes,
 Spark columns, Avro schemas and Parquet files. _notes.json, which changes no byte, is not compared.
@@ -294,7 +295,7 @@ exit status:
 def _add_compare(commands: Commands) -> None:
     command = commands.add_parser(
         "compare",
-        help="list what differs between two states of specs, and what it breaks",
+        help="list the differences between two states of specs, and what they break",
         epilog=_COMPARE_EXAMPLES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
@@ -344,8 +345,8 @@ def _add_command(commands: Commands, name: str, summary: str) -> argparse.Argume
     command.add_argument(
         "--strict",
         action="store_true",
-        help="refuse what is only warned of otherwise: types defined nowhere, fields that exist in no version, arrays "
-        "of structs without fields, null in versions that lack the field",
+        help="also refuse what is otherwise only a warning: types defined nowhere, fields that exist in no version, "
+        "arrays of structs without fields, null in versions without the field",
     )
     return command
 

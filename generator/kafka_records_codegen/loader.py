@@ -130,7 +130,7 @@ def _walk_below(
     notes = [entry for entry in files if entry.name == NOTES]
     files = [entry for entry in files if entry not in notes]
     if notes and not files:
-        violations.append(Violation(str(notes[0]), 0, 0, "", "there is no spec beside these notes"))
+        violations.append(Violation(str(notes[0]), 0, 0, "", "these notes have no spec next to them"))
     subfolders = []
     for entry in entries:
         if not entry.is_dir() or entry.resolve() in seen:
@@ -166,8 +166,8 @@ def unread(specs_dir: Path) -> list[Path]:
 def _folder_problem(name: str, *, is_top: bool) -> str | None:
     if not name.isidentifier() or not name.isascii() or keyword.iskeyword(name) or name.startswith("__"):
         return (
-            "a folder of specs becomes a Python package, so its name has to be an identifier "
-            "(letters, digits and underscores) and no keyword"
+            "a folder of specs becomes a Python package, so its name must be an identifier (letters, digits and "
+            "underscores) and not a keyword"
         )
     if is_top and name in RESERVED_TOP_FOLDERS:
         listed = ", ".join(sorted(RESERVED_TOP_FOLDERS))
@@ -262,7 +262,7 @@ def _check_modules(files: Iterable[SpecFile], subfolders: Sequence[str]) -> None
             text = f"{spec.name} would become the module {module}, as does {other.spec.name} in {other.path}"
             spec.report("name", text)
         if module.lower() in packages:
-            text = f"{spec.name} would become the module {module}, beside the folder {packages[module.lower()]}"
+            text = f"{spec.name} would become the module {module}, next to the folder " f"{packages[module.lower()]}"
             spec.report("name", text)
         if module in RESERVED_MODULES or (not group[0].folder and module in RESERVED_TOP_FOLDERS):
             spec.report(

@@ -169,4 +169,4 @@ class UnknownApi(KafkaRecordsError, KeyError):
         self.known = known
 
     def __str__(self) -> str:
-        return f"no request here has the api key {number(self.key)}; there are {', '.join(map(number, self.known))}"
+        return f"no request here has the api key {number(self.key)}; known are {', '.join(map(number, self.known))}"

@@ -79,14 +79,17 @@ def _unknown(table: Table, name: str) -> str:
     if name == "options":  # an argument of read_tables
         if not own:
             return f"{lacks}, and no other of its own: leave it out"
-        return f"{lacks}: write each option as an argument of its own, as in {own[0]}=…; there are {', '.join(own)}"
+        return (
+            f"{lacks}: write each option as an argument of its own, as in {own[0]}=…; the options are "
+            f"{', '.join(own)}"
+        )
     meant = next(
         iter(close_names(name, [*own, *_ARGUMENTS, *(each.name for each in own_options(TABLES.values()))], 1)), ""
     )
     if meant:
         of_others = "" if meant in (*own, *_ARGUMENTS) else f" It is one of {tables_with(meant, TABLES.values())}"
         return f"{lacks}; did you mean {meant}?{of_others}"
-    return f"{lacks}; there are {', '.join(own)}" if own else f"{lacks}, and no other of its own"
+    return f"{lacks}; the options are {', '.join(own)}" if own else f"{lacks}, and no other of its own"
 
 
 _ARGUMENTS: Final = ("group", "columns", "as_of", "assume", "topic", "package", "processes")

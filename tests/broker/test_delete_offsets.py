@@ -430,7 +430,7 @@ def test_an_answer_that_is_lost_is_looked_after(
     status, out, err = run(capsys, broker, *asked)
     assert (status, held(admin, group)) == (0, {})
     assert "Successful (offset 1)" in out
-    assert f"note: group {group}: the connection broke; looking what has become of it" in err
+    assert f"note: group {group}: the connection broke; checking what became of it" in err
 
 
 def test_what_was_about_to_be_deleted_is_in_the_file_of_a_run_that_dies(

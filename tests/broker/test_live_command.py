@@ -145,7 +145,7 @@ def test_what_does_not_go(quiet: Broker, tmp_path: Path, capsys: pytest.CaptureF
     def said(*arguments: str | Path) -> tuple[int, str]:
         status, out, err = run(capsys, *arguments)
         assert out == ""
-        return status, [line for line in err if not line.endswith(" --help says what it takes")][-1]
+        return status, [line for line in err if not line.endswith(" --help lists the arguments")][-1]
 
     at = ("--bootstrap", quiet.bootstrap)
     (port,) = free_ports(1)

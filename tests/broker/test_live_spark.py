@@ -118,7 +118,11 @@ def test_offsets_that_are_not_there_are_named(session: SparkSession, broker: Bro
             f'{{"spark_offsets": {{"1": {behind + 1}}}}}',
             f"endingOffsets is {behind + 1} for spark_offsets-1, whose log ends at {behind}",
         ),
-        ("startingOffsets", '{"spark_offsets": {"2": 0}}', "startingOffsets names partition 2, and there are 0, 1"),
+        (
+            "startingOffsets",
+            '{"spark_offsets": {"2": 0}}',
+            "startingOffsets names partition 2, but the partitions are 0, 1",
+        ),
     ):
         options = {"bootstrap": broker.bootstrap, "topic": "spark_offsets", option: offsets}
         with pytest.raises(Exception, match=f"BadOption: {FORMAT}: {sentence}"):
@@ -371,7 +375,9 @@ def test_lost_records_end_a_stream_unless_it_may_go_on(
     admin.delete_records({TopicPartition("spark_lost", 0): 6})
     end = all_there_is(strict, seen)
     sentence = "spark_lost-0: offsets 2 to 5 were deleted before they were read: the log starts at 6 now"
-    with pytest.raises(DataLost, match=f'^{sentence}. The option failOnDataLoss "false" goes on without them$'):
+    with pytest.raises(
+        DataLost, match=f'^{sentence}. To go on without them, set the option failOnDataLoss to "false"$'
+    ):
         strict.partitions(seen, end)
     # Deleted between the plan and its task.
     with pytest.raises(DataLost, match="offsets 2 to 5 are deleted while the log was read: it starts at 6 now"):

@@ -225,7 +225,7 @@ def test_sources_stand_where_they_like(topics_dir: Path) -> None:
 def test_a_mistake_is_one_line_and_where_help_is(arguments: tuple[str, ...], command: str, message: str) -> None:
     ran = run(*arguments)
     assert (ran.status, ran.out) == (2, "")
-    assert ran.err == f"kafka-records {command}: error: {message}\nkafka-records {command} --help says what it takes\n"
+    assert ran.err == f"kafka-records {command}: error: {message}\nkafka-records {command} --help lists the arguments\n"
 
 
 def test_output_is_utf_8_whatever_the_locale_says(topics_dir: Path) -> None:

@@ -150,7 +150,7 @@ def test_who_cannot_be_asked_is_told_before_anything_is_read(
     monkeypatch.setattr(sys, "stdin", io.StringIO("yes\n"))
     assert main(["delete-offsets", str(tmp_path / "none"), "--bootstrap", "localhost:1", "--execute"]) == 2
     assert capsys.readouterr().err == (
-        "kafka-records: nobody can be asked here: --execute needs --yes where it is run without a terminal\n"
+        "kafka-records: this is not a terminal, so no question can be asked: add --yes to --execute\n"
     )
 
 

@@ -159,7 +159,7 @@ def _hex(data: bytes | None) -> str:
 
 # -- a package that does not do ----------------------------------------------------------------------------------------
 
-READS = "current_offsets reads OffsetCommitValue as kafka_records has it, and there "
+READS = "current_offsets reads OffsetCommitValue as kafka_records defines it, and there "
 RENAMED = "it has no field offset, but offset_read; bytes hold no names, so the specs may give it this one"
 OFFSET = '"name": "offset", "type": "int64"'
 UNFIT = [

@@ -97,7 +97,7 @@ def test_an_offset_that_spark_reads_otherwise_is_refused(tmp_path: Path) -> None
     assert (ran.status, ran.err) == (
         2,
         "kafka-records: t-0 of the group 'billing' has the offset -1, which Spark takes for the end or the start: "
-        "--where 'offset>=0' leaves it out\n",
+        "leave it out with --where 'offset>=0'\n",
     )
 
 
@@ -109,7 +109,7 @@ def test_a_group_in_two_partitions_of_the_log_has_two_offsets(tmp_path: Path) ->
     assert (ran.status, ran.err) == (
         2,
         "kafka-records: the offset of t-0 of the group 'billing' is in partitions 0 and 3 of the log: "
-        "--where log_partition=N chooses one\n",
+        "choose one with --where log_partition=N\n",
     )
     assert run(*asked, "--where", "log_partition=3").out == '{"t":{"0":2}}\n'
 

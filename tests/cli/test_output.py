@@ -70,7 +70,7 @@ def test_an_output_that_is_there_is_kept_unless_asked_otherwise(tmp_path: Path) 
     message = f"kafka-records: {path}: there is a file already; --overwrite replaces it\n"
     assert run("counts", source, "--output", str(path)) == (2, "", message)
     assert path.read_text() == first
-    other = f"note: --output {path}: its end says json, and what is written is table\n"
+    other = f"note: --output {path}: its name ends in json, but the format is table\n"
     assert run("counts", source, "--output", str(path), "--overwrite") == (0, "", other)
     assert path.read_text().startswith("topic  ")
 

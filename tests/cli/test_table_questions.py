@@ -92,7 +92,8 @@ def test_a_word_that_a_column_does_not_know_brings_the_one_that_was_meant(segmen
     assert "group_kind" not in ran.err
     said = run("table", "regressions", segments, "--where", "kind=xyzzy").err
     assert (
-        "note: 'xyzzy' is not a word of kind that this build knows; there are topic_recreated, after_deletion, " in said
+        "note: 'xyzzy' is not a word of kind that this build knows; the options are topic_recreated, after_deletion, "
+        in said
     )
 
 

@@ -137,7 +137,7 @@ def test_what_was_read_before_the_stop_is_kept() -> None:
         ('{"a": "b\tc"}', "1:9: a: control character U+0009 in a text; write it as \\u0009", {"a": "b\tc"}),
         (
             r'{"a": "\ud800"}',
-            "1:7: a: half of a surrogate pair is alone; such a text cannot be written as UTF-8",
+            "1:7: a: half of a surrogate pair without the other half; such a text cannot be written as UTF-8",
             {"a": "?"},
         ),
     ],

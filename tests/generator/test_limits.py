@@ -191,7 +191,8 @@ def test_a_default_with_half_a_pair(half: str) -> None:
     text = spec(field("A", "string", default="?")).replace('"?"', f'"a{half}"')
     column = text.index(f'"a{half}"') + 1
     assert str(refused(write(Foo=text))) == (
-        f"specs/Foo.json:1:{column}: fields[0].default: half of a surrogate pair is alone; such a text cannot be "
+        f"specs/Foo.json:1:{column}: fields[0].default: half of a surrogate pair without the other half; such a "
+        "text cannot be "
         f"written as UTF-8\n{excerpt(text, column)}"
     )
 

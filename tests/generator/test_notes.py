@@ -95,7 +95,7 @@ def test_a_file_that_is_no_object_or_cannot_be_read() -> None:
 
 def test_notes_without_a_spec_beside_them() -> None:
     folder = write(**{"other/Foo": message("Foo"), "lonely/_notes": "{}"})
-    assert str(refused(folder)) == "specs/lonely/_notes.json: there is no spec beside these notes"
+    assert str(refused(folder)) == "specs/lonely/_notes.json: these notes have no spec next to them"
 
 
 def test_a_message_in_a_file_of_that_name_is_no_message() -> None:

@@ -72,7 +72,7 @@ REFUSED: Mapping[str, str] = {
     "field flexibleVersions on int32": "fields[0].flexibleVersions: only string and bytes can have their own, this",
     "field flexibleVersions below message": "fields[0].flexibleVersions: takes only versions in which the message is",
     "tagged zeroCopy bytes": "fields[0].zeroCopy: a tagged field cannot be zeroCopy: what Kafka generates for it",
-    "entityType groupId on int32": "fields[0].entityType: groupId goes with string or []string, this is int32",
+    "entityType groupId on int32": "fields[0].entityType: groupId needs the type string or []string, and this is int32",
     "default bool '1'": "fields[0].default: the default of a bool is true or false, found '1'",
     "default int8 '128'": "fields[0].default: the default of int8 lies between -128 and 127, found 128",
     "default int8 '-0x1'": "fields[0].default: the default of int8 is a whole number, decimal or 0x and hexadecimal,",

@@ -231,7 +231,7 @@ def test_message_rules(text: str, problem: str) -> None:
         ),
         (
             field(type_="[]int32", entityType="producerId"),
-            "entityType: producerId goes with int64 or []int64, this is []int32",
+            "entityType: producerId needs the type int64 or []int64, and this is []int32",
         ),
         (field(flexibleVersions="1+"), "flexibleVersions: only string and bytes can have their own, this is int32"),
         (

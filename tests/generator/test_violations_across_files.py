@@ -81,7 +81,7 @@ def test_messages_that_become_one_module() -> None:
     assert short(folder) == [
         "specs/B.json: name: Foo_Bar would become the module foo_bar, as does FooBar in A.json",
         "specs/C.json: name: FooBarKey would become the module foo_bar, as does FooBar in A.json",
-        "specs/E.json: name: Sub would become the module sub, beside the folder sub",
+        "specs/E.json: name: Sub would become the module sub, next to the folder sub",
         "specs/F.json: name: Registry would become the module registry, a name every generated package uses itself",
         "specs/G.json: name: DecodeRecord would become the module decode_record, "
         "a name every generated package uses itself",
@@ -145,8 +145,8 @@ def test_folders_that_hide_what_a_topic_has(name: str) -> None:
 def test_folders_become_packages(name: str) -> None:
     folder = write(**{f"{name}/Foo": message("Foo")})
     assert str(refused(folder)) == (
-        f"specs/{name}: a folder of specs becomes a Python package, so its name has to be an identifier "
-        "(letters, digits and underscores) and no keyword"
+        f"specs/{name}: a folder of specs becomes a Python package, so its name must be an identifier (letters, "
+        "digits and underscores) and not a keyword"
     )
 
 

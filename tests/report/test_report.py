@@ -132,7 +132,7 @@ def test_a_page_is_written_to_a_file(segments: Path, tmp_path: Path) -> None:
     assert path.read_bytes().startswith(b"<!doctype html>")
     ran = run("report", str(segments), "--format", "json", "--output", str(path), "--overwrite", "--no-tables")
     assert json.loads(path.read_text())["format"] == "kafka-records-report"
-    assert ran.err.startswith(f"note: --output {path}: its end says html, and what is written is json\n")
+    assert ran.err.startswith(f"note: --output {path}: its name ends in html, but the format is json\n")
     ran = run("report", str(segments), "--format", "html")
     assert (ran.status, ran.out) == (2, "")
     assert "--format html writes a file: name it with --output report.html" in ran.err
@@ -172,4 +172,4 @@ def test_damage_names_the_file(segments: Path, tmp_path: Path) -> None:
     file.write_bytes(file.read_bytes()[:4000] + b"X" + file.read_bytes()[4001:])
     (found,) = (each for each in read_report(folder).findings if each.kind == "damage")
     assert f"1 place of __consumer_offsets-4 could not be read: {file}: byte 3956, batch at offset" in found.problem
-    assert (found.since_timestamp_ms, found.since_note) == (None, "what could not be read tells no time")
+    assert (found.since_timestamp_ms, found.since_note) == (None, "unreadable bytes have no time")

@@ -265,11 +265,11 @@ def test_notes_say_what_else_two_reports_differ_in(report: Report, tmp_path: Pat
     lately = length(report.findings[0].thresholds["offsets_reset.lately"])
     assert diff.notes == (
         f"the earlier report is of another source, /old, and this one of {report.request.source}",
-        "the earlier report is about a later moment, 2109-05-15 07:35:11 UTC: what is called new was over by then, and "
-        "what is called gone came later",
+        "the earlier report is about a later moment, 2109-05-15 07:35:11 UTC: findings called new were over by then, "
+        "and findings called gone came later",
         "findings may have changed for this alone: retention was 1 h and is 7 d; partitions was t=3 and is not given; "
         f"offsets_reset.lately was 1 h and is {lately}",
-        "one of the two reports lacks tables (lag): what is found in them is new or gone for that",
+        "one of the two reports lacks tables (lag): findings from them are new or gone for that reason only",
     )
     assert report_diff(report, earlier_report(report)).notes == ()
 

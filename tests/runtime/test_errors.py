@@ -92,7 +92,7 @@ TEXTS: list[tuple[KafkaRecordsError, str]] = [
         "the schema of M has format 2, this runtime reads format 1: generate the package again",
     ),
     (errors.UnknownMessage("M"), "no message is called 'M'"),
-    (errors.UnknownApi(9, (1, 2)), "no request here has the api key 9; there are 1, 2"),
+    (errors.UnknownApi(9, (1, 2)), "no request here has the api key 9; known are 1, 2"),
 ]
 
 

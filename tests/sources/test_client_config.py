@@ -301,7 +301,7 @@ def test_a_url_is_no_address(text: str, why: str) -> None:
     [
         (3, None, "bootstrap is a text or several, not 3"),
         (b"a:1", None, "bootstrap is a text or several, not b'a:1'"),
-        (["a:1", 2], None, "bootstrap is a text or several, and 2 among them is not one"),
+        (["a:1", 2], None, "bootstrap must be a text or several, and 2 among them is not"),
         ("a:1", 3, "config is a ClientConfig, the path of a properties file, or a mapping, not int"),
         ("a:1", {3: "x"}, "a property has a text for its name, and 3 is not one"),
         ("a:1", {"ssl.key.password": b"secret"}, "ssl.key.password is a text, and no bytes"),

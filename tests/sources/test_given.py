@@ -55,7 +55,7 @@ def test_arrow_data_are_rows() -> None:
     assert (source.name, source.topics()) == ("the rows", ["a", "b", "c"])
     assert [log.partition for log in source.partitions("c")] == [2]
     assert source_of(rows.drop_columns("topic"), "d").topics() == ["d"]
-    with pytest.raises(LogSourceError, match="there is no row that names its topic: say which one they are of"):
+    with pytest.raises(LogSourceError, match="no row names its topic: name the topic"):
         source_of(RAW_SCHEMA.empty_table()).topics()
 
 

@@ -282,7 +282,7 @@ def test_compressed_lines_that_were_cut_short(tmp_path: Path) -> None:
     with pytest.raises(LogSourceError) as raised:
         SavedRows(path).topics()
     assert str(raised.value) == (
-        f"{path}: the compressed data ends in the middle: the file was cut short; unpack what there is and read that"
+        f"{path}: the compressed data ends in the middle: the file was cut short. Unpack what is left and read that"
     )
 
 
@@ -318,8 +318,8 @@ def test_other_topics_and_unknown_files_are_named(tmp_path: Path) -> None:
         source.partitions("u")
     _, context = table_of(source.partitions("t")[0])
     assert [str(each) for each in context.findings] == [
-        f"{tmp_path}: notes.txt: of no known format (not read; format=… (--saved-format; savedFormat in Spark) "
-        "says what they are)"
+        f"{tmp_path}: notes.txt: of no known format (not read; name their format with format=… (--saved-format; "
+        "savedFormat in Spark))"
     ]
 
 

@@ -255,7 +255,7 @@ def test_units_of_times_may_be_said(tmp_path: Path) -> None:
     named = seconds.rename_columns({"ts": "timestamp_ms"})
     pq.write_table(named, tmp_path / "rows.parquet")
     assert notes(SavedRows(tmp_path)) == []  # the name tells
-    with pytest.raises(ValueError, match="time_unit is one of s, ms, us, ns, not 'min'"):
+    with pytest.raises(ValueError, match="time_unit must be one of s, ms, us, ns, not 'min'"):
         SavedRows(tmp_path, time_unit="min")
 
 

@@ -378,7 +378,7 @@ def test_a_report_without_topics_for_want_of_time_is_damaged(
         place = ["--bootstrap", broker.address, "--command-config", properties, "--timeout", "1s"]
         assert main(["report", *place, "--format", "json"]) == 1
         printed = capsys.readouterr()
-        assert "what was asked there is missing" in printed.out
+        assert "the answer of that broker is missing" in printed.out
         assert "offsets 0 to 2 are not read" in printed.out
 
 

@@ -278,7 +278,7 @@ def test_what_was_deleted_between_runs_is_gone_though_nobody_has_read_its_tombst
     history = read_table("offset_commits", tmp_path)
     assert history.table["group_id"].to_pylist() == ["gone", "new", "stays"]
     (note,) = history.findings
-    assert note.consequence == "what happened is complete from offset 3 on, and told only in part before"
+    assert note.consequence == "the history is complete from offset 3 on, and has gaps before"
     assert [row["offset"] for row in all_rows(Snapshot(tmp_path))] == [0, 1, 3]
 
 

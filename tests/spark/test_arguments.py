@@ -34,7 +34,7 @@ def decode(session: SparkSession, **options: Any) -> object:
 CASES: dict[str, Call] = {
     "df is a DataFrame of Spark, not 'saved'": lambda session: decode_records("saved", RECORDS),  # type: ignore[arg-type]
     "records is a list of names, not 3": lambda session: decode(session, records=3),
-    "records is a list of names, and 3 among them is not one": lambda session: decode(session, records=[3]),
+    "records must be a list of names, and 3 among them is not": lambda session: decode(session, records=[3]),
     "coordinates is a list of names, not 3": lambda session: decode(session, coordinates=3),
     "unknown_tags is True or False, not 'no'": lambda session: decode(session, unknown_tags="no"),
     "df is a DataFrame of Spark, not 3": lambda session: as_raw_rows(3),  # type: ignore[arg-type]

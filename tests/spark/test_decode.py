@@ -202,7 +202,7 @@ def test_raw_rows_of_other_types_are_refused(spark: SparkSession, raw: DataFrame
 def test_a_mode_is_text(raw: DataFrame, mode: Any) -> None:
     with pytest.raises(TypeError) as failure:
         decode_records(raw, RECORDS, mode=mode)
-    assert str(failure.value) == f"mode is one of PERMISSIVE, FAILFAST, DROPMALFORMED, not {mode!r}"
+    assert str(failure.value) == f"mode must be one of PERMISSIVE, FAILFAST, DROPMALFORMED, not {mode!r}"
 
 
 @pytest.mark.parametrize(

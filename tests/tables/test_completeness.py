@@ -112,9 +112,7 @@ def test_what_happened_is_complete_behind_the_last_gap() -> None:
         for as_of in (None, START_MS + 20_000):
             (finding,) = read_table("offset_commits", log, as_of=as_of).findings
             assert finding.complete_from == offset
-            assert finding.consequence == (
-                f"what happened is complete from offset {offset} on, and told only in part before"
-            )
+            assert finding.consequence == (f"the history is complete from offset {offset} on, and has gaps before")
     assert read_table("offset_commits", _log(_commits(9), set(), 9)).findings == ()
     assert read_table("offset_commits", _log(_commits(9), {0, 1}, 9, log_start=2)).findings == ()
 

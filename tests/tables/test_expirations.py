@@ -434,8 +434,8 @@ A_DURATION = "write 90s, 30m, 24h, 7d or 2w, or as in ISO 8601 P7D or PT24H"
         (
             "expirations",
             {"options": {"at": 1}},
-            "expirations has no option 'options': write each option as an argument of its own, as in at=…; there are "
-            "at, retention, within, rules",
+            "expirations has no option 'options': write each option as an argument of its own, as in at=…; the "
+            "options are at, retention, within, rules",
         ),
         ("groups", {"groups": "g"}, "groups has no option 'groups'; did you mean group?"),
         (
@@ -443,7 +443,11 @@ A_DURATION = "write 90s, 30m, 24h, 7d or 2w, or as in ISO 8601 P7D or PT24H"
             {"windw": "1h"},
             "groups has no option 'windw'; did you mean window? It is one of activity, lag, progress",
         ),
-        ("expirations", {"xyzzy": 1}, "expirations has no option 'xyzzy'; there are at, retention, within, rules"),
+        (
+            "expirations",
+            {"xyzzy": 1},
+            "expirations has no option 'xyzzy'; the options are at, retention, within, rules",
+        ),
         ("expirations", {"retetion": "7d"}, "expirations has no option 'retetion'; did you mean retention?"),
         ("expirations", {"at": 1, "within": "1h"}, "within does not go with at: leave one of them out"),
         ("expirations", {"retention": 2**61}, f"retention: {2**61} ms is further than any clock"),

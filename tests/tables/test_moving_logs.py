@@ -290,8 +290,8 @@ def test_a_topic_that_no_coordinator_has_made_is_an_empty_answer() -> None:
     assert (len(result), result.is_complete) == (0, True)
     (found,) = result.findings
     assert str(found) == (
-        f"brokers: there is no topic {SHARES} (brokers create it when a client first needs it, so there is nothing to "
-        "tell)"
+        f"brokers: there is no topic {SHARES} (brokers create it when a client first needs it, so there is nothing "
+        "to report)"
     )
     results = read_tables(["groups", "share_partitions"], source)
     assert (dict(results.missing), len(results["share_partitions"])) == ({}, 0)

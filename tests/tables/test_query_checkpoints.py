@@ -198,7 +198,7 @@ DAMAGE: dict[str, tuple[Callable[[Path], object], str]] = {
     "no version": (written("offsets/1", b"{}\n{}"), "damaged, since it does not begin with a version: {}/offsets/1. "),
     "newer": (
         written("offsets/1", b"v3\n{}\n{}"),
-        "the format v3 is unknown, v1 and v2 are known: {}/offsets/1. Use a newer release",
+        "unknown format v3; known are v1 and v2: {}/offsets/1. Use a newer release",
     ),
     "no source": (written("offsets/1", b'v2\n{}\n{"a"}'), "damaged in line 3, which names no source: {}/offsets/1. "),
     "bytes": (written("commits/1", b"v1\n\xff"), "damaged at byte 3, which is not UTF-8: {}/commits/1. Copy"),

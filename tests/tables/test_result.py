@@ -118,7 +118,7 @@ def test_an_instant_and_its_milliseconds_are_the_same_moment(segments: Path) -> 
         (
             ("x",),
             UnknownTable,
-            "no table is called 'x'; there are " + ", ".join(TABLES),
+            "no table is called 'x'; the options are " + ", ".join(TABLES),
         ),
     ],
 )
@@ -173,9 +173,9 @@ def test_what_a_column_may_be_is_told() -> None:
         ({"as_of": 1.5}, "as_of is a datetime with a time zone, milliseconds since 1970 or a text, not 1.5"),
         ({"group": b"g"}, "group is a text or several, not b'g'"),
         ({"group": 3}, "group is a text or several, not 3"),
-        ({"group": ["g", 3]}, "group is a text or several, and 3 among them is not one"),
+        ({"group": ["g", 3]}, "group must be a text or several, and 3 among them is not"),
         ({"columns": 3}, "columns is a list of names, not 3"),
-        ({"columns": [3]}, "columns is a list of names, and 3 among them is not one"),
+        ({"columns": [3]}, "columns must be a list of names, and 3 among them is not"),
         ({"columns": []}, "no column is asked for; groups has group_id, "),
         ({"topic": ["t"]}, "topic is a text, not ['t']"),
         ({"package": 3}, "package is a text, not 3"),
@@ -204,7 +204,7 @@ def test_arguments_that_do_not_fit(segments: Path, options: dict[str, Any], text
 def test_what_is_no_table(segments: Path, table: Any) -> None:
     with pytest.raises(TypeError) as failure:
         read_table(table, segments)
-    assert str(failure.value) == f"a table is one of {', '.join(TABLES)}, or a Table of your own, not {table!r}"
+    assert str(failure.value) == f"a table must be one of {', '.join(TABLES)}, or a Table of your own, not {table!r}"
 
 
 def test_a_group_that_no_key_holds(segments: Path) -> None:

@@ -171,7 +171,7 @@ def test_a_log_whose_beginning_was_deleted() -> None:
         found = [tuple(row[name] for name in names) for row in result.table.to_pylist()]
         return found, [finding.consequence for finding in result.findings]
 
-    told = "what happened is complete from offset {} on, and told only in part before"
+    told = "the history is complete from offset {} on, and has gaps before"
     assert from_on(0) == ([(1, 1, 1), (1, 0, 3)], [])
     assert from_on(1) == ([(None, 1, 1), (1, 0, 3)], [told.format(1)])
     assert from_on(2) == ([(None, None, None), (1, 0, 3)], [told.format(2)])
@@ -191,7 +191,7 @@ def test_what_cannot_be_used_is_found() -> None:
 
     result = read_table("share_disappearances", topic.table())
 
-    unread = "not used: a deletion of its share partition may lack what was there before"
+    unread = "not used: a deletion of its share partition may lack its earlier state"
     nameless = "left out: it is unknown which share partition it is about"
     assert [(finding.offset, finding.consequence) for finding in result.findings] == [
         (2, unread),

@@ -52,7 +52,7 @@ LIVE = {"bootstrap": "broker-1:9092,broker-2:9092", "topic": "t"}
         ),
         (
             {"path": "/data", "topic": "orders", "records": "OffsetCommit"},
-            "there is no module " "kafka_records.schemas.orders, which would say what the records of orders hold",
+            "there is no module kafka_records.schemas.orders, which would define the records of orders",
         ),
         ({"path": "/data", "records": "OffsetCommit", "table": "groups"}, "the option table does not go with records"),
         (
@@ -71,8 +71,11 @@ LIVE = {"bootstrap": "broker-1:9092,broker-2:9092", "topic": "t"}
         ),
         ({**LIVE, "maxOffsetsPerTrigger": "0"}, "the option maxOffsetsPerTrigger is '0': write a number above 0"),
         ({**LIVE, "savedFormat": "csv"}, "the option savedFormat is for files: leave it out where brokers are read"),
-        ({"path": "x", "savedFormat": "excel"}, "format is one of parquet, arrow, avro, json, csv, delta, not 'excel'"),
-        ({"path": "x", "savedTimeUnit": "min"}, "time_unit is one of s, ms, us, ns, not 'min'"),
+        (
+            {"path": "x", "savedFormat": "excel"},
+            "format must be one of parquet, arrow, avro, json, csv, delta, not 'excel'",
+        ),
+        ({"path": "x", "savedTimeUnit": "min"}, "time_unit must be one of s, ms, us, ns, not 'min'"),
         (
             {"path": "x", "savedEncoding": "{hex}"},
             "the option savedEncoding is '{hex}': write a JSON object, how their texts hold bytes: base64, hex, text, "
@@ -87,11 +90,11 @@ LIVE = {"bootstrap": "broker-1:9092,broker-2:9092", "topic": "t"}
         ),
         (
             {**LIVE, "endingOffsets": '{"s": {"0": 3}}'},
-            "the option endingOffsets is about s, and what is read is topic t",
+            "the option endingOffsets is about s, but the query reads topic t",
         ),
         (
             {"path": "/data", "startingOffsets": '{"s": {"0": 3}}'},
-            "the option startingOffsets is about s, and what is read is one topic, which the option topic names",
+            "the option startingOffsets is about s, but the query reads one topic, which the option topic names",
         ),
         (
             {**LIVE, "startingOffsets": "newest"},

@@ -139,7 +139,7 @@ class FramedDelegationTokenRecord(_KnownRecord, frozen=True, gc=False):
     key: None = None
 
 
-# What one call of `struct` reads or writes; tables by length are filled as lengths come along. Letters:
+# What one call of `struct` reads or writes; tables by length grow as lengths are met. Letters:
 # B the first byte of a varint, q int64.
 #   _compact_text_…[n]    a compact string of n - 1 bytes, and what is after it
 #   _…_compact_text_…[n]  a string of n - 1 bytes, n (B), and what is around both

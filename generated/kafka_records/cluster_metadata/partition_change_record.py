@@ -178,7 +178,7 @@ class FramedPartitionChangeRecord(_KnownRecord, frozen=True, gc=False):
     key: None = None
 
 
-# What one call of `struct` reads or writes; tables by length are filled as lengths come along. Letters:
+# What one call of `struct` reads or writes; tables by length grow as lengths are met. Letters:
 # b int8, B the first byte of a varint, i int32, u uuid.
 #   _unpack_…                 fixed-width fields, and the length, count or marker after them
 #   _compact_array_…[n]       the n - 1 numbers of a compact array

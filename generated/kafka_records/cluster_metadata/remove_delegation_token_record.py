@@ -113,7 +113,7 @@ class FramedRemoveDelegationTokenRecord(_KnownRecord, frozen=True, gc=False):
     key: None = None
 
 
-# What one call of `struct` reads or writes; tables by length are filled as lengths come along. Letters:
+# What one call of `struct` reads or writes; tables by length grow as lengths are met. Letters:
 # B the first byte of a varint.
 #   _…_compact_text_…[n]  a string of n - 1 bytes, n (B), and what is around both
 _B_compact_text_B: Final[dict[int, _Unpack]] = {}

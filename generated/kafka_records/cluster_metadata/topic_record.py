@@ -130,7 +130,7 @@ class FramedTopicRecord(_KnownRecord, frozen=True, gc=False):
     key: None = None
 
 
-# What one call of `struct` reads or writes; tables by length are filled as lengths come along. Letters:
+# What one call of `struct` reads or writes; tables by length grow as lengths are met. Letters:
 # B the first byte of a varint, u uuid.
 #   _…_compact_text_…[n]  a string of n - 1 bytes, n (B), and what is around both
 #   _pack_…               fixed-width fields and lengths

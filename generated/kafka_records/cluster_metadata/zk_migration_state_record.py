@@ -111,7 +111,7 @@ class FramedZkMigrationStateRecord(_KnownRecord, frozen=True, gc=False):
     key: None = None
 
 
-# What one call of `struct` reads or writes; tables by length are filled as lengths come along. Letters:
+# What one call of `struct` reads or writes; tables by length grow as lengths are met. Letters:
 # b int8, B the first byte of a varint.
 #   _unpack_…  fixed-width fields, and the length, count or marker after them
 #   _pack_…    fixed-width fields and lengths

@@ -202,7 +202,7 @@ class ConsumerGroupRegularExpression(_KnownRecord, frozen=True, gc=False):
     value: ConsumerGroupRegularExpressionValue | None
 
 
-# What one call of `struct` reads or writes; tables by length are filled as lengths come along. Letters:
+# What one call of `struct` reads or writes; tables by length grow as lengths are met. Letters:
 # B the first byte of a varint, h int16, H uint16, q int64.
 #   _unpack_…                        fixed-width fields, and the length, count or marker after them
 #   _whole_…_text_…_text_…[size][n]  a message with two strings, the first of n bytes, and the length of the other

@@ -198,7 +198,7 @@ class LegacyOffsetCommit(_KnownRecord, frozen=True, gc=False):
     value: LegacyOffsetCommitValue | None
 
 
-# What one call of `struct` reads or writes; tables by length are filled as lengths come along. Letters:
+# What one call of `struct` reads or writes; tables by length grow as lengths are met. Letters:
 # h int16, H uint16, i int32, q int64.
 #   _whole_…_text_…[size]            a message of that size with one string, and the length that it must have
 #   _whole_…_text_…_text_…[size][n]  a message with two strings, the first of n bytes, and the length of the other

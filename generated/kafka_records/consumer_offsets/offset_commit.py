@@ -238,7 +238,7 @@ class OffsetCommit(_KnownRecord, frozen=True, gc=False):
     value: OffsetCommitValue | None
 
 
-# What one call of `struct` reads or writes; tables by length are filled as lengths come along. Letters:
+# What one call of `struct` reads or writes; tables by length grow as lengths are met. Letters:
 # B the first byte of a varint, h int16, H uint16, i int32, q int64, u uuid.
 #   _unpack_…                        fixed-width fields, and the length, count or marker after them
 #   _…_compact_text_…[n]             a string of n - 1 bytes, n (B), and what is around both

@@ -204,7 +204,7 @@ class ShareGroupMemberMetadata(_KnownRecord, frozen=True, gc=False):
     value: ShareGroupMemberMetadataValue | None
 
 
-# What one call of `struct` reads or writes; tables by length are filled as lengths come along. Letters:
+# What one call of `struct` reads or writes; tables by length grow as lengths are met. Letters:
 # B the first byte of a varint, h int16, H uint16.
 #   _unpack_…                        fixed-width fields, and the length, count or marker after them
 #   _compact_text_…[n]               a compact string of n - 1 bytes, and what is after it

@@ -266,7 +266,7 @@ class ShareGroupStatePartitionMetadata(_KnownRecord, frozen=True, gc=False):
     value: ShareGroupStatePartitionMetadataValue | None
 
 
-# What one call of `struct` reads or writes; tables by length are filled as lengths come along. Letters:
+# What one call of `struct` reads or writes; tables by length grow as lengths are met. Letters:
 # B the first byte of a varint, h int16, i int32, u uuid.
 #   _compact_array_…[n]       the n - 1 numbers of a compact array
 #   _…_compact_text_…[n]      a string of n - 1 bytes, n (B), and what is around both

@@ -228,7 +228,7 @@ class ShareGroupTargetAssignmentMember(_KnownRecord, frozen=True, gc=False):
     value: ShareGroupTargetAssignmentMemberValue | None
 
 
-# What one call of `struct` reads or writes; tables by length are filled as lengths come along. Letters:
+# What one call of `struct` reads or writes; tables by length grow as lengths are met. Letters:
 # B the first byte of a varint, h int16, H uint16, i int32, u uuid.
 #   _unpack_…                        fixed-width fields, and the length, count or marker after them
 #   _compact_array_…[n]              the n - 1 numbers of a compact array

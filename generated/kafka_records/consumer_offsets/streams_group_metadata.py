@@ -230,7 +230,7 @@ class StreamsGroupMetadata(_KnownRecord, frozen=True, gc=False):
     value: StreamsGroupMetadataValue | None
 
 
-# What one call of `struct` reads or writes; tables by length are filled as lengths come along. Letters:
+# What one call of `struct` reads or writes; tables by length grow as lengths are met. Letters:
 # B the first byte of a varint, h int16, i int32, q int64.
 #   _unpack_…              fixed-width fields, and the length, count or marker after them
 #   _compact_text_…[n]     a compact string of n - 1 bytes, and what is after it

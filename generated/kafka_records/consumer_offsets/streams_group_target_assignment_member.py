@@ -221,7 +221,7 @@ class StreamsGroupTargetAssignmentMember(_KnownRecord, frozen=True, gc=False):
     value: StreamsGroupTargetAssignmentMemberValue | None
 
 
-# What one call of `struct` reads or writes; tables by length are filled as lengths come along. Letters:
+# What one call of `struct` reads or writes; tables by length grow as lengths are met. Letters:
 # B the first byte of a varint, h int16, H uint16, i int32.
 #   _compact_array_…[n]              the n - 1 numbers of a compact array
 #   _…_compact_text_…[n]             a string of n - 1 bytes, n (B), and what is around both

@@ -195,7 +195,7 @@ class StreamsGroupTargetAssignmentMetadata(_KnownRecord, frozen=True, gc=False):
     value: StreamsGroupTargetAssignmentMetadataValue | None
 
 
-# What one call of `struct` reads or writes; tables by length are filled as lengths come along. Letters:
+# What one call of `struct` reads or writes; tables by length grow as lengths are met. Letters:
 # B the first byte of a varint, h int16, i int32, q int64.
 #   _unpack_…              fixed-width fields, and the length, count or marker after them
 #   _whole_…_text_…[size]  a message of that size with one string, and the length that it must have

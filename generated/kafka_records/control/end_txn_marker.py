@@ -94,7 +94,7 @@ class EndTxnMarker(msgspec.Struct, frozen=True, gc=False):
         return cls.CODEC.from_json(data, version)
 
 
-# What one call of `struct` reads or writes; tables by length are filled as lengths come along. Letters:
+# What one call of `struct` reads or writes; tables by length grow as lengths are met. Letters:
 # i int32.
 #   _unpack_…  fixed-width fields, and the length, count or marker after them
 #   _pack_…    fixed-width fields and lengths

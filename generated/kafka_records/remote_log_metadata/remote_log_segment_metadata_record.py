@@ -221,7 +221,7 @@ class FramedRemoteLogSegmentMetadataRecord(_KnownRecord, frozen=True, gc=False):
     key: None = None
 
 
-# What one call of `struct` reads or writes; tables by length are filled as lengths come along. Letters:
+# What one call of `struct` reads or writes; tables by length grow as lengths are met. Letters:
 # t bool, b int8, B the first byte of a varint, i int32, q int64, u uuid.
 #   _unpack_…             fixed-width fields, and the length, count or marker after them
 #   _compact_bytes_…[n]   n - 1 compact bytes, and what is after them

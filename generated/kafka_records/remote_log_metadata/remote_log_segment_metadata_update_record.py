@@ -188,7 +188,7 @@ class FramedRemoteLogSegmentMetadataUpdateRecord(_KnownRecord, frozen=True, gc=F
     key: None = None
 
 
-# What one call of `struct` reads or writes; tables by length are filled as lengths come along. Letters:
+# What one call of `struct` reads or writes; tables by length grow as lengths are met. Letters:
 # b int8, B the first byte of a varint, i int32, q int64, u uuid.
 #   _unpack_…             fixed-width fields, and the length, count or marker after them
 #   _compact_bytes_…[n]   n - 1 compact bytes, and what is after them

@@ -42,7 +42,7 @@ def bind(**classes: type) -> None:
     globals().update(classes)
 
 
-# What one call of `struct` reads or writes; tables by length are filled as lengths come along. Letters:
+# What one call of `struct` reads or writes; tables by length grow as lengths are met. Letters:
 # b int8, h int16, i int32, q int64, u uuid.
 #   _pack_…                   fixed-width fields and lengths
 #   _pack_compact_array_…[n]  a compact array of n numbers and its count

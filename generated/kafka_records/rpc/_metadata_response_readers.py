@@ -43,7 +43,7 @@ def bind(**classes: type) -> None:
     globals().update(classes)
 
 
-# What one call of `struct` reads or writes; tables by length are filled as lengths come along. Letters:
+# What one call of `struct` reads or writes; tables by length grow as lengths are met. Letters:
 # t bool, B the first byte of a varint, h int16, H uint16, i int32, u uuid.
 #   _unpack_…             fixed-width fields, and the length, count or marker after them
 #   _array_…[n]           the n numbers of an array

@@ -40,7 +40,7 @@ def bind(**classes: type) -> None:
     globals().update(classes)
 
 
-# What one call of `struct` reads or writes; tables by length are filled as lengths come along. Letters:
+# What one call of `struct` reads or writes; tables by length grow as lengths are met. Letters:
 # t bool, h int16, i int32, u uuid.
 #   _pack_…                   fixed-width fields and lengths
 #   _pack_array_…[n]          an array of n numbers and its count

@@ -121,7 +121,7 @@ class AddOffsetsToTxnRequest(msgspec.Struct, frozen=True, gc=False):
         return cls.CODEC.from_json(data, version)
 
 
-# What one call of `struct` reads or writes; tables by length are filled as lengths come along. Letters:
+# What one call of `struct` reads or writes; tables by length grow as lengths are met. Letters:
 # B the first byte of a varint, h int16, H uint16, q int64.
 #   _compact_text_…[n]               a compact string of n - 1 bytes, and what is after it
 #   _…_compact_text_…[n]             a string of n - 1 bytes, n (B), and what is around both

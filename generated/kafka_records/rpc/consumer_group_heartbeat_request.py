@@ -171,7 +171,7 @@ class ConsumerGroupHeartbeatRequest(msgspec.Struct, frozen=True, gc=False):
         return cls.CODEC.from_json(data, version)
 
 
-# What one call of `struct` reads or writes; tables by length are filled as lengths come along. Letters:
+# What one call of `struct` reads or writes; tables by length grow as lengths are met. Letters:
 # B the first byte of a varint, i int32, u uuid.
 #   _unpack_…                 fixed-width fields, and the length, count or marker after them
 #   _compact_array_…[n]       the n - 1 numbers of a compact array

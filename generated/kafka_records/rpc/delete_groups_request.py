@@ -108,7 +108,7 @@ class DeleteGroupsRequest(msgspec.Struct, frozen=True, gc=False):
         return cls.CODEC.from_json(data, version)
 
 
-# What one call of `struct` reads or writes; tables by length are filled as lengths come along. Letters:
+# What one call of `struct` reads or writes; tables by length grow as lengths are met. Letters:
 # i int32.
 #   _unpack_…  fixed-width fields, and the length, count or marker after them
 _unpack_i: Final = _Struct(">i").unpack_from

@@ -140,7 +140,7 @@ class DescribeShareGroupOffsetsRequest(msgspec.Struct, frozen=True, gc=False):
         return cls.CODEC.from_json(data, version)
 
 
-# What one call of `struct` reads or writes; tables by length are filled as lengths come along. Letters:
+# What one call of `struct` reads or writes; tables by length grow as lengths are met. Letters:
 # B the first byte of a varint, i int32.
 #   _compact_array_…[n]       the n - 1 numbers of a compact array
 #   _…_compact_text_…[n]      a string of n - 1 bytes, n (B), and what is around both

@@ -159,7 +159,7 @@ class DescribeTransactionsResponse(msgspec.Struct, frozen=True, gc=False):
         return cls.CODEC.from_json(data, version)
 
 
-# What one call of `struct` reads or writes; tables by length are filled as lengths come along. Letters:
+# What one call of `struct` reads or writes; tables by length grow as lengths are met. Letters:
 # B the first byte of a varint, h int16, i int32, q int64.
 #   _unpack_…                 fixed-width fields, and the length, count or marker after them
 #   _compact_array_…[n]       the n - 1 numbers of a compact array

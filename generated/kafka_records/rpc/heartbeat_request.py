@@ -120,7 +120,7 @@ class HeartbeatRequest(msgspec.Struct, frozen=True, gc=False):
         return cls.CODEC.from_json(data, version)
 
 
-# What one call of `struct` reads or writes; tables by length are filled as lengths come along. Letters:
+# What one call of `struct` reads or writes; tables by length grow as lengths are met. Letters:
 # B the first byte of a varint, h int16, H uint16, i int32.
 #   _text_…[n]                       a string of n bytes, and what is after it
 #   _compact_text_…[n]               a compact string of n - 1 bytes, and what is after it

@@ -161,7 +161,7 @@ class JoinGroupResponse(msgspec.Struct, frozen=True, gc=False):
         return cls.CODEC.from_json(data, version)
 
 
-# What one call of `struct` reads or writes; tables by length are filled as lengths come along. Letters:
+# What one call of `struct` reads or writes; tables by length grow as lengths are met. Letters:
 # t bool, B the first byte of a varint, h int16, H uint16, i int32.
 #   _unpack_…             fixed-width fields, and the length, count or marker after them
 #   _text_…[n]            a string of n bytes, and what is after it

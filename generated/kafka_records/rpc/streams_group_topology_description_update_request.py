@@ -197,7 +197,7 @@ class StreamsGroupTopologyDescriptionUpdateRequest(msgspec.Struct, frozen=True, 
         return cls.CODEC.from_json(data, version)
 
 
-# What one call of `struct` reads or writes; tables by length are filled as lengths come along. Letters:
+# What one call of `struct` reads or writes; tables by length grow as lengths are met. Letters:
 # b int8, B the first byte of a varint, i int32.
 #   _unpack_…             fixed-width fields, and the length, count or marker after them
 #   _compact_text_…[n]    a compact string of n - 1 bytes, and what is after it

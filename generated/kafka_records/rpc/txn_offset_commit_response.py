@@ -166,7 +166,7 @@ class TxnOffsetCommitResponse(msgspec.Struct, frozen=True, gc=False):
         return cls.CODEC.from_json(data, version)
 
 
-# What one call of `struct` reads or writes; tables by length are filled as lengths come along. Letters:
+# What one call of `struct` reads or writes; tables by length grow as lengths are met. Letters:
 # B the first byte of a varint, h int16, H uint16, i int32, u uuid.
 #   _unpack_…             fixed-width fields, and the length, count or marker after them
 #   _…_text_…[n]          a string, its length (H, its low byte is n), and what is around both

@@ -182,7 +182,7 @@ class WriteShareGroupStateRequest(msgspec.Struct, frozen=True, gc=False):
         return cls.CODEC.from_json(data, version)
 
 
-# What one call of `struct` reads or writes; tables by length are filled as lengths come along. Letters:
+# What one call of `struct` reads or writes; tables by length grow as lengths are met. Letters:
 # b int8, B the first byte of a varint, h int16, i int32, q int64, u uuid.
 #   _unpack_…             fixed-width fields, and the length, count or marker after them
 #   _…_compact_text_…[n]  a string of n - 1 bytes, n (B), and what is around both

@@ -255,7 +255,7 @@ class TransactionLog(_KnownRecord, frozen=True, gc=False):
     value: TransactionLogValue | None
 
 
-# What one call of `struct` reads or writes; tables by length are filled as lengths come along. Letters:
+# What one call of `struct` reads or writes; tables by length grow as lengths are met. Letters:
 # b int8, B the first byte of a varint, h int16, H uint16, i int32, q int64.
 #   _unpack_…                 fixed-width fields, and the length, count or marker after them
 #   _array_…[n]               the n numbers of an array

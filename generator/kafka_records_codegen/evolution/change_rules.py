@@ -67,7 +67,7 @@ API_KEY: Final = Rule(
     "api-key",
     Rank.BYTES,
     _VERIFIER,
-    "The number that says what a message is, in the head of a request or at the start of a record, is another one.",
+    "The number that identifies a message, in the head of a request or at the start of a record, has changed.",
 )
 FLEXIBLE: Final = Rule(
     "flexible",

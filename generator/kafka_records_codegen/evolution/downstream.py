@@ -93,7 +93,11 @@ def of_default(older: Attribute, newer: Attribute) -> Downstream:
     text = f"{newer.name} is {newer.field.default!r} if nothing sets it, and was {older.field.default!r}"
     value = DownstreamEffect("default", text)
     return Downstream(
-        value, DownstreamEffect("default", f"{newer.name} has the new default where bytes lack it"), _YES, _YES, _SAME
+        value,
+        DownstreamEffect("default", f"{newer.name} has the new default if it is missing from the bytes"),
+        _YES,
+        _YES,
+        _SAME,
     )
 
 
@@ -169,7 +173,7 @@ def _renamed(older: Attribute, newer: Attribute, stays: bool) -> Downstream:
         value = DownstreamEffect(
             "elsewhere", f"{newer.name} holds what {older.name} held, which stays for other versions"
         )
-        default = DownstreamEffect("default", "yes, but each has its default where the other is written")
+        default = DownstreamEffect("default", "yes, but each has its default if the other is written")
         return Downstream(
             value, value, default, default, DownstreamEffect("null", f"{newer.name} is null in older files")
         )

@@ -100,7 +100,7 @@ class MessageChanges:
             texts = _number(older.api_key), _number(newer.api_key)
             numbers = downstream.of_message(
                 f"API_KEY is {texts[1]}, and was {texts[0]}",
-                f"what bears {texts[0]} is another message or none, and the older release knows no {texts[1]}",
+                f"{texts[0]} belongs to another message or to none, and the older release does not know {texts[1]}",
             )
             yield self._message(rules.API_KEY, "apiKey", *texts, numbers, older.versions)
         kinds = {self._older.specs.kind, self._newer.specs.kind}

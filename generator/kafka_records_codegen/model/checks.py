@@ -168,7 +168,7 @@ def _check_field(field: FieldSpec) -> None:
             field.report("zeroCopy", f"only bytes can be zeroCopy, this is {kind}")
         wanted = ENTITY_TYPES.get(field.entity_type or "")
         if wanted and kind.base != wanted:
-            field.report("entityType", f"{field.entity_type} goes with {wanted} or []{wanted}, this is {kind}")
+            field.report("entityType", f"{field.entity_type} needs the type {wanted} or []{wanted}, and this is {kind}")
         if field.is_sound("default", "versions", "nullableVersions", "taggedVersions"):
             try:
                 parse_default(field)

@@ -238,7 +238,9 @@ class _Reader:
         try:
             return text.encode("utf-16", "surrogatepass").decode("utf-16")
         except UnicodeDecodeError:
-            self._report(path, "half of a surrogate pair is alone; such a text cannot be written as UTF-8", start)
+            self._report(
+                path, "half of a surrogate pair without the other half; such a text cannot be written as UTF-8", start
+            )
             return text.encode("utf-8", "replace").decode("utf-8")
 
     # ---- blanks and comments

@@ -65,7 +65,7 @@ class ArrowRows:
             names = {self._topic if name is None else name for name in named}
         found = sorted(name for name in names if name is not None)
         if not found:
-            raise LogSourceError(self.name, "there is no row that names its topic: say which one they are of")
+            raise LogSourceError(self.name, "no row names its topic: name the topic")
         return found
 
     def partitions(self, topic: str) -> list[RowsPartition]:

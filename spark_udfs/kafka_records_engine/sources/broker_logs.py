@@ -265,7 +265,7 @@ class _Reading:
         """
         log = self._log
         if came.high_watermark < log.end:
-            fetcher.wait(f"{came.address}: the log goes up to {came.high_watermark} now, and went up to {log.end}")
+            fetcher.wait(f"{came.address}: the log ends at {came.high_watermark} now, and ended at {log.end} before")
             return
         silence = f"{came.address}: no record is sent from offset {self._position} on"
         if came.is_throttled:

@@ -51,7 +51,7 @@ class AbsentTopic(LogSourceError):
 
     def finding(self) -> Finding:
         """A note: an empty answer is a complete one."""
-        consequence = "brokers create it when a client first needs it, so there is nothing to tell"
+        consequence = "brokers create it when a client first needs it, so there is nothing to report"
         return Finding("note", ABSENT_TOPIC, self.detail, consequence, self.topic, file=str(self.path))
 
 

@@ -163,5 +163,5 @@ def _checked_encodings(encoding: str | Mapping[str, str] | None) -> dict[str, En
 def _checked(what: str, given: str, known: Sequence[T]) -> T:
     found = next((each for each in known if each == given), None)
     if found is None:
-        raise ValueError(f"{what} is one of {', '.join(map(str, known))}, not {given!r}")
+        raise ValueError(f"{what} must be one of {', '.join(map(str, known))}, not {given!r}")
     return found

@@ -170,7 +170,7 @@ def _lines(file: Path) -> list[str]:
         if re.fullmatch("v[0-9]{1,9}", version):
             known = " and ".join(_VERSIONS)
             raise CheckpointError(
-                f"the format {version} is unknown, {known} are known", file, "Use a newer release of kafka-records"
+                f"unknown format {version}; known are {known}", file, "Use a newer release of kafka-records"
             )
         problem = "damaged, since it does not begin with a version" if content.strip(b"\0 \n") else "empty"
         raise CheckpointError(problem, file, _COPY)
@@ -223,9 +223,7 @@ def _json(text: str, file: Path, line: int) -> Any:
 def _query_id(file: Path) -> str:
     """The id of the query (`StreamMetadata`). Its name is nowhere in a checkpoint."""
     if not file.exists():
-        raise CheckpointError(
-            "the file with the id of the query is missing", file, "Say what the query is called: NAME=DIR"
-        )
+        raise CheckpointError("the file with the id of the query is missing", file, "Name the query: NAME=DIR")
     content = _content(file)
     _check_sums(file, content)
     found = _json(content.decode(errors="replace"), file, 1)

@@ -11,4 +11,4 @@ class UnreachableBrokers(LogSourceError):
 
     def finding(self) -> Finding:
         """The damage to an answer that is made without these brokers."""
-        return Finding("damage", UNREACHABLE_LOG, self.detail, "what was asked there is missing", file=self.path)
+        return Finding("damage", UNREACHABLE_LOG, self.detail, "the answer of that broker is missing", file=self.path)

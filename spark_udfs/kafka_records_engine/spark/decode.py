@@ -364,7 +364,7 @@ COUNTS: Final = {
     "tombstone": "decoded records without a value",
     "control": "control records, which hold nothing to decode",
     "unknown_type": "records of a type without a column here",
-    "unknown_version": "records whose value has a version that this build does not know",
+    "unknown_version": "records whose value has an unknown version",
     "corrupt": "records that cannot be read for any other reason, also those that are of another topic",
     "with_bytes_left": "decoded records with bytes behind key or value",
     "bytes_left": "those bytes",

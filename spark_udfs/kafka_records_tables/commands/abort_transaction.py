@@ -20,10 +20,10 @@ committed records wait for it forever. Without --execute nothing is changed: it 
 
 _DETAILS = """\
 It asks the leader of the partition which transactions are open, and the coordinators whose they are. One that a
-transactional id owns (Ongoing, PrepareCommit, PrepareAbort) is refused, and the text says what ends it. Of any other
+transactional id owns (Ongoing, PrepareCommit, PrepareAbort) is refused, and the text says what ends it. For any other
 one the records are lost: consumers of committed records never get them, and offsets that it committed are dropped. The
 table open_transactions finds it (hanging_rule=no_entry), with the partition and first_offset to name here. Be sure
-that its producer does not come back: what it writes after the marker begins another transaction that hangs.
+that its producer does not come back: what it writes after the marker begins another hanging transaction.
 
 With --execute it asks once on a terminal, and takes --yes instead of the answer; without a terminal it demands --yes.
 The leader writes one marker (WriteTxnMarkers), which needs the ACL operation ALTER on the cluster; the questions before
@@ -38,7 +38,7 @@ examples:
   kafka-records abort-transaction --bootstrap broker-1:9092 --topic orders:0
       all that is open in a partition, and what may be aborted
   kafka-records abort-transaction --bootstrap broker-1:9092 --topic orders:0 --start-offset 5
-      what aborting the one that begins at offset 5 would do
+      show what aborting the transaction that begins at offset 5 would do
   kafka-records abort-transaction --bootstrap broker-1:9092 --topic orders:0 --start-offset 5 --execute
       abort it
 """
@@ -47,7 +47,7 @@ _EXIT_STATUS_HELP = """\
 exit status:
   0    complete: it is aborted, or would be
   1    it is refused, or still open: the text says why
-  2    there is no answer: wrong usage, no broker, no such transaction, nobody to ask
+  2    no answer: wrong usage, no broker, no such transaction, or no terminal to ask on
   130  Ctrl-C
 """
 

@@ -45,7 +45,7 @@ examples:
   kafka-records dump /var/lib/kafka/data --topic __transaction_state
       every record as a JSON object, without Spark
   kafka-records counts /var/lib/kafka/data
-      how many records of which type there are
+      how many records there are of each type
   kafka-records snapshot /var/lib/kafka/data --output kept
       keep what is in the logs before it is compacted away
   kafka-records delete-offsets --bootstrap broker-1:9092 --group billing --topic orders

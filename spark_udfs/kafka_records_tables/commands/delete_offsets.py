@@ -22,7 +22,7 @@ _DETAILS = """\
 LIST is a file of the table deletable_offsets, as table writes it (JSON lines, CSV or Parquet), or - for standard input.
 Rows whose is_deletable is not true are passed over. Of the others it takes the offsets of topics that a group with
 members does not subscribe to (reason not_subscribed); --also takes those of groups without members. An offset that is
-not what the list says any more, because another commit came, is left out, and so is one that an open transaction
+left out is what the list no longer describes, because another commit came, and an offset that an open transaction
 commits, and one of a topic that the group subscribes to now. A group, topic or partition of --group and --topic that
 does not exist is an error.
 
@@ -52,8 +52,8 @@ examples:
 _EXIT_STATUS_HELP = """\
 exit status:
   0    complete: all that was asked for is done, or would be
-  1    some of it is not, or would not be: the status of each partition says why; also where a name does not exist
-  2    there is no answer: wrong usage, no broker, nobody to ask, or an error that ended the work
+  1    some of it is not, or would not be, deleted: the status of each partition says why; also if a name does not exist
+  2    no answer: wrong usage, no broker, no terminal to ask on, or an error that ended the work
   130  Ctrl-C
 """
 
@@ -102,7 +102,7 @@ def add_parser(commands: Any) -> None:
         "--restore",
         type=path_argument,
         metavar="FILE",
-        help="commit again what FILE says was deleted, or the offsets in rows of a table (JSON lines, CSV or Parquet)",
+        help="commit the deleted offsets of FILE again, or the offsets in rows of a table (JSON lines, CSV or Parquet)",
     )
     parser.add_argument(
         "--overwrite",
@@ -115,8 +115,8 @@ def add_parser(commands: Any) -> None:
         "--output",
         type=path_argument,
         metavar="FILE",
-        help="where to write what is deleted, or overwritten (default: deleted-offsets-<time>.jsonl or "
-        "overwritten-offsets-<time>.jsonl in the current directory); it must not be there",
+        help="where to write the deleted or overwritten offsets (default: deleted-offsets-<time>.jsonl or "
+        "overwritten-offsets-<time>.jsonl in the current directory); the file must not exist",
     )
     parser.set_defaults(run=run, parser=parser)
 

@@ -21,9 +21,10 @@ formats:
            held in memory to find the widths
   json     one object per line, written as rows come in
   csv      RFC 4180 with a header; null is an empty field, the empty text is "". Values are written as they are, and a
-           spreadsheet takes one that begins with = + - or @ for a formula and runs it, which may send what the file
-           holds elsewhere: anybody who may commit an offset chooses such values (group, metadata). --csv-safe writes an
-           apostrophe before them, for files that people open; programs, delete-offsets too, want them as they are
+           spreadsheet takes a value that begins with = + - or @ for a formula and runs it, which may send the content
+           of the file elsewhere: anybody who may commit an offset chooses such values (group, metadata). --csv-safe
+           writes an apostrophe before them. Use it for files that people open; programs, delete-offsets too, need the
+           values without it
   parquet  a file with the types and comments of the columns, for --output
   arrow    the same in Arrow's IPC format: as a stream in a pipe, as a file (.arrow) with --output
 Times are ISO 8601 in UTC, bytes are base64 (in parquet and arrow both are what they are). On a terminal, control

@@ -67,5 +67,5 @@ class Parser(argparse.ArgumentParser):
 
     def error(self, message: str) -> NoReturn:
         say(f"{self.prog}: error: {message}")
-        say(f"{self.prog} --help says what it takes")
+        say(f"{self.prog} --help lists the arguments")
         raise SystemExit(FAILED)

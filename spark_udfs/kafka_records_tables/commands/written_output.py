@@ -69,7 +69,7 @@ def check_output(output: Output, sources: Iterable[str]) -> None:
     refuse_source(path, sources)
     told = FORMAT_OF.get(path.suffix.lower())
     if told not in (None, _WRITTEN_AS.get(output.format, output.format)):
-        say(f"note: --output {path}: its end says {told}, and what is written is {output.format}")
+        say(f"note: --output {path}: its name ends in {told}, but the format is {output.format}")
 
 
 def check_file(path: Path, option: str, overwrite: bool) -> None:

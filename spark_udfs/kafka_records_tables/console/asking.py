@@ -16,7 +16,7 @@ def can_ask() -> bool:
 def check_can_ask() -> None:
     """Raise CommandError if nobody can be asked."""
     if not can_ask():
-        raise CommandError("nobody can be asked here: --execute needs --yes where it is run without a terminal")
+        raise CommandError("this is not a terminal, so no question can be asked: add --yes to --execute")
 
 
 def confirmed(question: str) -> bool:

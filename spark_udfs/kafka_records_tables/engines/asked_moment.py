@@ -32,7 +32,9 @@ def moment_notes(request: TableRequest, counts: Counts) -> Iterator[Finding]:
         consequence = "this is the answer of all that there is"
     elif asked >= last + _QUIET_MS:
         what = f"the moment {moment} is later than the last record, of {time_text(last)}"
-        consequence = "this is the answer of all that there is; a copy does not tell what was written after it was made"
+        consequence = (
+            "the answer covers all records of the source; a copy does not hold what was written after it was made"
+        )
     else:
         return
     yield Finding("note", OUTSIDE_LOG, what, consequence, request.table.topic)

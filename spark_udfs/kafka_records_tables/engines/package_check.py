@@ -43,7 +43,7 @@ def _misfits(table: Table, package: str) -> Iterator[str]:
                 if mine is None or theirs is None:
                     continue
                 for what in _of_struct((mine, mine.root), (theirs, theirs.root), ""):
-                    yield f"{table.name} reads {mine.name} as {KAFKA} has it, and there {what}"
+                    yield f"{table.name} reads {mine.name} as {KAFKA} defines it, and there {what}"
 
 
 def _records(package: str, folder: str) -> Mapping[str, RecordSchema]:

@@ -54,7 +54,7 @@ class DataLost(KafkaRecordsError, RuntimeError):
         self.what = what
 
     def __str__(self) -> str:
-        return f'{self.what}. The option failOnDataLoss "false" goes on without them'
+        return f'{self.what}. To go on without them, set the option failOnDataLoss to "false"'
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +97,7 @@ def bound_of(text: str, topic: str | None) -> Bound:
         raise ValueError(f"is {text!r}: write {form}") from None
     if topic is None or set(topics) != {topic}:
         there = f"topic {topic}" if topic is not None else "one topic, which the option topic names"
-        raise ValueError(f"is about {', '.join(topics) or 'nothing'}, and what is read is {there}")
+        raise ValueError(f"is about {', '.join(topics) or 'nothing'}, but the query reads {there}")
     offsets: dict[int, Any] = topics[topic]
     for partition, offset in offsets.items():
         if type(offset) is not int or offset < FROM_START or partition < 0:
@@ -132,7 +132,9 @@ def _between(log: Any, start: int, end: int) -> LogPartition:
 def check_partitions(name: str, named: Iterable[int], known: Collection[int]) -> None:
     """Raise BadOption for a partition in the option `name` that the topic does not have."""
     for partition in sorted(set(named) - set(known)):
-        raise BadOption(f"{name} names partition {partition}, and there are {', '.join(map(str, sorted(known)))}")
+        raise BadOption(
+            f"{name} names partition {partition}, but the partitions are {', '.join(map(str, sorted(known)))}"
+        )
 
 
 def check_reach(name: str, topic: str, partition: int, offset: int, log_end: int) -> None:

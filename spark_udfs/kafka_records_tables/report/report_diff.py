@@ -167,8 +167,8 @@ def _notes(report: Report, earlier: EarlierReport) -> Iterator[str]:
         yield f"the earlier report is of another source, {old.source}, and this one of {new.source}"
     if old.at_timestamp_ms > new.at_timestamp_ms:
         yield (
-            f"the earlier report is about a later moment, {moment(old.at_timestamp_ms)}: what is called new was over "
-            "by then, and what is called gone came later"
+            f"the earlier report is about a later moment, {moment(old.at_timestamp_ms)}: findings called new were "
+            "over by then, and findings called gone came later"
         )
     asked = [*_other_settings(old, new), *_other_thresholds(earlier.findings, report.findings)]
     if asked:
@@ -176,7 +176,7 @@ def _notes(report: Report, earlier: EarlierReport) -> Iterator[str]:
     lacking = sorted(earlier.missing.keys() ^ report.missing.keys())
     if lacking:
         names = ", ".join(lacking)
-        yield f"one of the two reports lacks tables ({names}): what is found in them is new or gone for that"
+        yield f"one of the two reports lacks tables ({names}): findings from them are new or gone for that reason only"
 
 
 def _other_settings(old: ReportRequest, new: ReportRequest) -> Iterator[str]:

@@ -201,7 +201,7 @@ class ReportFinding:
         for at, cause in enumerate(self.causes[:2]):
             yield f"{'cause' if not at else 'or'} (confidence {cause.confidence}): {cause.statement}"
         for lack in self.lacked:
-            yield f"{lack.what}, which would tell these causes apart: {', '.join(lack.causes)}"
+            yield f"{lack.what}, which would distinguish these causes: {', '.join(lack.causes)}"
 
 
 @dataclass(frozen=True, slots=True)

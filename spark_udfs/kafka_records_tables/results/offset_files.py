@@ -88,13 +88,13 @@ def starting_offsets(rows: pa.Table | Iterable[pa.RecordBatch]) -> str:
             if (topic, partition) in places and len(groups) == 1:
                 first, second = sorted((places[topic, partition], place))
                 raise QueryError(
-                    f"the offset of {where} is in partitions {first} and {second} of the log: --where "
-                    "log_partition=N chooses one"
+                    f"the offset of {where} is in partitions {first} and {second} of the log: choose one with "
+                    "--where log_partition=N"
                 )
             if offset < 0:
                 raise QueryError(
-                    f"{where} has the offset {offset}, which Spark takes for the end or the start: --where 'offset>=0' "
-                    "leaves it out"
+                    f"{where} has the offset {offset}, which Spark takes for the end or the start: leave it out with "
+                    "--where 'offset>=0'"
                 )
             places[topic, partition] = place
             offsets[partition] = offset

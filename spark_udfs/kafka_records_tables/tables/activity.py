@@ -28,7 +28,7 @@ TABLE: Final = Table(
     ),
     columns=(
         Column("group_id", "string", "the group"),
-        Column("topic", "string", "topic of the offsets; null for what is about the group alone"),
+        Column("topic", "string", "topic of the offsets; null in the row about the group itself"),
         *timestamps("window_start", "beginning of the window; null for records without a time"),
         Column("commits", "int64", "committed offsets, as the meter offset-commits counts them"),
         Column("transactional_commits", "int64", "those of them that a transaction wrote, however it ended"),
@@ -36,7 +36,7 @@ TABLE: Final = Table(
         Column(
             "commit_interval_ms",
             "int64",
-            "milliseconds between two commits of a partition, the mean of those that end here; null for none",
+            "mean milliseconds between two commits of a partition, for intervals that end here; null for none",
         ),
         Column("longest_commit_interval_ms", "int64", "the longest of them; null for none"),
         Column("expirations", "int64", "expired offsets, as the meter offset-expirations counts them"),
@@ -48,7 +48,7 @@ TABLE: Final = Table(
         ),
         Column("likely_expirations", "int64", "offsets that expired if the retention is the given one"),
         Column("likely_deletions", "int64", "offsets deleted on request if the retention is the given one"),
-        Column("unclear_deletions", "int64", "deleted offsets of which the log does not tell which of the two it was"),
+        Column("unclear_deletions", "int64", "deleted offsets whose log does not show which of the two it was"),
         Column("completed_rebalances", "int64", "rebalances of the group that have completed; 0 for a topic"),
         Column(
             "classic_rebalances",
@@ -95,13 +95,13 @@ three. Which of them a tombstone was follows from `disappearances`: with high co
 `group-completed-rebalances` counts in classic groups, where the leader's assignment is written, and is
 `classic_rebalances`; `completed_rebalances` has those of the other kinds too (`timeline`).
 
-`repeated_commits` goes by what took effect, at its place or at the marker of its transaction: a commit of an aborted
-transaction repeats nothing and is repeated by nothing. Intervals compare a commit with the one that is before it in the
-log, regardless of what became of their transactions. What waits for its marker is held until it comes: in a source
-without markers everything after the first commit of a transaction, to the end of the log.
+`repeated_commits` goes by the commits that took effect, at their place or at the marker of their transaction: a commit
+of an aborted transaction repeats nothing and is repeated by nothing. Intervals compare a commit with the one before it
+in the log, regardless of the end of their transactions. Commits that wait for their marker are held until it comes: in
+a source without markers, everything after the first commit of a transaction, to the end of the log.
 
-The bytes are those of keys and values as they are in batches when they are written: at least what a group costs the
-topic. Heads of records and batches, markers of transactions and indexes come on top, and compression takes off.
+The bytes are the sizes of keys and values in their batches when they are written: at least what a group costs the
+topic. Heads of records and batches, markers of transactions and indexes come on top, and compression reduces them.
 
 What the log cannot know: commits that were refused, and requests that wrote nothing. A cleaner takes away what was
 written over, and tombstones, in time: a window that begins before the log is whole (a finding says from which offset

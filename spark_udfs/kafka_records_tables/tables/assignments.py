@@ -44,7 +44,7 @@ TABLE: Final = Table(
         Column(
             "assignment_epoch",
             "int32",
-            "epoch of the assignment that it comes from, the generation in classic groups; null if none is known",
+            "epoch of the assignment that it comes from, the generation in classic groups; null if unknown",
         ),
         *timestamps("log", "when the record was written that assigns it"),
         Column("log_partition", "int32", "partition of the topic that the group is in"),
@@ -83,7 +83,7 @@ Records of the newer kinds name topics by ids. Their names come from the source,
 what the group remembers of topics. An id never goes to another name, so that any of them is right.
 
 What the log cannot know: what a member really reads, and whether it still lives; the ids of topics in classic groups;
-the topics that regular expressions in a topology stand for; what a cooperative assignor of a classic group takes away
+the topics that match the regular expressions of a topology; what a cooperative assignor of a classic group takes away
 first. A record that cannot be decoded has no rows, and a finding names it.
 """,
 )

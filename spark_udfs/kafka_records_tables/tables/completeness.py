@@ -167,7 +167,7 @@ class Completeness:
         complete_from = None
         if self._table.is_history:
             complete_from = self._whole_from
-            consequence = f"what happened is complete from offset {self._whole_from} on, and told only in part before"
+            consequence = f"the history is complete from offset {self._whole_from} on, and has gaps before"
         elif context.question.as_of_ms is None or (self._is_beyond and context.question.as_of_ms >= self._since_ms):
             return
         elif self._is_beyond:

@@ -50,7 +50,7 @@ TABLE: Final = Table(
         Column(
             "evidence",
             "list<struct<shows: string, log_offset: int64>>",
-            "what the log shows, see below, and the record that shows it; null if none does alone",
+            "what the log shows, see below, and the record that shows it; null if no single record does",
         ),
         *timestamps("log", "when it was written"),
         Column("write_offset", "int64", "offset of the first of the records that were written with it"),
@@ -80,8 +80,8 @@ TABLE: Final = Table(
         ),
     ),
     rules="""\
-One row per tombstone that the log still holds. A log says what was deleted and not why; much of it follows from what is
-around a tombstone, for a coordinator writes all that one request or timer does at once.
+One row per tombstone that the log still holds. A log says what was deleted and not why; much of the reason follows from
+the records around a tombstone, because a coordinator writes everything that one request or timer does at once.
 
 The causes, in the words of Kafka's own calls:
 
@@ -103,8 +103,8 @@ How sure that is:
   sure, too: it is one of them, and the log cannot tell which.
 - `medium`: others are possible, but not with the given retention and timeouts, or only by chance: an administrator may
   delete just what the next clean-up would take.
-- `low`: records around it are missing, nothing is known of what it deleted, or it is at odds with the rules.
-  `possible_causes` says what else it may be.
+- `low`: records around it are missing, nothing is known of what it deleted, or it contradicts the rules.
+  `possible_causes` lists the alternatives.
 
 At the end of a log, or at the moment that is asked for, more may follow. What stays is taken as proof when the clock of
 the log has gone on by more than a minute (one record counts for 20 seconds of it at most, for clocks jump), and the

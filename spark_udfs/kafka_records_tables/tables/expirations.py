@@ -31,7 +31,7 @@ TABLE: Final = Table(
         ),
         Column("topic", "string", "topic of the offset; null for a group"),
         Column("partition", "int32", "partition of that topic; null for a group"),
-        *timestamps("expires", "when a clean-up takes it from; null if none does as long as nothing changes"),
+        *timestamps("expires", "when a clean-up deletes it; null if none does as long as nothing changes"),
         Column("rule", "string", "the rule that decides, see above"),
         Column(
             "protected_by",

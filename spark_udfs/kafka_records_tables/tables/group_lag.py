@@ -24,13 +24,13 @@ TABLE: Final = Table(
     reads=(),
     columns=(
         Column("group_id", "string", "the group"),
-        Column("lag", "int64", "sum of the lags that are known; null if none is, for no end is known"),
+        Column("lag", "int64", "sum of the known lags; null if none is known, because no end is"),
         Column("max_lag", "int64", "the largest of them"),
         Column("stable_lag", "int64", "the same up to last stable offsets; null if one of the known lags has none"),
         Column("lost", "int64", "sum of the offsets that were deleted before the group consumed them"),
         Column("topics", "int64", "topics with a row in lag"),
         Column("partitions", "int64", "partitions with a row in lag"),
-        Column("unknown", "int64", "those of them whose lag is null: above 0, the sums are lower bounds"),
+        Column("unknown", "int64", "how many of them have lag null: above 0, the sums are lower bounds"),
         Column(
             "problems",
             "list<struct<problem: string, partitions: int64>>",
@@ -49,8 +49,8 @@ TABLE: Final = Table(
     essential=("group_id", "lag", "partitions", "unknown", "problems"),
     details=("log_partition", "stable_lag", "topics", "commit_timestamp"),
     rules="""\
-One row per group with rows in lag, whose rules say what counts and what the logs cannot know. A group that is in two
-partitions of `__consumer_offsets` has a row for each.
+One row per group with rows in lag; the rules of lag say what counts and what the logs cannot know. A group that is in
+two partitions of `__consumer_offsets` has a row for each.
 """,
 )
 

@@ -33,7 +33,7 @@ TABLE: Final = Table(
             "holds",
         ),
         Column("commits", "int64", "records that committed the same, one after the other"),
-        *timestamps("commit", "what the first of them says: by the clock of the broker or as the client said"),
+        *timestamps("commit", "the timestamp of the first of them: by the clock of the broker or of the client"),
         Column("log_partition", "int32", "partition of the topic that the records are in"),
         Column("log_offset", "int64", "offset of the first of them"),
         Column("last_log_offset", "int64", "offset of the last of them"),

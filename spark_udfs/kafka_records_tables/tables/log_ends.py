@@ -31,14 +31,14 @@ TABLE: Final = Table(
         Column("log_start_offset", "int64", "offset at which the log starts; null if the source does not tell"),
         Column("log_end_offset", "int64", "offset after the last record; of saved rows, after the last of them"),
         Column("high_watermark", "int64", "offset after the last record that consumers may read; null as above"),
-        *timestamps("high_watermark", "when the high watermark was so; null if there is none"),
+        *timestamps("high_watermark", "when the high watermark had this value; null if there is none"),
         Column("last_stable_offset", "int64", "start of the first open transaction, or else the high watermark"),
         Column("place", "string", "folder of the log, or the broker that leads the partition and told all this"),
         Column(
             "is_cut",
             "bool",
-            "whether bytes that are no whole batch come after the last record, so that the log ends there or later; "
-            "null if no file tells",
+            "whether bytes that are not a whole batch come after the last record, so that the log ends there or "
+            "later; null if no file shows it",
         ),
     ),
     sort=("topic", "partition"),

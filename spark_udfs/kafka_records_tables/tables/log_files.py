@@ -46,7 +46,7 @@ TABLE: Final = Table(
         Column(
             "superseded",
             "int64",
-            "those of them that a later record with the same key replaces, and those of aborted transactions",
+            "how many of them a later record with the same key replaces, or belong to aborted transactions",
         ),
         Column(
             "superseded_percent",
@@ -108,8 +108,8 @@ A cleaner compacts `{OFFSETS}`, `{TRANSACTIONS}`, and topics with an entry in `c
 start of the first open transaction or of the newest file, whichever is first. `{SHARE_STATE}` is not compacted:
 its coordinator deletes the beginning. `held_by` is the first that applies:
 
-- `open_transaction`: a transaction that is open begins in an older file, and nothing from there is cleaned. If it does
-  not end, the log grows without limit. `open_transactions` says whose it is.
+- `open_transaction`: an open transaction begins in an older file, and nothing after its beginning is cleaned. If it
+  does not end, the log grows without limit. `open_transactions` names its owner.
 - `active_segment`: all that is older than the newest file is cleaned, which is never. This is how it should be.
 - `dirty_ratio`: half of the bytes up to `cleanable_offset` or less are dirty (`min.cleanable.dirty.ratio`, 0.5 by
   default), so a cleaner leaves the log alone for now (`LogCleanerManager.grabFilthiestCompactedLog`).

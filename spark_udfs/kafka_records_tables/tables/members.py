@@ -66,7 +66,7 @@ TABLE: Final = Table(
         Column(
             "user_endpoint",
             "struct<host: string, port: int32>",
-            "where it answers interactive queries; null for none, and but in streams groups",
+            "where it answers interactive queries; null for none, and outside streams groups",
         ),
         Column(
             "client_tags",
@@ -83,7 +83,7 @@ TABLE: Final = Table(
         Column(
             "assignment",
             "struct<version: int16, opened: string, bytes: binary>",
-            "what the leader of a classic group gave it: as JSON where it can be read, and the bytes",
+            "what the leader of a classic group gave it: as JSON if it can be read, and the bytes",
         ),
         *timestamps("log", "when the record was written that makes the member"),
         Column("log_partition", "int32", "partition of the topic that the group is in"),
@@ -136,9 +136,8 @@ classic member without a rebalance timeout (values before version 1) has its ses
 takes it.
 
 What the log cannot know: whether a member still lives, since no heartbeat is recorded; members that are joining or
-syncing, and those of a classic group that left in a rebalance under way; which protocols a classic member offered
-beside the one that was chosen; the end offsets of its tasks that a member of a streams group reports. A record that
-cannot be decoded leaves null what it would have said; the members of a classic group whose record cannot be decoded
-have no rows, and a finding names it.
+syncing, and members that left a classic group in a rebalance under way; which other protocols a classic member offered;
+the end offsets of its tasks that a member of a streams group reports. A record that cannot be decoded leaves its values
+null; the members of a classic group whose record cannot be decoded have no rows, and a finding names it.
 """,
 )

@@ -18,7 +18,7 @@ TABLE: Final = Table(
     reads=("offset", "timestamp_ms", "key", "value", "producer_id", "transaction", "control"),
     columns=(
         *committed("; null for a tombstone"),
-        *timestamps("expire", "when it expires, where a client before Kafka 2.1 said so (value version 1); else null"),
+        *timestamps("expire", "when it expires, if a client before Kafka 2.1 said so (value version 1); else null"),
         Column("is_tombstone", "bool", "whether the record deletes the offset"),
         Column(
             "transaction",

@@ -31,12 +31,12 @@ TABLE: Final = Table(
         Column(
             "confidence",
             "string",
-            "how sure the kind is: low where it depends on members, or on the id of a topic, that the log does not "
-            "tell, high otherwise",
+            "how sure the kind is: low if it depends on members, or on the id of a topic, that the log does not "
+            "show, high otherwise",
             ("high", "low"),
         ),
         Column("group_kind", "string", "kind of the group right before the commit; null if there was no group"),
-        Column("group_state", "string", "its state then, as far as the log tells; null if there was no group"),
+        Column("group_state", "string", "its state then, as far as the log shows; null if there was no group"),
         Column("producer_id", "int64", "producer of the transaction that committed the lower offset; null without one"),
         Column("topic_id", "string", "id of the topic by the lower commit, or the last one before it that tells one"),
         Column("from_topic_id", "string", "the same of the commit before; null if none shows one"),

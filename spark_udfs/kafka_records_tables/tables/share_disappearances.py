@@ -53,8 +53,8 @@ TABLE: Final = Table(
         "log_offset",
     ),
     rules="""\
-One row per tombstone that the log still holds. `disappearances` has those of `__consumer_offsets`, and where the two
-tables have a column of one name it means the same.
+One row per tombstone that the log still holds. `disappearances` has the tombstones of `__consumer_offsets`, and columns
+with the same name mean the same in both tables.
 
 Kafka 4.1 and later write a tombstone for one of two causes, and no earlier release writes any:
 
@@ -81,7 +81,7 @@ records of type 15, of which `share_group_topics` has the last. A request for st
 initialization with a higher state epoch replaces a state and is not a deletion.
 
 The coordinator deletes the beginning of this log when later snapshots replace it; no tombstone shows that, and
-tombstones go with it. A finding says from which offset on the log is complete. Where a record is missing or cannot be
-read between the one that `stays_in_topic` would name and what is after the write, there is no such evidence.
+tombstones go with it. A finding says from which offset on the log is complete. If a record is missing or cannot be read
+between the one that `stays_in_topic` would name and the first one after the write, there is no such evidence.
 """,
 )

@@ -16,7 +16,7 @@ _BATCH: Final = (
 TABLE: Final = Table(
     name="share_partitions",
     topic=SHARE_STATE,
-    about="how far each share group is in each partition, and what became of the records there",
+    about="how far each share group is in each partition, and the state of the records there",
     helper="fold",
     records=_RECORDS,
     reads=("offset", "key", "value", "control"),
@@ -27,9 +27,7 @@ TABLE: Final = Table(
         ),
         Column("partition", "int32", "partition of that topic"),
         Column("state_epoch", "int32", "rises when the state is initialised again; null if `is_partial`"),
-        Column(
-            "leader_epoch", "int32", "leader epoch of the partition's leader that wrote last; null if there is none"
-        ),
+        Column("leader_epoch", "int32", "epoch of the partition leader that wrote last; null if there is none"),
         Column("start_offset", "int64", "first offset that is not done with; null while it is not decided"),
         Column(
             "delivery_complete_count",
@@ -43,7 +41,7 @@ TABLE: Final = Table(
         Column(
             "batches",
             f"list<struct<{_BATCH}>>",
-            "ranges of offsets, with what became of their records; 0 is available, 2 acknowledged, 4 archived",
+            "ranges of offsets, with the state of their records; 0 is available, 2 acknowledged, 4 archived",
         ),
         Column("snapshot_epoch", "int32", "number of the last snapshot"),
         Column("update_count", "int32", "updates on top of it"),
@@ -75,9 +73,9 @@ One row per share partition (group, topic id, partition) with a snapshot or an u
 (`ShareCoordinatorShard.replay`; KIP-932).
 
 A snapshot is the whole state. An update changes it: -1 leaves start offset and leader epoch as they are, the complete
-count is always replaced, and batches are put together as `PersisterStateBatchCombiner` does it: what lies below the
-start offset goes, and where two batches overlap the one with more deliveries is right, or else the one with the higher
-state. So the batches are those of a coordinator, which leaves some neighbours apart although they say the same.
+count is always replaced, and batches are merged as `PersisterStateBatchCombiner` does it: offsets below the start
+offset are dropped, and where two batches overlap the one with more deliveries wins, or else the one with the higher
+state. So the batches are those of a coordinator, which does not merge some neighbours with equal state.
 
 The coordinator deletes the beginning of this log, up to the oldest of the last snapshots: the least
 `snapshot_log_offset` is what it may delete now. So the log does not show earlier moments what it shows its end, and a

@@ -39,7 +39,7 @@ TABLE: Final = Table(
         Column("duration_ms", "int64", "how long the rebalance took, in milliseconds; null for other events"),
         Column("log_partition", "int32", "partition of the topic that the group is in"),
         Column("log_offset", "int64", "offset of the record that tells it"),
-        Column("sequence", "int32", "place of the event among the words above; orders what one record tells"),
+        Column("sequence", "int32", "place of the event among the words above; orders the events of one record"),
     ),
     sort=("group_id", "log_partition", "log_offset", "sequence", "member_id"),
     group="group_id",
@@ -54,10 +54,10 @@ One row per event in the life of a group, which all of its records tell, replaye
     + "\n".join(fill(f"- `{word}`: {meaning}.", 120, subsequent_indent="  ") for word, meaning in MEANINGS.items())
     + """
 
-The records of one batch count together: who is a member before it and after it did not join in it, and what became of a
-rebalance is told by its end. Most batches are one write of the coordinator; where it lingers
-(`group.coordinator.append.linger.ms`) they are several, and what the first did and the second undid is not an event. A
-source that does not tell batches has records for batches.
+The records of one batch count together: a member that is there both before and after the batch did not join in it, and
+the end of a rebalance decides what it counts as. Most batches are one write of the coordinator; if it lingers
+(`group.coordinator.append.linger.ms`), a batch holds several writes, and what the first did and the second undid is not
+an event. In a source without batches each record counts alone.
 
 A rebalance of a classic group lasts from the moment when all members had joined (the time of the state in the record,
 from Kafka 2.1 on) to the record of the assignment; of the others from the first change of the epoch, or from where a
@@ -65,10 +65,10 @@ member has to follow within it, to the record by which the last member has follo
 left has no end of its own.
 
 What the log cannot know: when a classic group began to rebalance, and which members joined and left it before an
-assignment was written; heartbeats; why a member left; when it was that offsets of a share group were set. Topics in
-`assignment_changed` are named by ids where the source does not know their names. A record that cannot be decoded tells
-nothing, and a finding names it. A cleaner removes records that later ones replace, and the beginnings and ends of most
-lives with them. A finding says from which offset on no record is missing; the first event of a group after it may still
-lack what it is compared with: who has left, what was lost, the epoch before, that there was such a group.
+assignment was written; heartbeats; why a member left; when the offsets of a share group were set. Topics in
+`assignment_changed` are named by ids if the source does not know their names. A record that cannot be decoded tells
+nothing, and a finding names it. A cleaner removes records that later ones replace, and with them the beginnings and
+ends of most memberships. A finding says from which offset on no record is missing; the first event of a group after it
+may still lack what it is compared with: who has left, what was lost, the epoch before, whether the group existed.
 """,
 )

@@ -44,7 +44,7 @@ TABLE: Final = Table(
             "list<struct<topic: string, partitions: list<int32>>>",
             "partitions written to in the transaction; null in state Empty",
         ),
-        *timestamps("start", "when the transaction began; null if there was none yet"),
+        *timestamps("start", "when the transaction began; null if none has begun"),
         *timestamps("last_update", "when this state was recorded"),
         *LOG_PLACE,
     ),

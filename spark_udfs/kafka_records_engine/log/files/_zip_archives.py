@@ -80,7 +80,7 @@ def _start_of(read_at: Callable[[int, int], bytes], info: zipfile.ZipInfo) -> Ca
         head = read_at(info.header_offset, _LOCAL_HEAD.size)
         mark, name, extra = _LOCAL_HEAD.unpack(head) if len(head) == _LOCAL_HEAD.size else (b"", 0, 0)
         if mark != b"PK\x03\x04":
-            raise OSError(errno.EIO, "the archive has no member where its directory says so: it is damaged")
+            raise OSError(errno.EIO, "the archive has no member where its directory says: it is damaged")
         return info.header_offset + _LOCAL_HEAD.size + int(name) + int(extra)
 
     return start

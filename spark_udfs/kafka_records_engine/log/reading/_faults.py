@@ -70,7 +70,7 @@ def broken(
         lost = "the rest of its records lost"
     elif (missing := head.count - delivered - left_out) <= 0:
         unread = min(left, payload)
-        lost = f"{plural(left, 'byte')} that may be records not read" if left else "none known to be lost"
+        lost = f"{plural(left, 'byte')} that may be records not read" if left else "no record is known to be lost"
     elif is_cut:
         known = missing if _may_hold(head, head.count) else 0
         lost = f"{known} lost" if known else f"the batch claims {missing} more"

@@ -43,7 +43,7 @@ _LARGEST_FETCH: Final = 128 << 20
 _SMALLEST_FETCH: Final = 1 << 16
 _TRIES_TO_READ: Final = 3
 """How often a broker is asked again for what it cannot read itself."""
-_NO_ANSWER: Final = UnknownOffset("no broker says which records there are")
+_NO_ANSWER: Final = UnknownOffset("no broker reports which records there are")
 _NO_TIMES: Final = ErrorCode.UNSUPPORTED_FOR_MESSAGE_FORMAT.name
 _UNREADABLE: Final = frozenset({ErrorCode.CORRUPT_MESSAGE, ErrorCode.UNKNOWN_SERVER_ERROR})
 

@@ -115,7 +115,7 @@ class _Batch:
         if rows != self._rows or not 0 <= nulls <= rows:
             raise pa.ArrowInvalid(f"the column {column.name!r} has {rows} rows, {nulls} of them null, of {self._rows}")
         if nulls and buffers and not len(buffers[0]):
-            raise pa.ArrowInvalid(f"the column {column.name!r} has nulls and does not say where")
+            raise pa.ArrowInvalid(f"the column {column.name!r} has nulls but no bitmap that says where")
         if buffers and not nulls:
             buffers[0] = None
         kind: Any = column.type

@@ -111,7 +111,7 @@ def message_at(file: Any, block: ArrowBlock, kind: int) -> ArrowMessage:
     body = block.start + block.metadata_size
     made = _message(metadata[behind : behind + size], lambda at, size: bytes(file.read_at(size, body + at)))
     if made.kind != kind or made.body_size != block.body_size:
-        raise pa.ArrowInvalid(f"the part at byte {block.start} is not what the footer says")
+        raise pa.ArrowInvalid(f"the part at byte {block.start} differs from what the footer says")
     return made
 
 

@@ -233,7 +233,7 @@ def _notes(name: str, listing: SavedFiles, files: Sequence[SavedFile], asked: Sa
     notes = []
     if listing.left_out:
         what = f"{some_names(listing.left_out)}: of no known format"
-        consequence = "not read; format=… (--saved-format; savedFormat in Spark) says what they are"
+        consequence = "not read; name their format with format=… (--saved-format; savedFormat in Spark)"
         notes.append(Finding("note", UNREAD_LOG, what, consequence, file=name))
     guesses = _guesses(files, asked)
     if guesses:

@@ -230,5 +230,5 @@ def rows_of(
             continue
         offsets = rows.column("offset").to_numpy()
         if (piece.is_pure and not pc.all(is_here).as_py()) or offsets.min() < piece.first or offsets.max() > piece.last:
-            raise pa.ArrowInvalid(f"from row {first + 1} on there are other rows than its statistics say")
+            raise pa.ArrowInvalid(f"from row {first + 1} on the rows differ from its statistics")
         yield rows

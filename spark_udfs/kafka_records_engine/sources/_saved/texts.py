@@ -59,7 +59,7 @@ def encoding_of(samples: Iterable[Any]) -> Encoding | None:
         return "base64"
     if pc.any(pc.match_substring(texts, pattern=_LOST)).as_py():
         raise Undecided(
-            "are texts with U+FFFD, which decoders put in place of bytes that are no text: those bytes are lost"
+            "are texts with U+FFFD, which decoders put in place of bytes that are not text: those bytes are lost"
         )
     for encoding, fitting in (("hex", hexes), ("base64", sixes)):
         if fitting.mean() > 1 - _MOST:

@@ -54,8 +54,8 @@ def either_words(who: str, whose: str, found: list[Beginning]) -> str:
     of_end = "nothing was lost" if not skipped else f"{skipped_words(found)} were never read"
     of_start = "nothing was lost" if again is None else f"{again} were read again before {whose} first commit"
     return (
-        f"either {who} began at the end of the log (auto.offset.reset latest), and {of_end}, or at the start"
-        f" (earliest), and {of_start}: no record tells which"
+        f"either {who} began at the end of the log (auto.offset.reset latest), and {of_end}, or at the start "
+        f"(earliest), and {of_start}: no record shows which"
     )
 
 

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 TABLE: Final = Table(
     name="log_samples",
     topic=EVERY_TOPIC,
-    about="where logs start and end, and by when some of their records were there",
+    about="where logs start and end, and times by which some of their records were written",
     helper="view",
     records=(),
     reads=(),

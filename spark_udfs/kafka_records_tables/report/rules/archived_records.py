@@ -92,9 +92,9 @@ def _incident(
     members = [each for each in context.table("members").to_pylist() if each["group_id"] == group]
     clients = list(dict.fromkeys(each["client_id"] or each["member_id"] for each in members))
     look = context.ask_kafka(
-        f"Look at such a record, and see in the logs of the consumers"
-        f" ({listed(clients) if clients else 'none is there now'})"
-        " what fails there" + ("; if another offset is printed, there is no record at this one" if is_rejected else ""),
+        "Look at such a record, and look in the logs of the consumers "
+        f"({listed(clients) if clients else 'none is there now'}) for what fails"
+        + ("; if another offset is printed, there is no record at this one" if is_rejected else ""),
         "kafka-console-consumer",
         *option("--topic", topic),
         "--partition",
@@ -156,8 +156,8 @@ def _incident(
             + (f" The last one was at {moment(until)}, {length(lasts)} after the first." if until is not None else "")
         ),
         impact=(
-            "Nobody gets these records again: the group has moved on. They are still in the topic until its retention"
-            " takes them."
+            "The group will not get these records again: it has moved on. They are still in the topic until its "
+            "retention deletes them."
             if not is_rejected
             else "If they are records, nobody gets them again; they are in the topic until its retention takes them."
         ),
@@ -191,9 +191,9 @@ def _incident(
         next=(
             look,
             NextStep(
-                "Fix the consumers, or have them reject what they cannot process (acknowledge with REJECT) and put it"
-                " aside; where they only take too long, raise share.record.lock.duration.ms of the group, and"
-                " share.delivery.count.limit where more deliveries help"
+                "Fix the consumers, or have them reject what they cannot process (acknowledge with REJECT) and put "
+                "it aside. If they only take too long, raise share.record.lock.duration.ms of the group; if more "
+                "deliveries help, raise share.delivery.count.limit"
             ),
             *(
                 [NextStep("See each change of its state, with its time", command_line(words))]

@@ -146,7 +146,7 @@ def unloaded_partitions(context: RuleContext) -> list[int]:
 def _since_note(kind: str, first_ms: int | None) -> str | None:
     """How exact the time of the first record is that shows a problem."""
     if first_ms is None:
-        return "what shows it tells no time"
+        return "the evidence has no time"
     if kind == "records_misplaced":
         return "the first of these records; if partitions were added after it, it was in the right one until then"
     return None
@@ -279,13 +279,13 @@ _ASK_FOR_RELEASES: Final = (
     " of the newer release loads what it wrote"
 )
 _GIVE_BACK: Final = (
-    "Where no newer broker can be run: docs/rescue.md tells how to read the offsets out, let the broker load and give"
-    " the offsets back"
+    "If no newer broker can be run: docs/rescue.md shows how to read the offsets out, let the broker load and "
+    "restore the offsets"
 )
 _WHAT: Final = {
     "records_misplaced": (
-        "The coordinator of such a group or transactional id reads another partition, so that they count for nobody. It"
-        " happens when partitions are added to the topic."
+        "The coordinator of such a group or transactional id reads another partition, so these records have no "
+        "effect. It happens when partitions are added to the topic."
     ),
     "records_unknown": "Most likely a newer release wrote them.",
     "assignments_broken": "Two members may consume the same partition, or somebody who is gone keeps one.",
@@ -297,16 +297,17 @@ _WHAT: Final = {
 }
 _NOT_LOADED: Final = {
     OFFSETS: (
-        "As soon as a coordinator has to load it (a broker starts again, or another one becomes leader), nobody can "
-        "join a group of such a partition, and no offset of theirs can be read or committed, until that is fixed."
+        "As soon as a coordinator has to load it (a broker starts again, or another one becomes leader), no client "
+        "can join a group of such a partition, and none of its offsets can be read or committed, until that is "
+        "fixed."
     ),
     SHARE_STATE: (
-        "As soon as a coordinator has to load it (a broker starts again, or another one becomes leader), nobody can "
-        "consume the share partitions whose state is there, until that is fixed."
+        "As soon as a coordinator has to load it (a broker starts again, or another one becomes leader), the share "
+        "partitions with their state in it cannot be consumed, until that is fixed."
     ),
     TRANSACTIONS: (
-        "Its coordinator goes on without the records behind it: it does not know the transactions there, and nobody"
-        " ends them."
+        "Its coordinator goes on without the records after it: it does not know the transactions there, and nothing "
+        "ends them."
     ),
 }
 """What follows by the log that cannot be loaded."""
@@ -336,7 +337,7 @@ RULES = (
         "Records at which a coordinator stops loading. One finding for a topic and a reason, with all its groups.",
         {
             Level.CRITICAL: "in the log of a group or share coordinator",
-            Level.HIGH: "in `__transaction_state`, whose coordinator goes on without what is behind",
+            Level.HIGH: "in `__transaction_state`, whose coordinator goes on without the records after it",
         },
     ),
     _checks_rule(

@@ -135,9 +135,8 @@ def _incident(context: RuleContext, group: str, stuck: list[StuckPartition], oth
         "--dry-run",
     )
     look = context.ask_kafka(
-        f"Look at the record at offset {first.offset} of {first.place}, and see in the log of the application"
-        f" what fails"
-        " there",
+        f"Look at the record at offset {first.offset} of {first.place}, and look in the log of the application for "
+        "what fails",
         "kafka-console-consumer",
         *option("--topic", first.topic),
         "--partition",
@@ -149,8 +148,7 @@ def _incident(context: RuleContext, group: str, stuck: list[StuckPartition], oth
     )
     moves = others > 0
     poison = Verdict(
-        f"The application fails on the record at offset {first.offset} of {first.place}: it is the first of those that"
-        " nobody gets past.",
+        f"The application fails on the record at offset {first.offset} of {first.place}: no member gets past it.",
         evidence_for=(
             Evidence(
                 f"the offset of {first.place} stays {first.offset} while {counted(len(tries), 'member')} had"
@@ -181,8 +179,8 @@ def _incident(context: RuleContext, group: str, stuck: list[StuckPartition], oth
         refuted_by=None if slow else Evidence(f"half of the members left within {length(usual)}, and at no fixed time"),
         steps=(
             NextStep(
-                "Find out why the work became slow; until then lower max.poll.records, or raise max.poll.interval.ms"
-                " above what one poll takes"
+                "Find out why the work became slow; until then lower max.poll.records, or raise max.poll.interval.ms "
+                "above the time that one poll takes"
             ),
         ),
     )
@@ -229,7 +227,7 @@ def _incident(context: RuleContext, group: str, stuck: list[StuckPartition], oth
         evidence_count=len(tries),
         rows=(Rows("timeline", of_group(group)), Rows("lag", of_group(group))),
         next=(
-            context.see("See who joined, what each had and when it left", Rows("timeline", of_group(group))),
+            context.see("See who joined, what each member had and when it left", Rows("timeline", of_group(group))),
             context.see("See which offsets move and which do not", Rows("lag", of_group(group))),
         ),
         measured={"attempts": len(tries), "stay_ms": round(usual)},
@@ -267,19 +265,19 @@ def _how_they_left(context: RuleContext, group: str, usual: float) -> str:
         return f" They leave by themselves: the session time-out is {length(min(timeouts))}, and was not over."
     if not timeouts and usual < 6000:
         return (
-            " They leave by themselves: brokers allow no session time-out below 6 s (unless"
-            " group.min.session.timeout.ms says so)."
+            " The members left on their own: brokers allow no session time-out below 6 s (unless "
+            "group.min.session.timeout.ms says so)."
         )
-    return " No record says whether they left by themselves or were not heard of."
+    return " No record shows whether they left on their own or timed out."
 
 
 RULE = incident_rule(
     kind=KIND,
     title="members fail on a record, leave and come back, for ever",
     about="""\
-Partitions with records to read whose offset stays where it is while members get the partition, leave, and others get
-it: `attempts` of them. The record that comes first in time among those that wait is the one that nobody gets past.
-Members of jobs that come and go leave moved offsets or nothing to read, and are no finding.""",
+Partitions with records to read whose offset does not move while members get the partition, leave, and others get it:
+`attempts` of them. The first waiting record in time is the one that no member gets past. Members of jobs that come and
+go leave moved offsets or nothing to read, and are not a finding.""",
     tables=("timeline", "lag", "members"),
     levels={Level.HIGH: "it goes on", Level.MODERATE: "the last member that failed left a while ago"},
     find=_find,

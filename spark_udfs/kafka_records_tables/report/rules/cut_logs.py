@@ -116,8 +116,8 @@ def _tell(context: RuleContext, case: dict[str, Any]) -> ReportFinding:
             ),
             context.ask_kafka("Ask which brokers have the partitions", "kafka-topics", "--describe", "--topic", topic),
             NextStep(
-                "Until that is clear, let no broker that lacks the files become leader of the partition: its"
-                " coordinator would go on from what is left"
+                "Until that is clear, let no broker without the files become leader of the partition: its "
+                "coordinator would go on from what is left"
             ),
         ),
         measured={"missing_offsets": case["missing_sum"], "logs": len(partitions)},

@@ -90,12 +90,12 @@ def _tell_damage(context: RuleContext, case: dict[str, Any]) -> ReportFinding:
         problem=(
             f"{counted(len(found), 'place')} of {logs_shown(first.topic, numbers)} could not be "
             f"read{', for instance' if len(found) > 1 else ''}: {first}.{lost} {groups_shown(groups)}Every answer "
-            "about groups that are there may lack something."
+            "about groups in these logs may be incomplete."
         ),
         group_ids=groups,
         topics=() if first.topic is None else (first.topic,),
         partitions=tuple(numbers),
-        since_note="what could not be read tells no time",
+        since_note="unreadable bytes have no time",
         evidence=tuple(
             Evidence(
                 str(each), each.topic, each.partition, each.offset if each.offset is not None else each.base_offset
@@ -167,7 +167,7 @@ def _tell_lost(context: RuleContext, case: dict[str, Any]) -> ReportFinding:
         topics=(topic,),
         partitions=tuple(numbers),
         since_timestamp_ms=min(began, default=None),
-        since_note="the last record before what is missing; when the file went, the log does not tell",
+        since_note="the last record before the missing ones; the log does not show when the file went",
         evidence=tuple(
             evidence
             for each in found[: MOST_EVIDENCE // 2]
@@ -185,9 +185,9 @@ def _tell_lost(context: RuleContext, case: dict[str, Any]) -> ReportFinding:
             context.ask_kafka("Ask which brokers have the partition", "kafka-topics", "--describe", "--topic", topic),
             *((context.see(f"See the groups of {topic}-{first.partition}", rows),) if groups else ()),
             NextStep(
-                "Until that is clear, let no broker that lacks the file become leader of the partition: a "
-                "coordinator that loads its log would go on from what is left. When another replica is whole, let "
-                "this one be fetched again"
+                "Until that is clear, let no broker without the file become leader of the partition: a coordinator "
+                "that loads its log would go on from what is left. If another replica is whole, let this one be "
+                "fetched again"
             ),
         ),
         measured={
@@ -252,8 +252,8 @@ def _tell_right(context: RuleContext, case: dict[str, Any]) -> ReportFinding:
         level=Level(case["level"]),
         title=RIGHT.title,
         problem=(
-            f"Brokers hide {counted(len(topics), 'topic')} from whoever made this report: {listed(topics)}. What is not"
-            f" said about them may still be wrong. For instance: {found[0].what}."
+            f"Brokers hide {counted(len(topics), 'topic')} from the user of this report: {listed(topics)}. Problems "
+            f"there are not reported. For instance: {found[0].what}."
         ),
         topics=topics,
         since_note="brokers do not say since when",
@@ -261,11 +261,13 @@ def _tell_right(context: RuleContext, case: dict[str, Any]) -> ReportFinding:
         evidence_count=len(found),
         next=(
             NextStep(
-                "Give the user the right: READ on the topics of coordinators, DESCRIBE on those that groups consume."
-                " docs/live.md lists what each command needs"
+                "Give the user the right: READ on the topics of coordinators, DESCRIBE on the topics that groups "
+                "consume. docs/live.md lists what each command needs"
             ),
             *(
-                context.ask_kafka(f"See who may do what with {topic}", "kafka-acls", "--list", "--topic", topic)
+                context.ask_kafka(
+                    f"See which users have which rights on {topic}", "kafka-acls", "--list", "--topic", topic
+                )
                 for topic in topics[:1]
             ),
         ),
@@ -277,9 +279,9 @@ RIGHT = ReportRule(
     kind="right_missing",
     title="a right is missing, so that the report is not complete",
     about="""\
-Topics that brokers do not let whoever makes the report describe or read (an ACL is missing): those of coordinators,
-and those that groups have committed offsets for or are assigned. Of a topic that may not be described brokers do not
-say whether it exists. The command ends with status 1.""",
+Topics that brokers do not let the user of the report describe or read (an ACL is missing): topics of coordinators, and
+topics that groups have committed offsets for or are assigned. For a topic that may not be described, brokers do not say
+whether it exists. The command ends with status 1.""",
     tables=("lag",),
     levels={Level.HIGH: "always"},
     cases=_right_cases,

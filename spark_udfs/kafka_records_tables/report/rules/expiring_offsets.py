@@ -150,9 +150,9 @@ def _tell(context: RuleContext, case: dict[str, Any]) -> ReportFinding:
         title=RULE.title,
         problem=(
             f"{counted(offsets, 'committed offset')} of the group {shown(group)} ({listed(topics)}) "
-            f"{'expires' if offsets == 1 else 'expire,'} {when}: {state}. {lived if case['lived_ms'] else ''}"
-            "When its consumers come back later than that, they start where auto.offset.reset says: at the end, and "
-            f"miss what is in between, or at the beginning, and read all of it again.{behind}"
+            f"{'expires' if offsets == 1 else 'expire,'} {when}: {state}. {lived if case['lived_ms'] else ''}If its "
+            "consumers come back later than that, they start where auto.offset.reset says: at the end, and miss the "
+            f"records in between, or at the beginning, and read all of them again.{behind}"
         ),
         group_ids=(group,),
         topics=topics,
@@ -160,7 +160,9 @@ def _tell(context: RuleContext, case: dict[str, Any]) -> ReportFinding:
         since_timestamp_ms=committed if emptied is None else emptied,
         until_timestamp_ms=soonest,
         confidence="high" if is_sure else "medium",
-        why_not_sure=None if is_sure else "a cleaner has taken what would tell how long the group was in use",
+        why_not_sure=(
+            None if is_sure else "a cleaner has taken the records that would show how long the group was in use"
+        ),
         evidence=tuple(
             Evidence(f"the commit for {topic}-{partition} that expires", OFFSETS, log_partition, log_offset)
             for topic, partition, log_partition, log_offset in list(
@@ -224,7 +226,7 @@ it does not subscribe to, which is `offsets_unneeded`. A group that was in use f
 consumer, is a note. A group that has lost its last member is left alone for `report.group_settles_within`: it may be a
 restart.
 
-Offsets whose commit names the time of their expiry are left alone: their client has asked for it.
+Offsets whose commit has an expiry time of its own are left out: their client has asked for it.
 
 The records of a group, and its epoch (`in_use_epoch`), which rises whenever a member comes or goes, show how long it
 was in use. If a cleaner has taken the first records and the epoch is low, that is unknown, and the level is one or two
@@ -234,9 +236,9 @@ lower. Expiry is counted with the retention that was given; see `retention_diffe
         Level.CRITICAL: "the group is at work, and one of its offsets goes within `critical_within`",
         Level.HIGH: "the group is at work or was in use, and an offset goes within `high_within`",
         Level.MODERATE: (
-            "the same within `within`; or within `high_within` where the log does not tell how long it was in use"
+            "the same within `within`; or within `high_within` if the log does not show how long it was in use"
         ),
-        Level.LOW: "within `within` where the log does not tell",
+        Level.LOW: "within `within` if the log does not show it",
         Level.NOTE: "the group was in use for a shorter time than `in_use_for`",
     },
     cases=_cases,

@@ -92,8 +92,8 @@ def _incident(
             f" {moment(since)}, every {length(every)}: its epoch rose to {run[-1]['producer_epoch']}."
         ),
         impact=(
-            f"Each start ends the work of the other one: {counted(aborted, 'open transaction')}"
-            f" {'was' if aborted == 1 else 'were'} aborted, and what was in them is done again."
+            f"Each start ends the work of the other one: {counted(aborted, 'open transaction')} "
+            f"{'was' if aborted == 1 else 'were'} aborted, and their work is done again."
         ),
         consequence="work_repeated",
         transactional_ids=(name,),

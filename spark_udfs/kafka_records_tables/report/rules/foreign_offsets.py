@@ -157,8 +157,8 @@ def _incident(context: RuleContext, found: list[ForeignOffset]) -> Incident:
             parts.append(f"{clients}: out of range, they began where auto.offset.reset says")
     if waiting:
         parts.append(
-            f"{listed(waiting)} will begin where auto.offset.reset says, unless the offsets are set before:"
-            " with `latest` all that is in the log is skipped"
+            f"{listed(waiting)} will begin where auto.offset.reset says, unless the offsets are set before: with "
+            "`latest` every record in the log is skipped"
         )
     steps = []
     if waiting:
@@ -182,9 +182,9 @@ def _incident(context: RuleContext, found: list[ForeignOffset]) -> Incident:
                     group,
                     topic,
                     "--to-earliest",
-                    f"If auto.offset.reset of {shown(group)} is latest, read what it has skipped ({ranges}): with a"
-                    " second group id that starts at the earliest, or stop the group and set it back, which repeats"
-                    " what came later",
+                    f"If auto.offset.reset of {shown(group)} is latest, read what it has skipped ({ranges}): with a "
+                    "second group id that starts at the earliest, or stop the group and reset its offsets, which "
+                    "repeats later records",
                 )
             )
     alone = "never had a member" if never else "had no members"

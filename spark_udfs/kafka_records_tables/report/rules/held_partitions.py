@@ -86,7 +86,7 @@ def _incident(context: RuleContext, group: str, member_id: str, held: list[dict[
         )
     silent = f"has committed nothing since {moment(moved)}" if moved else "has committed nothing"
     verdict = Verdict(
-        f"The application of {shown(name)} hangs: it {silent}, and its heartbeats go on, for it is still a member.",
+        f"The application of {shown(name)} hangs: it {silent}, and its heartbeats go on, because it is still a member.",
         evidence_for=(
             Evidence(
                 f"{name} was asked to give up {counted(len(places), 'partition')}, and has not",
@@ -108,7 +108,10 @@ def _incident(context: RuleContext, group: str, member_id: str, held: list[dict[
             f" ({listed(sorted(each['client_id'] or each['member_id'] for each in others))}) wait for it, for"
             f" {length(context.at_ms - asked_ms)} by now; and it {silent}.{fenced}"
         ),
-        impact=f"{counted(waiting, 'record')} of {counted(len(owned), 'partition')} wait: nobody reads what it holds.",
+        impact=(
+            f"{counted(waiting, 'record')} of {counted(len(owned), 'partition')} wait: no other member reads its "
+            "partitions."
+        ),
         consequence="work_stopped",
         group_ids=(group,),
         topics=tuple(sorted({topic for topic, _ in places})),
@@ -135,9 +138,7 @@ def _incident(context: RuleContext, group: str, member_id: str, held: list[dict[
                 f" hangs, then restart"
                 " it: the others get its partitions as soon as it has left"
             ),
-            context.see(
-                "See what each member has, has to give up and is to have", Rows("assignments", of_group(group))
-            ),
+            context.see("See what each member has, must give up and will get", Rows("assignments", of_group(group))),
             context.describe_members(group),
         ),
         measured={"lasts_ms": context.at_ms - asked_ms, "waiting": waiting},

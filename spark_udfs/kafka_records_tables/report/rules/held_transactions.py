@@ -235,8 +235,8 @@ def _why(context: RuleContext, case: dict[str, Any]) -> str:
     since, began = "" if updated is None else f" since {moment(updated)}", case["since_timestamp_ms"]
     late = "were written later" if None not in (updated, began) and began > updated else "have no end in the log"
     return (
-        f": its coordinator has it as {case['state']}{since}, and its {_written([case])} {late}"
-        f"{'' if began is None else f' ({moment(began)})'}. So nobody will end it"
+        f": its coordinator has it as {case['state']}{since}, and its {_written([case])} "
+        f"{late}{'' if began is None else f' ({moment(began)})'}. So nothing will end it"
     )
 
 
@@ -256,7 +256,7 @@ def _effect(context: RuleContext, held: list[dict[str, Any]], holds: str) -> str
     return (
         f"{holds} back the offsets of {len(waiting)} of {counted(len(known | waiting), 'partition')} of "
         f"{listed(groups)}: {where}. A consumer that starts there waits for stable offsets and consumes nothing, and "
-        f"no cleaner takes what is after {OFFSETS}-{first['log_partition']} offset {first['log_offset']}."
+        f"no cleaner gets past {OFFSETS}-{first['log_partition']} offset {first['log_offset']}."
     )
 
 
@@ -325,8 +325,8 @@ def _steps(context: RuleContext, cause: list[dict[str, Any]], rows: Rows) -> tup
     topic, partition, offset = starts[0]
     place = ("--topic", topic, "--partition", str(partition))
     asked = context.ask_kafka(
-        "Ask the leader of the partition which producers are in a transaction there: it tells the offset at which each "
-        "one starts",
+        "Ask the leader of the partition which producers are in a transaction there: it reports the offset at which "
+        "each one starts",
         "kafka-transactions",
         "describe-producers",
         *place,
@@ -337,7 +337,7 @@ def _steps(context: RuleContext, cause: list[dict[str, Any]], rows: Rows) -> tup
     sentence = f"If its application is certainly gone, abort it: {what}, and everything that waits goes on"
     if _cause(cause[0])[0] == "left":
         words = ("--topic", f"{topic}:{partition}", "--start-offset", str(offset))
-        dry = f"{sentence}. Without --execute this says only what it would do{more}"
+        dry = f"{sentence}. Without --execute this only says what it would do{more}"
         return (found, asked, context.ask_records(dry, "abort-transaction", *words))
     by_kafka = ("abort", *place, "--start-offset", str(offset))
     abort = context.ask_kafka(sentence + more, "kafka-transactions", *by_kafka)
@@ -380,7 +380,7 @@ their application; those that are late by their coordinator; and those that are 
             "duration",
             "5m",
             "a transaction without an entry is taken for one that hangs when it is this old",
-            "topics are read one after the other, and what ends in between looks like it",
+            "topics are read one after another, and a transaction that ends in between looks like a hanging one",
             "critical_after",
         ),
         Threshold(

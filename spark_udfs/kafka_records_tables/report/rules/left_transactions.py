@@ -97,8 +97,8 @@ def _weighed(
     )
     lacked = (f"the first record of {its_name}",) if not new and unknown else ()
     died = Verdict(
-        f"The instance with {shown(name)} died in the transaction. The one that took its place uses"
-        f" {shown(its_name)}: another id does not end the transaction of the one before.",
+        f"The instance with {shown(name)} died in the transaction. The one that took its place uses "
+        f"{shown(its_name)}: a new id does not end the transaction of the old one.",
         evidence_for=(silent, goes_on, use) if new else (silent,),
         refuted_by=None if new or unknown else use,
         lacked=lacked,
@@ -213,7 +213,8 @@ def _incident(context: RuleContext, row: dict[str, Any], later: list[dict[str, A
             *hung,
             *steps,
             NextStep(
-                "Let an instance use the same transactional.id after a restart: it ends what the one before has left"
+                "Let an instance use the same transactional.id after a restart: it then ends the transaction that "
+                "the old instance left"
             ),
             context.see("See the transactional ids, and what each did last", Rows("transactions")),
         ),
@@ -276,11 +277,11 @@ first record is later too; otherwise it is a sibling. Groups that wait at the la
         PossibleCause(
             "instance_died",
             "the instance died in the transaction",
-            "for: its successor goes on under an id that was used first after that; refuted where it was used before",
+            "for: its successor goes on under an id that was first used after that; refuted if the id was used before",
         ),
         PossibleCause(
             "instance_hangs",
-            "it hangs, or nobody took its place; the other one is a sibling",
+            "it hangs, or no instance took its place; the other one is a sibling",
             "for: the other id was in use before; against: it was used first after that",
         ),
     ),

@@ -93,10 +93,10 @@ def _tell_of(kind: str, problem: str) -> Callable[[RuleContext, dict[str, Any]],
                 context.see("See the offsets and the ends of their logs", rows),
                 context.describe_group(first["group_id"]),
                 context.ask_kafka(
-                    f"{'Stop' if first['members'] else 'Before'} the consumers of {shown(first['group_id'])}"
-                    f"{', and' if first['members'] else ' start again,'} choose where they go on: this shows what"
-                    f" --to-{_GO_TO[kind]} would be, and does it with --execute in the place of --dry-run"
-                    + (f" (the same for {counted(others, 'other group')})" if others else ""),
+                    f"{'Stop' if first['members'] else 'Before'} the consumers of "
+                    f"{shown(first['group_id'])}{', and' if first['members'] else ' start again,'} choose where they "
+                    f"go on: this shows what --to-{_GO_TO[kind]} would be, and sets it with --execute in place of "
+                    "--dry-run" + (f" (the same for {counted(others, 'other group')})" if others else ""),
                     "kafka-consumer-groups",
                     "--reset-offsets",
                     *option("--group", first["group_id"]),
@@ -134,7 +134,7 @@ def _since(kind: str, places: list[dict[str, Any]]) -> str:
     # A group at work commits what it has fetched, and may be after the deletion that it meets.
     still = [each["commit_timestamp_ms"] for each in places if not each["works"] and each["commit_timestamp_ms"]]
     after = f"; most likely after {moment(min(still))}, when the oldest of these offsets was committed" if still else ""
-    return f"no record tells when {what}{after}"
+    return f"no record shows when {what}{after}"
 
 
 _PROBLEM = {
@@ -287,7 +287,7 @@ _CAUSES = {
         Hypothesis(
             "log_cut",
             "the log lost its end when a replica that lacked it became leader",
-            "How far the log reached at the commit is not known of the present alone.",
+            "How far the log reached at the commit is only known for the present.",
             _weigh_cut,
         ),
         Hypothesis(
@@ -338,7 +338,7 @@ def _rule(kind: str, problem: str, at_work: Level, title: str, about: str) -> Re
         tables=("lag", "groups", "current_offsets", "timeline"),
         levels={
             at_work: "one of the groups has members, or has committed within `alive_within`",
-            Level.LOW: "none has members, and none has committed anything for longer",
+            Level.LOW: "no group has members, and none has committed anything for longer",
         },
         cases=_cases_of(kind, problem, at_work),
         tell=_tell_of(kind, problem),

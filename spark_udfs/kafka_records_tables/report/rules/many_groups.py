@@ -144,9 +144,10 @@ RULE = incident_rule(
     kind=KIND,
     title="a new group is made for each run of something",
     about="""\
-Groups whose names are equal but for an end that may be random or counted, `groups` or more, of which nine in ten have
-an epoch of `epochs` at most, had one member at most, and have none now; they came one after the other over `spread` or
-longer. Groups of a deployment that came at once are no finding, and those of people (fewer than `an_hour`) a note.""",
+Groups whose names are equal except for an end that may be random or counted, `groups` or more, of which nine in ten
+have an epoch of `epochs` at most, had one member at most, and have none now; they came one after another over `spread`
+or longer. Groups of a deployment that came at once are not a finding, and groups of people (fewer than `an_hour`) are a
+note.""",
     tables=("groups", "timeline", "current_offsets"),
     levels={
         Level.MODERATE: "it goes on",

@@ -168,8 +168,8 @@ def _incident(context: RuleContext, count: int, before: int | None, moved: list[
     if unclear:
         named = listed([each.group_id for each in unclear])
         parts.append(
-            f"{counted(len(unclear), 'group')} ({named}) went on without their offsets where auto.offset.reset"
-            " says: with `earliest` they read everything again, with `latest` they skipped what they had not read"
+            f"{counted(len(unclear), 'group')} ({named}) went on without their offsets where auto.offset.reset says: "
+            "with `earliest` they read everything again, with `latest` they skipped the unread records"
         )
     if stopped:
         named = listed([each.group_id for each in stopped])

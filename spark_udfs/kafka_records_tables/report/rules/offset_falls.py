@@ -184,7 +184,8 @@ def _times(places: list[tuple[str, int]]) -> str:
 def _how_sure(kind: str, case: dict[str, Any]) -> tuple[Confidence, str | None]:
     if not case["confidence_min"] == case["confidence_max"] == "high":
         return "low", (
-            "what explains the fall depends on the members that the group had, and records that would tell are gone"
+            "the explanation of the fall depends on the members that the group had, and the records that would show "
+            "them are gone"
         )
     if kind == "two_committers":
         return "medium", "no record tells which clients commit; that the offsets fall by turns is certain"
@@ -201,8 +202,10 @@ _FELL = {
 _IMPACT = {
     "offsets_reset": "The records from the lower offset to the higher one are consumed a second time.",
     "offsets_rewound": "The records from the lower offset to the higher one are consumed a second time.",
-    "offsets_began_anew": "It began where auto.offset.reset says, and consumes again what it had consumed.",
-    "two_committers": ("Records are consumed twice, and whoever restarts goes on from the offset of the other."),
+    "offsets_began_anew": "It began where auto.offset.reset says, and consumes old records again.",
+    "two_committers": (
+        "Records are consumed twice, and each of the two, after a restart, goes on from the offset of the other."
+    ),
 }
 
 
@@ -303,17 +306,17 @@ _LOOK = {
 }
 _DECIDE = {
     "offsets_reset": (
-        "Ask who reset the group at that time and whether it was meant: what it writes may be there twice",
-        "Where it was not: stop the consumers, and set the offsets to where they were, which the evidence names"
-        " (kafka-consumer-groups --reset-offsets --to-offset)",
+        "Ask who reset the group at that time and whether it was meant: its results may be there twice",
+        "If it was not: stop the consumers, and set the offsets to where they were, which the evidence names "
+        "(kafka-consumer-groups --reset-offsets --to-offset)",
     ),
     "offsets_rewound": (),
     "offsets_began_anew": (),
     "two_committers": (
         "Find the second program: look for the group id (group.id, or the Kafka options of a Spark or Flink job) in all"
         " deployments and environments that reach these brokers",
-        "Stop one of the two, or give it a group id of its own; then see that the offsets left are those where the"
-        " other one is to go on",
+        "Stop one of the two, or give it a group id of its own; then check that the remaining offsets are right for "
+        "the other one",
     ),
 }
 

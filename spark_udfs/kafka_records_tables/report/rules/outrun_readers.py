@@ -132,7 +132,7 @@ def _incident(context: RuleContext, group: str, topic: str, jumps: list[Jump], r
             f" {counted(lost, 'record')}{speed}.{more}{keeps}"
         ),
         impact=(
-            "Nobody of the group has read these records, and they are gone. It goes on while the group is as slow."
+            "The group has not read these records, and they are gone. It goes on while the group is as slow."
             if goes_on
             else "Nobody of the group has read these records, and they are gone."
         ),
@@ -240,9 +240,9 @@ RULE = incident_rule(
     kind=KIND,
     title="records are deleted before a group reads them, again and again",
     about="""\
-Commits that are `times` as far from the one before as those of the group usually are, from offsets that the log no
-longer has, in groups that are behind; at least one of them, or the present offset, has to show that the log had been
-deleted up to there. What was lost is the sum over all jumps, less what the group usually reads in between.""",
+Commits that jump `times` as far as commits of the group usually do, from offsets that the log no longer has, in groups
+that are behind; at least one of them, or the present offset, has to show that the log had been deleted up to there. The
+loss is the sum over all jumps, less what the group usually reads in between.""",
     tables=("lag",),
     levels={Level.CRITICAL: "it goes on", Level.HIGH: "it has ended"},
     find=_find,

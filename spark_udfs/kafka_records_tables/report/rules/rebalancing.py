@@ -328,10 +328,10 @@ def _tell_unsettled(context: RuleContext, case: dict[str, Any]) -> ReportFinding
         level=Level(case["level"]),
         title=UNSETTLED.title if case["level"] > Level.NOTE else "a rebalance is under way",
         problem=(
-            f"The group {shown(group)} has been {case['state']} for {length(case['lasts_ms'])}, since its epoch became"
-            f" {case['epoch']}: {_WAITS_FOR[case['state']]}.{who}"
+            f"The group {shown(group)} has been {case['state']} for {length(case['lasts_ms'])}, since its epoch "
+            f"became {case['epoch']}: {_WAITS_FOR[case['state']]}.{who}"
         ),
-        impact="Until it is Stable, some partitions may have nobody who consumes them.",
+        impact="Until it is Stable, some partitions may have no consumer.",
         consequence="work_stopped",
         is_going_on=True,
         group_ids=(group,),
@@ -349,7 +349,7 @@ def _tell_unsettled(context: RuleContext, case: dict[str, Any]) -> ReportFinding
         rows=(Rows("groups", of_group(group)), rows),
         next=(
             context.see("See its members, their states and their rebalance time-outs", rows),
-            context.see("See what each has, has to give up and is to have", Rows("assignments", of_group(group))),
+            context.see("See what each member has, must give up and will get", Rows("assignments", of_group(group))),
             context.describe_members(group),
         ),
         measured={"lasts_ms": case["lasts_ms"], "members_behind": len(late)},

@@ -119,7 +119,7 @@ def _tell(context: RuleContext, case: dict[str, Any]) -> ReportFinding:
                 "Ask the brokers for the topic as it is now", "kafka-topics", "--describe", "--topic", topic
             ),
             *_resets(context, topic, waits),
-            NextStep("Ask who made the topic again, and whether what was not consumed is needed from elsewhere"),
+            NextStep("Ask who recreated the topic, and whether the unconsumed records are needed from elsewhere"),
         ),
         measured={
             "groups_gone_on": len(going),
@@ -201,8 +201,8 @@ def _evidence(topic: str, row: dict[str, Any]) -> Evidence:
 
 
 _WAITING: Final = (
-    "A consumer that starts from such offsets leaves out records of the new topic, or goes where auto.offset.reset"
-    " says; what was not consumed of the older topic is gone."
+    "A consumer that starts from such offsets skips records of the new topic, or goes where auto.offset.reset says; "
+    "unconsumed records of the older topic are gone."
 )
 _SEE: Final = {
     "regressions": "See which groups started over, with the records that show it",

@@ -131,7 +131,7 @@ def _tell(context: RuleContext, case: dict[str, Any]) -> ReportFinding:
         evidence_count=len(case["partition_list"]),
         rows=(rows,),
         next=(
-            context.see("See the ranges of offsets, with what became of each", rows),
+            context.see("See the ranges of offsets, with the state of each", rows),
             *_records(context, group),
             context.ask_kafka(
                 "Look at such a record itself",
@@ -216,7 +216,7 @@ start offset has passed it.""",
             "count",
             5,
             "share.delivery.count.limit of the groups",
-            "what brokers have unless somebody says otherwise (group.share.delivery.count.limit)",
+            "the default of brokers (group.share.delivery.count.limit)",
         ),
     ),
 )

@@ -153,7 +153,7 @@ def _proof(context: RuleContext, group: str, apps: list[Application]) -> Evidenc
             ]
             for life in alone:
                 if life.places and not life.topics & other.topics:
-                    shows = f"{life.name} was given {listed(sorted(life.topics))} alone while nobody had"
+                    shows = f"{life.name} was given only {listed(sorted(life.topics))} while no member had"
                     shows += f" {listed(sorted(other.topics))}"
                     return Evidence(shows, OFFSETS, life.log_partition, life.joined_at, life.joined_ms)
     return None
@@ -201,10 +201,9 @@ def _incident(
         level=Level.HIGH if often else Level.MODERATE,
         title=RULE.title,
         problem=(
-            f"The members of the group {shown(group)} are of {len(apps)} applications that consume different topics:"
-            f" {'; '.join(words)}. Members came or left {counted(len(there), 'time')} while both were"
-            f" there, and each time the group was rebalanced; {counted(churn, 'member')} came as"
-            f" {listed(restless.clients)}."
+            f"The members of the group {shown(group)} are of {len(apps)} applications that consume different topics: "
+            f"{'; '.join(words)}. Members came or left {counted(len(there), 'time')} while both were there, and each "
+            f"time the group was rebalanced; {counted(churn, 'member')} came as {listed(restless.clients)}."
         ),
         impact="Whenever a member of one application comes or goes, the other one is rebalanced and stops for it. "
         "Monitoring or resetting the group affects both.",
@@ -240,9 +239,10 @@ RULE = incident_rule(
     kind=KIND,
     title="two applications share a group id",
     about="""\
-Members of one group that consume different topics: no member was ever assigned topics of both sides, and subscriptions,
-or assignments while one side was alone, show that they do not want those of the other side. Where one version of an
-application replaces another one that reads other topics, both are there for one rollout: that is not a finding.""",
+Members of one group that consume different topics: no member was ever assigned topics of both sides, and their
+subscriptions, or the assignments while only one side was there, show that they do not want the topics of the other
+side. When one version of an application replaces another one that reads other topics, both are there for one rollout:
+that is not a finding.""",
     tables=("timeline", "members"),
     levels={Level.HIGH: "`rebalances_high` rebalances while both were there", Level.MODERATE: "fewer"},
     find=_find,

@@ -53,8 +53,8 @@ def _incident(context: RuleContext, group: str, places: list[dict[str, Any]]) ->
     clients = list(dict.fromkeys(each["client_id"] or each["member_id"] for each in members))
     owners = list(dict.fromkeys(each["client_id"] for each in mine if each.get("client_id"))) or clients
     verdict = Verdict(
-        f"The application of {listed(owners)} hangs, or fails at what it has read without leaving: it is still a"
-        " member, so its heartbeats go on.",
+        f"The application of {listed(owners)} hangs, or fails at what it has read without leaving: it is still a "
+        "member, so its heartbeats go on.",
         evidence_for=(
             Evidence(f"nothing was committed after {moment(last)}", OFFSETS, places[0]["log_partition"], None, last),
         ),

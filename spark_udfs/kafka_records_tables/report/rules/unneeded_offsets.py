@@ -151,7 +151,7 @@ def _tell_group(context: RuleContext, case: dict[str, Any]) -> ReportFinding:
         next=(
             context.see("See since when nobody is in it", Rows("timeline", of_group(group, "event=emptied"))),
             context.ask_kafka(
-                "When nobody comes back to it, delete it with its state",
+                "If no consumer comes back to it, delete it with its state",
                 "kafka-share-groups",
                 "--delete",
                 *option("--group", group),

@@ -51,7 +51,7 @@ class _Seen:
 
 
 def _too_few(context: Context, asked: int) -> Finding:
-    what = f"this is partition {context.partition}, and it was said that there are {asked} in all"
+    what = f"this is partition {context.partition}, but the number of partitions given is {asked}"
     consequence = "rows of wrong_partition come from that number: it is wrong, or the log is that of another topic"
     return Finding("note", OTHER_PARTITIONS, what, consequence, context.topic, context.partition)
 

@@ -63,7 +63,7 @@ _PASSES_OVER_SINCE: Final = "3.5"
 """KIP-915: from here a coordinator passes over records of unknown types; before, it stops loading."""
 
 
-_STOPS_READING: Final = "stops reading there, and serves the transactional ids before it alone"
+_STOPS_READING: Final = "stops reading there, and serves only the transactional ids before it"
 
 
 class Unread(NamedTuple):
@@ -116,7 +116,7 @@ def _unknown_type(release: str, topic: str) -> Unread:
     if _order(release) < _order(_PASSES_OVER_SINCE):
         stops = _STOPS_READING if topic == TRANSACTIONS else "does not load the log"
         return Unread(True, f"does not know this record type, and {stops}")
-    return Unread(False, "passes over this record type with a warning, so that what it tells is gone")
+    return Unread(False, "passes over this record type with a warning, so its content is lost")
 
 
 def _order(release: str) -> int:

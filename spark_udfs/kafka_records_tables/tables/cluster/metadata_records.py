@@ -112,7 +112,7 @@ class MetadataRecords:
         yield from self._start()
         context = self._context
         if context.question.as_of_ms is not None and self._first and self._end_offset < self._first:
-            what = f"what was there at that moment is in no file: the oldest checkpoint is at offset {self._first}"
+            what = f"the state at that moment is in no file: the oldest checkpoint is at offset {self._first}"
             consequence = "the answer is that of the checkpoint, later than the moment that was asked about"
             context.report(
                 Finding(

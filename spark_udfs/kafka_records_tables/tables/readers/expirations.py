@@ -48,8 +48,8 @@ class Reader(TableReader):
 def _later_records(context: Context) -> Finding:
     what = "it has records that are later than the moment of the option at"
     consequence = (
-        "what is there at the end of the log is taken for what that clean-up met; asked as of the same moment it "
-        "is what was there then"
+        "the offsets that are there at the end of the log are taken for those that the clean-up met; ask as of the "
+        "same moment to get those that were there then"
     )
     return Finding("note", LATER_RECORDS, what, consequence, context.topic, context.partition)
 

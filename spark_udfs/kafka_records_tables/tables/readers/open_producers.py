@@ -38,7 +38,8 @@ class Reader(TableReader):
                 _NEVER if log["last_stable_offset"] is None else log["last_stable_offset"]
             ):
                 what = (
-                    f"a transaction is open from offset {log['last_stable_offset']} on, and no leader says whose it is"
+                    f"a transaction is open from offset {log['last_stable_offset']} on, and no leader reports its "
+                    "producer"
                 )
                 impact = "it has no row: reading the topic takes the ACL operation READ on it"
                 self._context.report(Finding("note", UNREAD_LOG, what, impact, log["topic"], log["partition"]))

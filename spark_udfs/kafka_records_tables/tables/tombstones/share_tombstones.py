@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 _PICKED: Final[Picked] = {SNAPSHOT: ("start_offset", "state_epoch"), UPDATE: ("start_offset",)}
 
 _NAMELESS: Final = "left out: it is unknown which share partition it is about"
-_UNREAD: Final = "not used: a deletion of its share partition may lack what was there before"
+_UNREAD: Final = "not used: a deletion of its share partition may lack its earlier state"
 
 _EITHER: Final = (STATE_DELETED, TOPIC_DELETED)
 _BY_REQUEST: Final = (STATE_DELETED,)

@@ -50,7 +50,7 @@ COLUMNS: Final = (
     Column(
         "level",
         "string",
-        "broken: no coordinator fixes it by itself; transient: it goes when what is under way ends; information",
+        "broken: no coordinator fixes it on its own; transient: it goes when the work under way ends; information",
         (BROKEN, TRANSIENT, INFORMATION),
     ),
     Column("group_id", "string", "the group; null if a key does not tell, and in __transaction_state"),
@@ -69,7 +69,7 @@ COLUMNS: Final = (
 PARTITIONS: Final = Option(
     "partitions",
     "partitions",
-    "how many partitions __consumer_offsets has, or TOPIC=N with commas between, where the source does not know",
+    "how many partitions __consumer_offsets has, or TOPIC=N with commas between, if the source does not know",
 )
 
 OPTIONS: Final = (
@@ -94,7 +94,7 @@ INITIALIZED: Final = "initialized"
 DELETING: Final = "deleting"
 
 PART_COLUMNS: Final = (
-    Column("fact", "string", "what the view has to know, in the place of a problem; null for a problem"),
+    Column("fact", "string", "what is missing for the view, in the place of a problem; null for a problem"),
     *COLUMNS,
 )
 READS: Final = ("offset", "timestamp_ms", "key", "value", "control")

@@ -33,13 +33,13 @@ MEANINGS: Final = {
     EPOCH: "the group has another epoch, a classic group another generation; detail has both",
     REBALANCE_STARTED: (
         "members have to follow: the epoch has changed, or one of them has to give something up within it; no record "
-        "tells that of classic groups"
+        "shows that for classic groups"
     ),
     REBALANCE_COMPLETED: (
         "every member has what it is to have: with the record of the leader's assignment in a classic group, in the "
         "others when the last member has followed"
     ),
-    ASSIGNMENT_CHANGED: "what a member is to have, or was given by the leader; detail has what it gained and lost",
+    ASSIGNMENT_CHANGED: "the target of a member, or what the leader gave it; detail has what it gained and lost",
     FIRST_COMMIT: "the group commits for a topic for the first time; in a transaction, which may be aborted",
     OFFSETS_RESET: (
         "offsets are written while the group, which is not a simple one, has no members: by an administrator, or a "
