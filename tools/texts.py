@@ -142,7 +142,7 @@ def _is_private(node: ast.AST | None) -> bool:
 
 
 def _use(node: ast.AST, parents: dict[ast.AST, ast.AST]) -> Kind | None:
-    """What a string is for, by what it is handed to; None for what is no text at all."""
+    """What a string is for, by what it is handed to; None for what is not a text at all."""
     inner = node
     while (outer := parents.get(inner)) is not None:
         if isinstance(outer, ast.keyword):
@@ -175,6 +175,8 @@ def _comments(source: str, path: str) -> Iterator[Text]:
 
     for token in tokenize.generate_tokens(io.StringIO(source).readline):
         if token.type != tokenize.COMMENT:
+            continue
+        if token.string.startswith("# --"):  # divides a file into parts
             continue
         own_line = not token.line[: token.start[1]].strip()
         follows = bool(block) and own_line and token.start == (block[-1].start[0] + 1, block[-1].start[1])

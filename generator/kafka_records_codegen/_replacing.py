@@ -32,7 +32,7 @@ _PAUSE: Final = 0.05
 
 
 _NO_LOCKS: Final = (errno.ENOLCK, errno.ENOTSUP, errno.EINVAL)
-"""What a file system without locks says."""
+"""The error number of a file system without locks."""
 
 
 class Busy(OSError):

@@ -62,7 +62,7 @@ class LoadedSpecs:
 def load_with_specs(
     specs_dir: Path, *, older_dialect: bool = False, strict: bool = False, warnings: list[Violation] | None = None
 ) -> LoadedSpecs:
-    """As `load`, for who has to name places in the files."""
+    """As `load`, for callers that name places in the files."""
     violations: list[Violation] = []
     doubts: list[Violation] = []
     folders: list[tuple[str, list[SpecFile], list[str], NotesSpec | None]] = []

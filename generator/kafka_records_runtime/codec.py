@@ -66,7 +66,7 @@ def text_unpacker(table: dict[int, Unpack], layout: str, key: int, length: int) 
 
 
 def long_text_unpacker(table: dict[int, Unpack], layout: str, length: int) -> Unpack:
-    """`text_unpacker` for a length that became known only after the table was asked."""
+    """`text_unpacker` for a length that is only known after the table was asked."""
     return table.get(length) or text_unpacker(table, layout, length, length)
 
 
@@ -434,7 +434,7 @@ class Codec(Generic[M]):
         return self._load()
 
     def decode(self, data: bytes, version: int) -> M:
-        """The message in `data`, or the DecodeError that says why there is none."""
+        """The message in `data`, or the DecodeError that says why it cannot be read."""
         from kafka_records_runtime import walker
 
         value, _ = walker.decode(self.schema, data, version, classes=self.classes)

@@ -14,7 +14,7 @@ RESOURCE_TYPES: Final = {2: "topic", 4: "broker", 16: "client-metrics", 32: "gro
 """Words for the types of resources that have configs (`ConfigResource.Type`), as Kafka's tools spell them."""
 
 REDACTED: Final = "(redacted)"
-"""What is in place of a secret."""
+"""The text that replaces a secret."""
 
 _LISTENER: Final = re.compile(r"listener\.name\.[^.]+\.")
 """Before the name of a broker config that is about one listener."""

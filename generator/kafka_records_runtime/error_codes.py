@@ -1,4 +1,4 @@
-"""Kafka's error codes: what an `error_code` field of a response says.
+"""Kafka's error codes: the meaning of an `error_code` field of a response.
 
 Codes and names are those of `org.apache.kafka.common.protocol.Errors` of Kafka 4.4; codes never change their
 meaning, and new releases add new ones. Most failed responses carry a text beside the code.
@@ -162,7 +162,7 @@ class ErrorCode(OpenIntEnum):
     def is_retriable(self) -> bool:
         """Whether the same request may succeed later, maybe after a look at who leads or coordinates.
 
-        Those whose exception is a `RetriableException` in Kafka 4.4. An unknown code is not known to be one.
+        Codes whose exception is a `RetriableException` in Kafka 4.4. An unknown code is not among them.
         """
         return self in _RETRIABLE
 

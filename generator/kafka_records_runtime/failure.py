@@ -1,4 +1,4 @@
-"""Errors on their way up. The bottom knows what went wrong; each level above adds where.
+"""Errors on their way up. The lowest level knows the problem; each level above adds the place.
 
 Readers and writers keep no path while all is well. The one that fails raises a `ReadFailure` or
 `WriteFailure`; each level it passes adds its field name or index, and the outermost turns it into the public

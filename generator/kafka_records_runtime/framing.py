@@ -1,4 +1,4 @@
-"""Framing: what comes before the messages of a record, which says about which type and version they are.
+"""Framing: the bytes before the messages of a record, with their type and version.
 
 `COORDINATOR`: the key is an int16 record type and a message, the value an int16 version and a message. The int16 is the
 *prefix* of a key or value. The rules are those of Kafka's `CoordinatorRecordSerde`: it always reads the key at version

@@ -1,4 +1,4 @@
-"""What Kafka lets pass and the strict decoder refuses, by name.
+"""What Kafka accepts and the strict decoder refuses, by name.
 
 A lenient decode takes all of these as Kafka does. Each time it meets one, it appends the name to the list it was given.
 Strict and lenient agree on every message that Kafka itself writes.

@@ -7,7 +7,7 @@ from typing import Self
 
 
 class OpenIntEnum(IntEnum):
-    """An IntEnum whose unknown numbers stay what they are: making one of any integer never fails.
+    """An IntEnum that keeps unknown numbers: making one of any integer never fails.
 
     A number that has no name becomes a member of its own, called UNKNOWN_ and the number. It equals that number, counts
     as the same key in a dict and is not `is_known`. It is recreated each time: compare it by `==`, not by `is`.

@@ -27,7 +27,7 @@ def _json_form() -> Any:
 
 
 class AnyRecord(msgspec.Struct, frozen=True, gc=False, kw_only=True, repr_omit_defaults=True):
-    """What every decoded record has besides `record_type`, `name`, `key` and `value`."""
+    """The fields of every decoded record, in addition to `record_type`, `name`, `key` and `value`."""
 
     value_version: int | None = None
     """The version of the value; None for a tombstone and for a record of an unknown type."""
@@ -182,7 +182,7 @@ class UnknownApiKeyRecord(JsonRecord, frozen=True, gc=False):
 
 
 class PlainRecord(AnyRecord, frozen=True, gc=False):
-    """A record of a known type whose `key` and `value` are dict trees, read by schemas alone (`walker.decode`)."""
+    """A record of a known type whose `key` and `value` are dict trees, read with only schemas (`walker.decode`)."""
 
     key: dict[str, Any] | None
     value: dict[str, Any] | None

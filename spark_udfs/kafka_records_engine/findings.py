@@ -51,7 +51,7 @@ DELETED_MEANWHILE: Final = "DeletedMeanwhile"
 were to be read."""
 
 INCOMPLETE_HISTORY: Final = "IncompleteHistory"
-"""The `reason` of a note that says from which offset or moment on a table can know what happened."""
+"""The `reason` of a note that says from which offset or moment on the history of a table is complete."""
 
 OTHER_RETENTION: Final = "OtherRetention"
 """The `reason` of a note that says that brokers kept offsets for a shorter time than the one that was given."""
@@ -67,7 +67,7 @@ OUTSIDE_LOG: Final = "OutsideLog"
 last."""
 
 UNMADE_CHECKS: Final = "UnmadeChecks"
-"""The `reason` of a note that says what could not be checked, and what it takes."""
+"""The `reason` of a note about a check that could not be made, and what it needs."""
 
 ABSENT_GROUP: Final = "AbsentGroup"
 """The `reason` of a note that no row is about a group that was asked for by name."""
@@ -87,7 +87,7 @@ OF_LOGS: Final = (DAMAGED_LOG, UNREAD_LOG, UNREACHABLE_LOG, FORBIDDEN_LOG, MISSI
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One thing that whoever reads the answer has to know.
+    """One thing that the reader of an answer has to know.
 
     `str()` is one line: `<file>: byte <position>, batch at offset <offset>: <what> (<consequence>)`, with the partition
     if there is no file.

@@ -1,4 +1,4 @@
-"""What brokers answer about their cluster, held against the metadata log on the disk of the same broker."""
+"""What brokers answer about their cluster, compared with the metadata log on the disk of the same broker."""
 
 from __future__ import annotations
 

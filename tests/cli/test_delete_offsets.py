@@ -165,11 +165,11 @@ NEEDED = "(needed are group_id, topic, partition, offset)"
         (b"group_id,topic\r\ng,t\r\n", f"it has no column partition {NEEDED}"),
         (
             b'{"group_id":"g","topic":"t","partition":0,"offset":1}\n{"group_id":null,"topic":"t","partition":0,"offset":1}',
-            "line 2: group_id: null is no text",
+            "line 2: group_id: null is not a text",
         ),
-        (b'{"group_id":["g"],"topic":"t","partition":0,"offset":1}', "line 1: group_id: ['g'] is no text"),
+        (b'{"group_id":["g"],"topic":"t","partition":0,"offset":1}', "line 1: group_id: ['g'] is not a text"),
         (b'{"group_id":"g","topic":"","partition":0,"offset":1}', "line 1: topic: it is empty"),
-        (b'{"group_id":"g","topic":"t","partition":true,"offset":1}', "line 1: partition: True is no whole number"),
+        (b'{"group_id":"g","topic":"t","partition":true,"offset":1}', "line 1: partition: True is not a whole number"),
         (
             b'{"group_id":"g","topic":"t","partition":2147483648,"offset":1}',
             "line 1: partition: 2147483648 is out of range",
@@ -183,17 +183,17 @@ NEEDED = "(needed are group_id, topic, partition, offset)"
             b'{"group_id":"g","topic":"t","partition":0,"offset":1,"is_deletable":1}',
             "line 1: is_deletable: 1 is neither true nor false",
         ),
-        (b"group_id,topic,partition,offset\ng,t,0,5.5\n", "row 1: offset: '5.5' is no whole number"),
-        (b"group_id,topic,partition,offset\ng,t,0,1e3\n", "row 1: offset: '1e3' is no whole number"),
+        (b"group_id,topic,partition,offset\ng,t,0,5.5\n", "row 1: offset: '5.5' is not a whole number"),
+        (b"group_id,topic,partition,offset\ng,t,0,1e3\n", "row 1: offset: '1e3' is not a whole number"),
         (
             b"group_id,topic,partition,offset\ng,t,0,9007199254740994.0\n",
             "row 1: offset: 9007199254740994.0 was a floating point number, and these are not exact beyond "
             "9007199254740992",
         ),
-        (b'[{"group_id":"g","topic":"t","partition":0,"offset":0.5}]', "row 1: offset: 0.5 is no whole number"),
-        (b"kind,group_id,topic,partition,offset\noffset,g,t,0,1\n,g,t,1,1\n", "row 2: kind: null is no text"),
+        (b'[{"group_id":"g","topic":"t","partition":0,"offset":0.5}]', "row 1: offset: 0.5 is not a whole number"),
+        (b"kind,group_id,topic,partition,offset\noffset,g,t,0,1\n,g,t,1,1\n", "row 2: kind: null is not a text"),
         (b"kind,group_id,topic,partition,offset\nother,g,t,0,1\n", "row 1: kind: 'other' is neither offset nor group"),
-        (b'{"group_id":"g","topic":"t","partition":0,"offset":1}\n[]\n', "line 2: it is no object"),
+        (b'{"group_id":"g","topic":"t","partition":0,"offset":1}\n[]\n', "line 2: it is not an object"),
     ],
 )
 def test_what_is_no_list_says_so(tmp_path: Path, content: bytes, what: str) -> None:
@@ -201,7 +201,7 @@ def test_what_is_no_list_says_so(tmp_path: Path, content: bytes, what: str) -> N
     path.write_bytes(content)
     with pytest.raises(CommandError) as caught:
         of_file(str(path), whole=False)
-    rest = "this is no list of offsets, write one with `kafka-records table deletable_offsets … --format json`"
+    rest = "this is not a list of offsets, write one with `kafka-records table deletable_offsets … --format json`"
     assert str(caught.value) == f"{path}: {what}: {rest}"
 
 
@@ -531,7 +531,7 @@ def test_an_address_at_which_nobody_has_ever_answered_is_given_up_soon(
         (["--bootstrap", "h:1", "--group", "g", "--topic", "t", "--also", "no_members"], "--also goes with a LIST"),
         (
             ["--bootstrap", "h:1", "a", "--also", "members"],
-            "argument --also: 'members' is none of no_members, simple_group",
+            "argument --also: 'members' is not one of no_members, simple_group",
         ),
         (["--bootstrap", "h:1", "--restore", "f", "--whole-groups"], "--restore does not go with --whole-groups"),
         (
@@ -549,7 +549,9 @@ def test_wrong_usage(capsys: pytest.CaptureFixture[str], arguments: list[str], c
 
 def test_nobody_is_asked_without_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "stdin", io.StringIO("yes\n"))
-    with pytest.raises(CommandError, match="nobody can be asked here: --execute needs --yes"):
+    with pytest.raises(
+        CommandError, match="this is not a terminal, so no question can be asked: add --yes to --execute"
+    ):
         asking.confirmed("2 offsets will be deleted.")
 
 

@@ -163,7 +163,7 @@ def test_the_zeros_of_a_preallocated_file_are_a_note(dumped: Dumped, topics_dir:
     assert status == 0
     assert len(notes) == 1
     assert re.fullmatch(
-        rf"note: {re.escape(str(path))}: byte \d+: nothing but zeros from here on "
+        rf"note: {re.escape(str(path))}: byte \d+: only zeros from here "
         r"\(pre-allocated, \d+ bytes without records\)",
         notes[0],
     )

@@ -186,7 +186,7 @@ def test_a_view_names_each_table_that_cannot_read(segment: str, made: Callable[.
     package = made("unfit_view", {'"name": "offset"': '"name": "offsetRead"'})
     with pytest.raises(ValueError, match="does not do") as refused:
         read_table("open_transactions", segment, package=package)
-    assert "pending_offsets reads OffsetCommitValue as kafka_records has it" in str(refused.value)
+    assert "pending_offsets reads OffsetCommitValue as kafka_records defines it" in str(refused.value)
     assert "transactions is made of the records of a folder transaction_state: it has no TransactionLog" in str(
         refused.value
     )

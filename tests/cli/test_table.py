@@ -211,7 +211,7 @@ def test_nothing_to_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, source
         ("group", "argument NAME: no table is called 'group'; did you mean groups?"),
         (
             "leaders",
-            "argument NAME: no table is called 'leaders'; the options are " + ", ".join(TABLES),
+            "argument NAME: no table is called 'leaders'; there are " + ", ".join(TABLES),
         ),
     ],
 )

@@ -1,5 +1,5 @@
-"""The documentation as a site: its navigation has every page, links become those of the site, and what is built is held
-against what must not be there."""
+"""The documentation as a site: its navigation has every page, links become those of the site, and what is built is
+compared with what must not be there."""
 
 from __future__ import annotations
 

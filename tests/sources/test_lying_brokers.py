@@ -101,7 +101,7 @@ def test_ports_that_there_are_not_end_in_a_sentence(port: int) -> None:
         answer = broker.metadata([broker.topic()])
         answer["brokers"][0]["port"] = port
         broker.answers[METADATA] = lambda asked: answer
-        with pytest.raises(LogSourceError, match="it is no host name with a port"):
+        with pytest.raises(LogSourceError, match="it is not a host name with a port"):
             LiveBrokers(broker.address, QUICK).partitions(TOPIC)
 
 
@@ -248,7 +248,7 @@ def test_a_batch_beyond_the_high_watermark_with_a_gap_before_it_has_a_damaged_of
         (log,) = LiveBrokers(broker.address, QUICK).partitions(TOPIC)
         given, damage, _ = read(log)
         assert given == [0, 1]
-        assert "offset 90 cannot stand in a log that ends at 2" in damage[0]
+        assert "offset 90 cannot be in a log that ends at 2" in damage[0]
 
 
 def test_a_batch_that_never_fits_ends_at_a_limit(monkeypatch: pytest.MonkeyPatch) -> None:

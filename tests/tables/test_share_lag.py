@@ -1,4 +1,4 @@
-"""The lag of share groups, held against what a 4.3.1 broker answered about them."""
+"""The lag of share groups, compared with what a 4.3.1 broker answered about them."""
 
 from __future__ import annotations
 

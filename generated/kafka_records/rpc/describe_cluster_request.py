@@ -44,7 +44,7 @@ class DescribeClusterRequest(msgspec.Struct, frozen=True, gc=False):
     API_KEY: ClassVar[int] = 60
 
     CODEC: ClassVar[_Codec[DescribeClusterRequest]]
-    """The complete codec behind the fast paths: what `decode` and `encode` turn to when they give up."""
+    """The complete codec: `decode` and `encode` call it when the fast paths give up."""
 
     include_cluster_authorized_operations: bool = (
         False  # IncludeClusterAuthorizedOperations: bool, versions 0+
@@ -109,9 +109,9 @@ class DescribeClusterRequest(msgspec.Struct, frozen=True, gc=False):
         return cls.CODEC.from_json(data, version)
 
 
-# What one call of `struct` reads or writes; tables by length are filled as lengths come along. Letters:
+# What one call of `struct` reads or writes; tables by length grow as lengths are met. Letters:
 # t bool, b int8, B the first byte of a varint.
-#   _unpack_…  fixed-width fields, and the length, count or marker behind them
+#   _unpack_…  fixed-width fields, and the length, count or marker after them
 #   _pack_…    fixed-width fields and lengths
 _pack_t: Final = _Struct(">?").pack
 _pack_tb: Final = _Struct(">?b").pack

@@ -75,7 +75,7 @@ class DescribeConfigsRequest(msgspec.Struct, frozen=True, gc=False):
     API_KEY: ClassVar[int] = 32
 
     CODEC: ClassVar[_Codec[DescribeConfigsRequest]]
-    """The complete codec behind the fast paths: what `decode` and `encode` turn to when they give up."""
+    """The complete codec: `decode` and `encode` call it when the fast paths give up."""
 
     resources: tuple[DescribeConfigsResource, ...] = ()  # Resources: []DescribeConfigsResource, versions 0+
     """What is asked about."""
@@ -138,11 +138,11 @@ class DescribeConfigsRequest(msgspec.Struct, frozen=True, gc=False):
         return cls.CODEC.from_json(data, version)
 
 
-# What one call of `struct` reads or writes; tables by length are filled as lengths come along. Letters:
+# What one call of `struct` reads or writes; tables by length grow as lengths are met. Letters:
 # t bool, b int8, B the first byte of a varint, h int16, H uint16, i int32.
-#   _unpack_…             fixed-width fields, and the length, count or marker behind them
-#   _…_text_…[n]          a string, its length (H, its low byte is n), and what stands around both
-#   _…_compact_text_…[n]  a string of n - 1 bytes, n (B), and what stands around both
+#   _unpack_…             fixed-width fields, and the length, count or marker after them
+#   _…_text_…[n]          a string, its length (H, its low byte is n), and what is around both
+#   _…_compact_text_…[n]  a string of n - 1 bytes, n (B), and what is around both
 #   _pack_…               fixed-width fields and lengths
 _pack_b: Final = _Struct(">b").pack
 _pack_bh: Final = _Struct(">bh").pack

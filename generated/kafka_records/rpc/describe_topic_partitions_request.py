@@ -72,7 +72,7 @@ class DescribeTopicPartitionsRequest(msgspec.Struct, frozen=True, gc=False):
     API_KEY: ClassVar[int] = 75
 
     CODEC: ClassVar[_Codec[DescribeTopicPartitionsRequest]]
-    """The complete codec behind the fast paths: what `decode` and `encode` turn to when they give up."""
+    """The complete codec: `decode` and `encode` call it when the fast paths give up."""
 
     topics: tuple[TopicRequest, ...] = ()  # Topics: []TopicRequest, versions 0+
     """Topics to describe; empty for all."""
@@ -135,10 +135,10 @@ class DescribeTopicPartitionsRequest(msgspec.Struct, frozen=True, gc=False):
         return cls.CODEC.from_json(data, version)
 
 
-# What one call of `struct` reads or writes; tables by length are filled as lengths come along. Letters:
+# What one call of `struct` reads or writes; tables by length grow as lengths are met. Letters:
 # b int8, B the first byte of a varint, i int32.
-#   _unpack_…             fixed-width fields, and the length, count or marker behind them
-#   _…_compact_text_…[n]  a string of n - 1 bytes, n (B), and what stands around both
+#   _unpack_…             fixed-width fields, and the length, count or marker after them
+#   _…_compact_text_…[n]  a string of n - 1 bytes, n (B), and what is around both
 #   _pack_…               fixed-width fields and lengths
 _pack_i: Final = _Struct(">i").pack
 _unpack_ib: Final = _Struct(">ib").unpack_from

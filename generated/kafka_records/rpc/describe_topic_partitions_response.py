@@ -145,7 +145,7 @@ class DescribeTopicPartitionsResponse(msgspec.Struct, frozen=True, gc=False):
     API_KEY: ClassVar[int] = 75
 
     CODEC: ClassVar[_Codec[DescribeTopicPartitionsResponse]]
-    """The complete codec behind the fast paths: what `decode` and `encode` turn to when they give up."""
+    """The complete codec: `decode` and `encode` call it when the fast paths give up."""
 
     throttle_time_ms: int = 0  # ThrottleTimeMs: int32, versions 0+
     """How long the client is throttled, in milliseconds; 0 if it is not."""
@@ -210,12 +210,12 @@ class DescribeTopicPartitionsResponse(msgspec.Struct, frozen=True, gc=False):
         return cls.CODEC.from_json(data, version)
 
 
-# What one call of `struct` reads or writes; tables by length are filled as lengths come along. Letters:
+# What one call of `struct` reads or writes; tables by length grow as lengths are met. Letters:
 # t bool, b int8, B the first byte of a varint, h int16, i int32, u uuid.
-#   _unpack_…                 fixed-width fields, and the length, count or marker behind them
+#   _unpack_…                 fixed-width fields, and the length, count or marker after them
 #   _compact_array_…[n]       the n - 1 numbers of a compact array
-#   _compact_text_…[n]        a compact string of n - 1 bytes, and what stands behind it
-#   _…_compact_text_…[n]      a string of n - 1 bytes, n (B), and what stands around both
+#   _compact_text_…[n]        a compact string of n - 1 bytes, and what is after it
+#   _…_compact_text_…[n]      a string of n - 1 bytes, n (B), and what is around both
 #   _pack_…                   fixed-width fields and lengths
 #   _pack_compact_array_…[n]  a compact array of n numbers and its count
 _pack_h: Final = _Struct(">h").pack

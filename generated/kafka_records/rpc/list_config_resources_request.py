@@ -48,7 +48,7 @@ class ListConfigResourcesRequest(msgspec.Struct, frozen=True, gc=False):
     API_KEY: ClassVar[int] = 74
 
     CODEC: ClassVar[_Codec[ListConfigResourcesRequest]]
-    """The complete codec behind the fast paths: what `decode` and `encode` turn to when they give up."""
+    """The complete codec: `decode` and `encode` call it when the fast paths give up."""
 
     resource_types: tuple[int, ...] = ()  # ResourceTypes: []int8, versions 1+
     """Kinds to list: 2 topic, 4 broker, 16 client metrics, 32 group; empty for all."""
@@ -105,7 +105,7 @@ class ListConfigResourcesRequest(msgspec.Struct, frozen=True, gc=False):
         return cls.CODEC.from_json(data, version)
 
 
-# What one call of `struct` reads or writes; tables by length are filled as lengths come along. Letters:
+# What one call of `struct` reads or writes; tables by length grow as lengths are met. Letters:
 # b int8.
 #   _compact_array_…[n]       the n - 1 numbers of a compact array
 #   _pack_compact_array_…[n]  a compact array of n numbers and its count

@@ -62,7 +62,7 @@ class ListConfigResourcesResponse(msgspec.Struct, frozen=True, gc=False):
     API_KEY: ClassVar[int] = 74
 
     CODEC: ClassVar[_Codec[ListConfigResourcesResponse]]
-    """The complete codec behind the fast paths: what `decode` and `encode` turn to when they give up."""
+    """The complete codec: `decode` and `encode` call it when the fast paths give up."""
 
     throttle_time_ms: int = 0  # ThrottleTimeMs: int32, versions 0+
     """How long the client is throttled, in milliseconds; 0 if it is not."""
@@ -125,10 +125,10 @@ class ListConfigResourcesResponse(msgspec.Struct, frozen=True, gc=False):
         return cls.CODEC.from_json(data, version)
 
 
-# What one call of `struct` reads or writes; tables by length are filled as lengths come along. Letters:
+# What one call of `struct` reads or writes; tables by length grow as lengths are met. Letters:
 # b int8, B the first byte of a varint, h int16, i int32.
-#   _unpack_…             fixed-width fields, and the length, count or marker behind them
-#   _…_compact_text_…[n]  a string of n - 1 bytes, n (B), and what stands around both
+#   _unpack_…             fixed-width fields, and the length, count or marker after them
+#   _…_compact_text_…[n]  a string of n - 1 bytes, n (B), and what is around both
 #   _pack_…               fixed-width fields and lengths
 _pack_b: Final = _Struct(">b").pack
 _pack_ih: Final = _Struct(">ih").pack

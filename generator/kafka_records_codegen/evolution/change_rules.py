@@ -44,7 +44,7 @@ _TITLES: Final = {
 
 @dataclass(frozen=True)
 class Rule:
-    """`source` says whose rule it is: a class of Kafka's, or ours."""
+    """`source` is the owner of the rule: a class of Kafka, or this project."""
 
     name: str
     rank: Rank

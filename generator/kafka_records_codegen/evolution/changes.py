@@ -35,7 +35,7 @@ class DownstreamEffect:
 
 @dataclass(frozen=True)
 class Downstream:
-    """What a change does to those who work with decoded messages.
+    """How a change affects programs that work with decoded messages.
 
     `python` is the attribute of the class, `spark` the column. `avro_backward` says whether the newer Avro schema reads
     files of the older one, `avro_forward` the reverse, both by fastavro's rules of resolution: `yes`, `no`, `partly`
@@ -74,7 +74,7 @@ class Change:
 
     @property
     def place(self) -> SpecPlace:
-        """Where to look: in the newer state, in the older one for what is gone."""
+        """Where to look: in the newer state, or in the older one for what is gone."""
         found = self.newer_place or self.older_place
         assert found is not None
         return found

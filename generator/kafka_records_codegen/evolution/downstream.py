@@ -38,7 +38,7 @@ _PARQUET: Final[Mapping[str, str]] = {
     "as-text": "Spark and pyarrow read files with {older} as {newer}; Spark replaces bytes that are not UTF-8",
     "unreadable": "Spark refuses files with {older}: read them by the older schema",
 }
-"""What becomes of files, by the kind of change."""
+"""How a change affects files, by the kind of change."""
 
 _PROMOTED: Final = frozenset(
     {("int", "long"), ("int", "double"), ("long", "double"), ("string", "bytes"), ("bytes", "string")}
@@ -102,14 +102,14 @@ def of_default(older: Attribute, newer: Attribute) -> Downstream:
 
 
 def of_ignorable(newer: Attribute) -> Downstream:
-    """What `ignorable` does: it is about writing versions that lack the field."""
+    """The meaning of `ignorable`: it concerns writing versions without the field."""
     verb = "drops" if newer.field.ignorable else "refuses"
     effect = DownstreamEffect("encode", f"encode {verb} {newer.name} in versions that lack it")
     return Downstream(effect, _SAME, _YES, _YES, _SAME)
 
 
 def of_misread(older: Attribute | None, newer: Attribute | None, text: str) -> Downstream:
-    """What becomes of bytes that exist when a field lies elsewhere: `text` says it, unless the attribute is another."""
+    """How existing bytes are read when a field moves: `text`, unless the attribute is a different one."""
     products = of_field(older, newer)
     if products.python.kind != "same":
         return products
@@ -131,7 +131,7 @@ def of_reused(older: Attribute, newer: Attribute) -> Downstream:
 
 
 def of_field(older: Attribute | None, newer: Attribute | None, *, stays: bool = False) -> Downstream:
-    """What becomes of an attribute; None stands for a side that has none.
+    """How an attribute changes; None stands for a side without it.
 
     `stays` says that the newer side still has an attribute of the older name, which other versions fill.
     """

@@ -36,7 +36,8 @@ MODULES: Final[Mapping[str, tuple[str, ...]]] = {
     "4.2.0": _SHARE,
     "4.3.1": _SHARE,
 }
-"""Release → the modules whose jars hold its specs. Other releases have those of the one before them in this list."""
+"""Release → the modules whose jars hold its specs. A release that is not listed has the modules of the one before
+it."""
 
 RELEASE: Final = re.compile(r"[0-9]+\.[0-9]+\.[0-9]+(?:-[A-Za-z0-9]+)?")
 """What the number of a release looks like."""
@@ -46,13 +47,13 @@ _FIRST: Final = "kafka-clients"
 
 _SPEC_FOLDERS: Final = frozenset({"common/message", "common/metadata", "message"})
 _ABSENT: Final = re.compile(r"(?:Could not|Unable to) find artifact")
-"""What Maven says when a repository answered that it has no such file; without a network it says something else."""
+"""Maven's message if a repository answered that it has no such file; without a network it says something else."""
 
 
 class FetchError(Exception):
     """A jar could not be fetched; the text says which one, and what Maven said.
 
-    `is_absent` says that there is no such jar: a repository was asked and has none.
+    `is_absent` means that there is no such jar: a repository was asked and has none.
     """
 
     def __init__(self, text: str, *, is_absent: bool = False) -> None:
@@ -71,7 +72,8 @@ def release_order(release: str) -> tuple[int, ...]:
 
 
 def modules_of(release: str) -> tuple[str, ...]:
-    """The modules that hold the specs of a release, as far as this knows: those of the one before it in `MODULES`."""
+    """The modules that hold the specs of a release, as far as known: for an unlisted one, the modules of the release
+    before it in `MODULES`."""
     if release in MODULES:
         return MODULES[release]
     before = [known for known in MODULES if release_order(known) <= release_order(release)]

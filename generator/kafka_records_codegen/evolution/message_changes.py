@@ -42,7 +42,7 @@ _MISREAD: Final[Mapping[Rule, str]] = {
     rules.FIELD_TAGGED: "older bytes have {name} elsewhere ({older}): they are refused, or it has another value",
     rules.TAG_NUMBER: "{name} has its default in older bytes, which have it as {older}",
 }
-"""Rule about bytes that leaves attributes as they were → what becomes of bytes that exist."""
+"""Rule about bytes that leaves attributes as they were → the effect on existing bytes."""
 
 
 def prefix(side: Side, version: int) -> int:

@@ -1,4 +1,4 @@
-"""One message on one side of a comparison: its resolved fields beside the places where the spec says them."""
+"""One message on one side of a comparison: its resolved fields and the places in the spec that define them."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class FieldInBytes:
 
 @dataclass(frozen=True)
 class Side:
-    """A message of one side. `message` is None for a retired one, of which the spec alone is left."""
+    """A message of one side. `message` is None for a retired one, which has only its spec."""
 
     specs: SpecSet
     file: SpecFile
@@ -64,7 +64,7 @@ class Side:
         return self.message
 
     def place(self, element: Element | None = None, attribute: str = "") -> SpecPlace:
-        """Where an element of the spec says an attribute; where the element starts, if it does not say it."""
+        """Where an element of the spec sets an attribute; where the element starts, if it does not set it."""
         chosen = self.spec if element is None else element
         member = chosen.node.members.get(attribute)
         position = chosen.node.position if member is None else member.value.position

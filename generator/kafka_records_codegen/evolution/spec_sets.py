@@ -31,7 +31,7 @@ from kafka_records_runtime.errors import KafkaRecordsError
 SpecSetKind = Literal["folder", "jars", "release", "git"]
 
 _OUTSIDE: Final = "not a git repository"
-"""What git says about a folder that is in none, in English."""
+"""Git's message about a folder that is in no repository, in English."""
 
 _VERSION_OF_JAR: Final = re.compile(r"-[0-9][^-]*(?:-[A-Za-z0-9]+)?$")
 _JAR_OF_KAFKA: Final = re.compile(r"kafka[-_].*?-([0-9]+\.[0-9]+\.[0-9]+)")
@@ -68,7 +68,7 @@ class SpecSet:
 def read_spec_set(
     word: str, other: str, *, older_dialect: bool = False, tell: Callable[[str], None] = lambda line: None
 ) -> SpecSet:
-    """What `word` stands for; `other` is the other side, whose folder a revision of git is about.
+    """The meaning of `word`; `other` is the other side, whose folder a revision of git is about.
 
     Raises UnusableSpecs, and SpecErrors for specs that are refused.
     """

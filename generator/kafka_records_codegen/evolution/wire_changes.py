@@ -1,6 +1,6 @@
 """What differs in the bytes of versions that both states have, field by field.
 
-A version's fields are told apart by their place, tagged ones by their tag; names only help to say what happened.
+A version's fields are identified by their place, tagged ones by their tag; names only help to describe a change.
 """
 
 from __future__ import annotations

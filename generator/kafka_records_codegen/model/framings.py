@@ -1,4 +1,4 @@
-"""How the records of a folder begin: what its notes say, or what the types of its specs tell."""
+"""How the records of a folder begin: as its notes say, or else by the types of its specs."""
 
 from __future__ import annotations
 

@@ -59,7 +59,7 @@ class Field:
 
     @cached_property
     def schema(self) -> FieldSchema:
-        """What generated schemas say about the field."""
+        """The entry of generated schemas for the field."""
         return FieldSchema(
             name=self.python_name,
             json_name=self.json_name,

@@ -1,4 +1,4 @@
-"""Whether the notes of a folder fit the messages beside them, and what they amount to."""
+"""Checks the notes of a folder against its messages, and gives the resulting framing."""
 
 from __future__ import annotations
 

@@ -26,7 +26,7 @@ _HAVE_LENGTH = frozenset({"string", "bytes", "records"})
 
 @dataclass(frozen=True)
 class SpecFile:
-    """A spec that passed all checks: where it comes from, what it says, and its structs by name."""
+    """A spec that passed all checks: its file, its content, and its structs by name."""
 
     folder: str
     path: str

@@ -19,7 +19,7 @@ class LazyPackages:
     name: str
     """The package below the generated one that holds them all."""
     contents: str
-    """What docstrings say that they hold."""
+    """The description of the content in docstrings."""
     module: Callable[[Folder, Unit, Package, str], str]
     """The text of a module, given the path of its reference page."""
     exported: Callable[[Unit], list[str]]

@@ -18,7 +18,7 @@ _EXPORTED: Final = frozenset(
         *("decode_record", "encode_record", "record_from_json"),
     }
 )
-"""What the package of a folder with records has besides their classes."""
+"""The names in the package of a folder with records, other than their classes."""
 
 
 def generate(model: Model, package: Package) -> dict[str, str]:

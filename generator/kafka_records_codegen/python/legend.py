@@ -1,4 +1,4 @@
-"""The comment that says what `_whole_H_text_h_text_i` and its like mean."""
+"""The comment that explains names such as `_whole_H_text_h_text_i`."""
 
 from __future__ import annotations
 

@@ -33,7 +33,7 @@ OWN_NAMES: Final = frozenset(
         "value",
     ]
 )
-"""The variables that generated functions have besides those of fields."""
+"""The variables that generated functions have in addition to those of fields."""
 
 PYTHON_TYPES: Final = {
     "bool": "bool",

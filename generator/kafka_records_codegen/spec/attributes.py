@@ -123,7 +123,7 @@ class MessageSpec(Element):
 
 
 def read_message(source: SpecText) -> MessageSpec | None:
-    """The message in `source`; what is wrong is reported there. `None` if there is no JSON object."""
+    """The message in `source`; mistakes are reported there. `None` if there is no JSON object."""
     node = parse(source)
     if node is None:
         return None

@@ -125,7 +125,7 @@ class AttributeReader:
         return None
 
     def required_integer(self, attribute: str, allowed: range) -> int | None:
-        """`integer` for one that has to be there."""
+        """An `integer` that must be there."""
         number = self.integer(attribute, allowed)
         if number is None and self.is_sound(attribute):
             self.refuse(attribute, f"is missing; write a whole number between {allowed[0]} and {allowed[-1]}")
@@ -175,7 +175,7 @@ class AttributeReader:
         return tuple(node.text for node, _ in self._list(attribute))
 
     def required(self, attribute: str, rule: str) -> str:
-        """A text that has to be there and may not be blank; `rule` says what to write."""
+        """A text that must be there and may not be blank; `rule` says what to write."""
         text = self.text(attribute).strip()
         if not text and self.is_sound(attribute):
             self.refuse(attribute, f"is missing; write {rule}")
@@ -215,7 +215,7 @@ class AttributeReader:
         return tuple(found)
 
     def names_in(self, attribute: str) -> Iterator[str]:
-        """The names of the objects of a list, as far as they can be told."""
+        """The names of the objects of a list, as far as they can be read."""
         for node, _ in self._list(attribute):
             if "name" in node.members:
                 yield node.members["name"].value.text

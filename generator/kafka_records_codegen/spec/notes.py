@@ -74,7 +74,7 @@ class NotesSpec(Element):
 
 
 def read_notes(source: SpecText) -> NotesSpec | None:
-    """The notes in `source`; what is wrong is reported there. `None` if there is no JSON object."""
+    """The notes in `source`; mistakes are reported there. `None` if there is no JSON object."""
     node = parse(source)
     if node is None:
         return None

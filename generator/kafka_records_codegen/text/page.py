@@ -23,7 +23,7 @@ _QUOTES: Final = re.compile(r'"{3,}|"+\Z')
 class Links:
     """Where the specs and the generated package lie as seen from the folder of the pages, as relative paths.
 
-    `None` where a page should name them and not link to them.
+    `None` if a page should name them and not link to them.
     """
 
     specs: str | None = None
@@ -46,7 +46,7 @@ class Package:
         return ".".join(part.replace("/", ".") for part in (self.name, *parts) if part)
 
     def reference(self, page: str) -> str:
-        """What the docstring of a module says about its page."""
+        """The sentence in the docstring of a module about its page."""
         return "" if self.docs is None else f"\n\nReference: {self.docs}/{page}"
 
 

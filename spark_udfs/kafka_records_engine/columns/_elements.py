@@ -26,7 +26,7 @@ ones would otherwise be thousands of rounds over vectors of one element."""
 
 
 class Elements:
-    """The elements of an array, none of which takes fewer than `smallest` bytes.
+    """The elements of an array; each takes at least `smallest` bytes.
 
     A count is compared with the bytes that are left before anything is allocated, so that the input bounds the memory.
     Elements without bytes are left to the schema walker, which knows how many of them it accepts.

@@ -1,4 +1,4 @@
-"""Where steps note what they find in the elements of arrays, and where they read it again.
+"""Where steps note the elements that they find in arrays, and where later steps read the notes.
 
 Each step that has something to note owns *slots*, made with the step. `Step.scan` puts one vector into each slot of its
 own. `ElementVectors` gathers the vectors of all scans, slot by slot. `Step.build` takes each vector from the same slot

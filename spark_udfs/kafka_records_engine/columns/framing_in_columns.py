@@ -69,7 +69,7 @@ def _read(piece: ColumnPiece, starts: INT64) -> INT16:
 
 
 def prefix_bytes(column: pa.Array) -> pa.Array:
-    """Each row cut off after its prefix. Rows without one stay as they are, so that null and short ones are told
+    """Each row without its prefix. Rows without a prefix stay as they are, so that null and short ones can be told
     apart."""
     return pc.binary_slice(column, 0, PREFIX_BYTES)
 
@@ -88,7 +88,7 @@ def messages(column: pa.Array) -> pa.Array:
 class FrameNumbers:
     """A number out of the frames of some rows: of `rows`, in order, `numbers` and where the next byte is (`ends`).
 
-    `errors` says about the other rows that were asked for why they have none.
+    `errors` says why the other rows that were asked for have none.
     """
 
     rows: INT64
@@ -144,7 +144,7 @@ def type_column(framing: Framing, keys: pa.Array, values: pa.Array) -> tuple[INT
 
 
 def api_key_column(keys: pa.Array, values: pa.Array) -> INT16:
-    """The api key of each row, -1 if none can be read and where there is a key."""
+    """The api key of each row, -1 if none can be read or if there is a key."""
     numbers = np.full(len(keys), -1, np.int16)
     first = 0
     for piece in pieces(values):
@@ -157,7 +157,7 @@ def api_key_column(keys: pa.Array, values: pa.Array) -> INT16:
 
 
 def frame_numbers(keys: pa.Array, values: pa.Array) -> tuple[pa.Array, pa.Array]:
-    """The api key and the version of each row, null for those that cannot be read and where there is a key."""
+    """The api key and the version of each row, null if they cannot be read or if there is a key."""
     count = len(keys)
     numbers, lacks = np.zeros((2, count), np.int16), np.ones((2, count), np.bool_)
     first = 0

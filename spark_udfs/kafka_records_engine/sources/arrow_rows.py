@@ -128,7 +128,7 @@ class RowsPartition:
 
     @property
     def tells_transactions(self) -> bool:
-        """Whether there is a column that says which records are of transactions."""
+        """Whether a column says which records are of transactions."""
         return bool({"transaction", "producer_id"} & set(self.rows.column_names))
 
     @property

@@ -46,14 +46,15 @@ from kafka_records_engine.sources.missing_rights import MissingRight
 from kafka_records_engine.sources.protocol import Context
 
 _BYTES_PER_OFFSET: Final = 100
-"""What a record takes in the topics of coordinators, roughly: brokers tell sizes to administrators only."""
+"""The rough size of a record in the topics of coordinators: brokers report sizes to administrators only."""
 _ANY_BROKER: Final = "any broker"
 """In the place of a leader while no broker answers Metadata."""
 _TRIES_TO_CUT: Final = 3
 """How often a broker is asked again that sends a part of a batch, and has no more."""
 _CUT_OFF: Final = "cut off: the broker has no more than {} bytes of it"
 _QUIET: Final = 5
-"""How often a leader has to say that nothing follows, with pauses between, until it is asked which records it knows."""
+"""How often a leader has to say that nothing follows, with pauses between, before it is asked which records it
+knows."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +78,7 @@ class BrokerPartition:
     found_ms: int | None = field(default=None, compare=False)
     """When the broker was asked where it ends, in milliseconds since 1970."""
     session: Session = field(default_factory=Session, compare=False, repr=False)
-    """What is shared with the other partitions: the time limit, and how each broker behaves."""
+    """The state shared with the other partitions: the time limit, and how each broker behaves."""
 
     @property
     def size(self) -> int:

@@ -41,7 +41,7 @@ def leader_of(log: LogPartition) -> Hashable:
 def read_by_broker(
     tasks: Sequence[T], log_of: Callable[[T], LogPartition], read: Callable[[T], Iterator[R]]
 ) -> Iterator[R]:
-    """What `read` gives for each of some tasks: of one broker in their order, of several brokers as it comes.
+    """The results of `read` for some tasks: of one broker in their order, of several brokers as they come.
 
     Raises what `read` raises.
     """

@@ -58,8 +58,8 @@ _UNSUPPORTED: Final = (
     "ssl.engine.factory.class",
     "ssl.provider",
 )
-"""Properties that say who is let in or what is sent in the clear, and that only Java understands: to pass over one
-would be less safe than what was asked for."""
+"""Properties that control who is let in or what is sent unencrypted, and that only Java understands: ignoring one would
+be less safe than what was asked for."""
 
 _OBEYED: Final = (*_TEXTS, *_TIMES, *_OTHERS, *_UNSUPPORTED, *_OAUTH, *_HANDLERS)
 _ALIKE: Final = (
@@ -95,7 +95,7 @@ class ClientConfig:
         For OAUTHBEARER: a function without arguments that gives a token, called for every connection. It travels to the
         processes that read, so it is a function of a module, or another object that can be pickled.
     sasl_extensions
-        For OAUTHBEARER: what is sent beside the token, as `{"logicalCluster": "lkc-1"}`.
+        For OAUTHBEARER: what is sent with the token, as `{"logicalCluster": "lkc-1"}`.
     truststore_location, truststore_password, truststore_certificates
         Whose certificates are trusted: a file in PEM or PKCS12, or PEM as a text; those of the machine by default.
     keystore_location, keystore_password, keystore_key, keystore_certificate_chain, key_password
@@ -181,7 +181,7 @@ class ClientConfig:
 
     @property
     def uses_sasl(self) -> bool:
-        """Whether brokers are told who one is."""
+        """Whether the client identifies itself to brokers."""
         return self.security_protocol.startswith("SASL_")
 
     @property
@@ -205,7 +205,7 @@ class ClientConfig:
         """The configuration in a file as `--command-config` of Kafka's tools takes it; the properties of `over` take
         the place of its own.
 
-        Raises LogSourceError for a file that cannot be read or says what is not supported.
+        Raises LogSourceError for a file that cannot be read or asks for something that is not supported.
         """
         place = fspath(path)
         try:

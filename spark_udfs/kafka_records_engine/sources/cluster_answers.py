@@ -47,8 +47,8 @@ Described = tuple[str, Mapping[str, Any]]
 class ClusterAnswers:
     """The one partition of a metadata log that is made of answers.
 
-    `records` are the names of those that are wanted: nothing else is asked for. Configs of topics alone are asked for
-    where partitions are wanted too, which only a table about topics does.
+    `records` are the names of the records that are wanted: nothing else is asked for. Configs of topics are only asked
+    for together with partitions, which only a table about topics needs.
     """
 
     bootstrap: Sequence[Address]
@@ -64,7 +64,7 @@ class ClusterAnswers:
     def batches(
         self, context: Context, columns: Collection[str], start: int | None = None, end: int | None = None
     ) -> Iterator[Any]:
-        """See `protocol.LogPartition.batches`. Raises LogSourceError where no broker answers, and for a moment of the
+        """See `protocol.LogPartition.batches`. Raises LogSourceError if no broker answers, and for a moment of the
         past."""
         name = named(self.bootstrap)
         if context.question.as_of_ms is not None:

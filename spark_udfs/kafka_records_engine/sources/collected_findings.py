@@ -17,7 +17,7 @@ MOST_OF_A_KIND: Final = 1000
 
 @dataclass(slots=True)
 class FindingCount:
-    """How many findings there are of one kind, and what was not read because of those that are not kept."""
+    """How many findings there are of one kind, and what was not read because of the findings that are not kept."""
 
     count: int = 0
     records: int = 0
@@ -45,7 +45,7 @@ class Findings(Sequence[Finding]):
         return len(self._kept)
 
     def report(self, finding: Finding) -> None:
-        """Add a finding, or count it only where there are many like it."""
+        """Add a finding, or only count it if there are many like it."""
         if self.has_room(finding.severity, finding.reason, finding.records, finding.bytes):
             self.add(finding)
 

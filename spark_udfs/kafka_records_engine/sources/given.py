@@ -30,7 +30,7 @@ class SourceKind(NamedTuple):
     """Whether something is of this kind. Texts and paths come as `GivenPaths`, everything else as it is. Cheap: it may
     look at names, attributes and a few bytes, and must not raise for what belongs to another kind."""
     made: Callable[[Any, str | None], Source]
-    """The source. The second argument is the topic of files or rows that do not name one; None if nobody said it."""
+    """The source. The second argument is the topic of files or rows that do not name one; None if not given."""
 
 
 def _is_source(given: Any) -> bool:

@@ -1,4 +1,4 @@
-"""What a source knows of the topics of its cluster, beside the logs that it holds."""
+"""What a source knows about the topics of its cluster, in addition to its logs."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ def retention_of(configs: Mapping[str, str | None]) -> int | None:
 
 
 class TellsTopics(Protocol):
-    """A source that knows topics of its cluster beside the logs that it holds."""
+    """A source that knows topics of its cluster in addition to its logs."""
 
     def known_topics(self) -> KnownTopics:
         """What it knows. Raises LogSourceError."""
 
 
 def known_topics(source: Source) -> KnownTopics:
-    """What a source knows of topics, asked once: brokers tell all of it by one request. Raises LogSourceError."""
+    """What a source knows about topics, asked once: brokers give all of it in one answer. Raises LogSourceError."""
     return source.known_topics() if has(source, TellsTopics) else KnownTopics()

@@ -334,7 +334,7 @@ def addresses_of(bootstrap: str | Sequence[str]) -> tuple[Address, ...]:
 
 
 def address_of(text: str) -> Address:
-    """The host and port in `HOST:PORT`; IPv6 addresses stand in brackets. Raises ValueError."""
+    """The host and port in `HOST:PORT`; IPv6 addresses are in brackets. Raises ValueError."""
     url = _URL.match(text)
     if url is not None:
         host_and_port = f", as {url[2]}" if ":" in url[2] else ""

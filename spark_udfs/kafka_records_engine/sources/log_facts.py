@@ -1,4 +1,4 @@
-"""What is known of a log, beside its rows: written by its source and by who watches its rows, read by everybody."""
+"""Facts about a log other than its rows: written by its source and by observers of its rows, read by everybody."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class TopicDeletions:
-    """When topics were deleted, by the records of a metadata log. Empty where nothing tells it."""
+    """When topics were deleted, by the records of a metadata log. Empty if nothing tells it."""
 
     times: Mapping[str, Sequence[int]] = field(default_factory=dict)
     """By the name of each topic that is known, those that were never deleted among them: the times of its deletions, in
@@ -20,19 +20,19 @@ class TopicDeletions:
     since_ms: int | None = None
     """From when on no deletion is missing; None for all times."""
     until_ms: int | None = None
-    """The time of the last record; None where there is none."""
+    """The time of the last record; None if there is none."""
 
 
 @dataclass(frozen=True, slots=True)
 class KnownTopics:
-    """What a source knows of the topics of its cluster. Empty where it cannot tell."""
+    """What a source knows about the topics of its cluster. Empty if unknown."""
 
     names: Mapping[str, str] = field(default_factory=dict)
     """By the ids of the topics, as Kafka writes them (22 characters)."""
     partition_counts: Mapping[str, int] = field(default_factory=dict)
     """How many partitions the topics have in their cluster, by their names."""
     retentions: Mapping[str, int] = field(default_factory=dict)
-    """The `retention.ms` of topics that delete by time alone, by their names, as far as it is known."""
+    """The `retention.ms` of topics that delete by time only, by their names, as far as known."""
     asked_ms: int | None = field(default=None, compare=False)
     """When brokers were asked, in milliseconds since 1970; None for what is stored."""
     deletions: TopicDeletions = field(default_factory=TopicDeletions)
@@ -55,17 +55,17 @@ def _no_rights(topics: Collection[str]) -> Sequence[Any]:
 
 @dataclass(slots=True)
 class LogFacts:
-    """Facts about one log partition, as far as it was read. There is one object for each reading of a log, and all who
-    read along have it: nobody copies it."""
+    """Facts about one log partition, as far as it was read. There is one object for each reading of a log, shared by
+    all readers and never copied."""
 
     start: int | None = None
     """The offset at which the log starts; None when the source does not know."""
     cleaned_up_to: int | None = None
     """The offset below which a cleaner may have removed records; None when the source does not know."""
     whole_from: int | None = None
-    """The offset after the last gap in the offsets that were read so far; None where there is none."""
+    """The offset after the last gap in the offsets that were read so far; None if there is none."""
     holes: list[int] = field(default_factory=list)
-    """Offsets after which something could not be read, ascending: a marker may have stood there."""
+    """Offsets after which something could not be read, ascending: a marker may have been there."""
     checkpoint: Checkpoint | None = None
     """Of a metadata log that does not begin at its first record: the state below `Checkpoint.end_offset`, which is
     above the log start. A source that has it sets it before it gives the first rows."""
@@ -82,5 +82,5 @@ class LogFacts:
     known without."""
 
     def add_hole(self, after: int) -> None:
-        """Say that something unreadable comes after the record at offset `after`, before the rows after it come."""
+        """Report that something unreadable comes after the record at offset `after`, before the rows after it come."""
         self.holes.append(after)

@@ -35,7 +35,7 @@ class MissingRight(LogSourceError):
         return MissingRight, (str(self.path), self.who, self.operation, self.resource_name)
 
     def finding(self, consequence: str = HIDDEN) -> Finding:
-        """What whoever reads an answer without the topic has to know."""
+        """What the reader of an answer without the topic has to know."""
         return Finding("damage", MISSING_RIGHT, self.detail, consequence, self.resource_name, file=str(self.path))
 
 
@@ -56,7 +56,7 @@ class AbsentTopic(LogSourceError):
 
 
 class TellsMissingRights(Protocol):
-    """A source that hides topics from those who lack a right."""
+    """A source that hides topics from users without a right."""
 
     def missing_rights(self, topics: Collection[str]) -> Sequence[MissingRight]:
         """A right for each of some topics that exists but may not be described."""
@@ -81,9 +81,9 @@ def lacking_coordinator_topics(source: Source, there: Iterable[str]) -> list[Mis
 def logs_of_topics(
     source: Source, topics: Iterable[str], lacking: Iterable[MissingRight | AbsentTopic], tell: OnFinding
 ) -> list[LogPartition]:
-    """The log partitions of several topics, without those for which a right is missing or that are not made yet; the
-    former are told to `tell`, and `lacking` with them. Where there is none at all, the latter are told too. Raises
-    MissingRight if rights are all that is in the way, and other LogSourceErrors."""
+    """The log partitions of several topics, without topics for which a right is missing or that are not made yet; the
+    former, and `lacking`, are passed to `tell`. If no topic is left, the latter are passed too. Raises MissingRight if
+    only rights are missing, and other LogSourceErrors."""
     logs: list[LogPartition] = []
     errors: list[MissingRight | AbsentTopic] = [*lacking]
     for topic in topics:

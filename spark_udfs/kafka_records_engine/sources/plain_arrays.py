@@ -1,4 +1,4 @@
-"""Arrow arrays without what few functions of Arrow know: dictionaries and views."""
+"""Arrow arrays without the types that few functions of Arrow know: dictionaries and views."""
 
 from __future__ import annotations
 

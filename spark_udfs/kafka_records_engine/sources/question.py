@@ -23,11 +23,11 @@ class Question:
     assume: Literal["committed"] | None = None
     """What a record counts as if its source does not show transactions: `committed`. None: it is refused."""
     groups: tuple[str, ...] | None = None
-    """Only what is about these groups (or transactional ids); None for all."""
+    """Only rows about these groups (or transactional ids); None for all."""
     topic: str | None = None
     """The topic that files or rows hold which do not say so, and the only one of a table about every topic."""
     package: str = "kafka_records"
-    """The generated package whose schemas say what the records hold."""
+    """The generated package whose schemas describe the records."""
 
     @property
     def options(self) -> Mapping[str, Any]:
@@ -36,7 +36,7 @@ class Question:
 
     @property
     def options_of_all(self) -> Mapping[str, Any]:
-        """What all tables are asked, where those with an option of the same name are asked the same."""
+        """The question for all tables; tables with an option of the same name get the same value."""
         return {name: value for values in self.values for name, value in values}
 
     def each(self) -> tuple[Question, ...]:

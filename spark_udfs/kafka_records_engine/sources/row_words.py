@@ -22,7 +22,7 @@ _TRANSACTIONS: Final = pa.array(TRANSACTIONS)
 
 
 class UnknownWord(ValueError):
-    """A row that says nothing that is known."""
+    """A row without any known content."""
 
     def __init__(self, row: int, text: str) -> None:
         super().__init__(text)

@@ -42,14 +42,14 @@ class SavedRows:
     topic
         The topic of rows that do not name one.
     columns
-        The column of the files for a column of raw rows (`{"value": "payload"}`), where their names do not tell; a dot
+        The column of the files for a column of raw rows (`{"value": "payload"}`), if their names do not show it; a dot
         leads to a member (`record.key`). None says that there is none. In CSV without a line of names, columns are
         called `1`, `2` and so on.
     encoding
         How texts hold bytes: `base64`, `hex`, or `text` for the bytes as they are in the file; or one for `key` and one
         for `value`. It is told by the texts themselves where that is beyond doubt.
     format
-        `parquet`, `arrow`, `avro`, `json`, `csv` or `delta`, where neither first bytes nor names tell.
+        `parquet`, `arrow`, `avro`, `json`, `csv` or `delta`, if neither first bytes nor names show it.
     time_unit
         `s`, `ms`, `us` or `ns` since 1970: the unit of numbers that say when a record was written. Without, numbers
         tell it that are of this age in one unit only; others are milliseconds, and so are those of a column that is

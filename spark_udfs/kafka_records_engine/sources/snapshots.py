@@ -1,4 +1,4 @@
-"""Snapshots as a source: what `take_snapshot` keeps of logs, for as long as somebody wants it.
+"""Snapshots as a source: the copies of logs that `take_snapshot` keeps for as long as they are wanted.
 
 A snapshot has the records that a log has lost since they were read, so that it can answer as of moments that the log
 itself has forgotten.

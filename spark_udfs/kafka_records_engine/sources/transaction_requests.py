@@ -38,11 +38,11 @@ T = TypeVar("T")
 
 
 class MarkerAnswerLost(Exception):
-    """The marker was asked for, and no answer came; the text says why."""
+    """The marker was asked for, and no answer arrived; the text says why."""
 
 
 class PartitionEnds(NamedTuple):
-    """Where readers of a partition end; None for what its leader does not tell."""
+    """Where readers of a partition end; None if its leader does not report it."""
 
     last_stable_offset: int | None
     high_watermark: int | None
@@ -76,7 +76,8 @@ class TransactionRequests:
         return sorted((each for each in told if each.first_offset >= 0), key=lambda each: each.first_offset)
 
     def known_transactions(self, producers: Collection[int]) -> Sequence[KnownTransaction]:
-        """What coordinators know of the transactional ids with these producer ids, as far as they may be described."""
+        """The state of the transactional ids with these producer ids, from their coordinators, as far as the user may
+        describe them."""
         return self._asked(partial(known_transactions, self._cluster, producers))
 
     def ends(self, place: TopicPartition) -> PartitionEnds:

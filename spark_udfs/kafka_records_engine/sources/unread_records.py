@@ -15,8 +15,8 @@ if TYPE_CHECKING:
 def unread_records(
     source: Source, context: Context, asked: Sequence[UnreadAsked], *, may_read: bool = False
 ) -> Iterator[tuple[UnreadAsked, Unread]]:
-    """The answers of a source, none where it cannot tell, or not without reading batches and it may not. Findings go to
-    the context."""
+    """The answers of a source, none if it cannot answer, or only by reading batches that it may not read. Findings go
+    to the context."""
     if has(source, TellsUnread):
         yield from source.unread(asked, context)
     elif may_read and has(source, TellsFirstUnread):

@@ -20,7 +20,7 @@ _NEWEST: Final = np.iinfo(np.int16).max
 
 
 class MessagePrefix(Protocol):
-    """What is before a message and where its version comes from.
+    """The bytes before a message and the source of its version.
 
     It decodes a column piece by piece. `versions` is a second column, None without one.
     """

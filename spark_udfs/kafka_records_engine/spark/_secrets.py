@@ -1,4 +1,4 @@
-"""Secrets in struct columns (`kafka_records_runtime.secrets`): what decoding puts in their place, and what encoding
+"""Secrets in struct columns (`kafka_records_runtime.secrets`): what replaces them in decoding, and what encoding
 refuses."""
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from kafka_records_runtime.layout import UNKNOWN_TAGS
 from kafka_records_runtime.schema import MessageSchema, RecordSchema
 
 REDACTED_BYTES: Final = REDACTED.encode()
-"""What is in place of bytes that are, or may be, a secret."""
+"""The text in place of bytes that are, or may be, a secret."""
 
 _VALUE: Final = "value"
 

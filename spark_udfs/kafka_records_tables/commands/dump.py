@@ -37,17 +37,17 @@ fields of a line:
                      {"members[0].subscription":{"version":3,"data":{...}},"members[0].assignment":...}
   topic_names        {"aK3dGfTcSs2cLAnzYBkzXg":"orders"}: the names of topic ids in this record, those that a file
                      partition.metadata beside the logs tells
-  raw_key, raw_value with --bytes only: all bytes in hex, as they stand in the log
+  raw_key, raw_value with --bytes only: all bytes in hex, as they are in the log
   error              null, or why a key or value could not be decoded: {"part":"value","reason":"BufferUnderflow",
                      "version":3,"path":"members[2].client_host","byte_offset":212,"message":"..."}; byte_offset counts
                      from the first byte after the record type or version, and in a broken frame from the start of the
                      value
 
 Nothing is lost: what is not decoded has its bytes in "hex" where "data" would be, {"type":99,"hex":"0063..."} or
-{"version":9,"hex":"0009..."}. That happens to records with an error, and to record types that this build does not
-know, which are no errors: brokers pass over them. A value version that this build does not know is an error, as in
-tables and in Spark: brokers stop loading the partition there. Text and lengths are read as leniently as Kafka reads
-them, bytes behind a key or value are left alone; both are counted on standard error.
+{"version":9,"hex":"0009..."}. That happens to records with an error, and to record types that this build does not know,
+which are no errors: brokers pass over them. A value version that this build does not know is an error, as in tables and
+in Spark: brokers stop loading the partition there. Text and lengths are read as leniently as Kafka reads them, bytes
+after a key or value are left alone; both are counted on standard error.
 
 Keys of SCRAM credentials, ids of delegation tokens and values of configs that are secrets, or that may be because this
 build does not know the config, are "(redacted)" unless --show-secrets. Such a record has no raw_value either, and where

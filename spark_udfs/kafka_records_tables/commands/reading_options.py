@@ -42,7 +42,7 @@ def add_assume(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--assume",
         choices=["committed"],
-        help="what records count as whose source does not tell of transactions; without it they are refused",
+        help="what records count as whose source does not show transactions; without it they are refused",
     )
     parser.add_argument(
         "--package",
@@ -145,7 +145,7 @@ def count_argument(least: int) -> Callable[[str], int]:
 
     def count(text: str) -> int:
         if not (text.isascii() and text.isdigit() and len(text) < 19 and int(text) >= least):
-            raise argparse.ArgumentTypeError(f"{text!r} is no number of {least} or more")
+            raise argparse.ArgumentTypeError(f"{text!r} is not a number of {least} or more")
         return int(text)
 
     return count

@@ -56,7 +56,7 @@ defaults; one for --thresholds names those that differ:
 
 With --topic-filter a finding stays that names a topic which matches, or a group with a row about one. It is judged and
 counted by all rows: "2 of 3 partitions" of a group are of all its topics. What is about the logs of the coordinators
-stays, for all that is told of any topic hangs on them. Of tables stay the rows about such topics.
+stays, for all that is said about any topic depends on them. Of tables stay the rows about such topics.
 
 Expiry is counted with --retention: give what the brokers have (offsets.retention.minutes). The moment of the report is
 --as-of, or else now for running brokers, and the time of the last record for files.
@@ -195,7 +195,7 @@ def _fail_on(text: str) -> FailOn:
     if new != ("new" if colon else ""):
         raise argparse.ArgumentTypeError(f"{text!r}: only new: goes before a level, as new:high")
     if word not in words:
-        raise argparse.ArgumentTypeError(f"{word!r} is no level; {near(word, words)}")
+        raise argparse.ArgumentTypeError(f"{word!r} is not a level; {near(word, words)}")
     return FailOn(words[word], only_new=bool(colon))
 
 

@@ -22,8 +22,8 @@ deletes a key or ends a transaction. Where records were gone before they were re
 more, to know which of the stored records it had lost by then.
 
 A run may be killed at any moment, and the next one goes on: a file has its name when it is complete and on the disk.
-Two runs at once are kept apart by a lock that ends with its process; the second one says so and ends with status 2.
-A topic that was deleted and made anew under its name, and a log that ends before what is stored, are refused, each by
+Two runs at once are kept apart by a lock that ends with its process; the second one says so and ends with status 2. A
+topic that was deleted and recreated under its name, and a log that ends before what is stored, are refused, each by
 itself: their records are never mixed.
 
 Standard output says what was added by topic, standard error what was found: a cron job with >/dev/null sends mail when
@@ -60,8 +60,8 @@ def add_parser(commands: Any) -> None:
         action="append",
         default=[],
         metavar="NAME",
-        help="keep this topic, whatever it holds, instead of those of coordinators; may be repeated. For files that do "
-        "not stand in a folder <topic>-<partition> it says what they are of",
+        help="keep this topic, regardless of what it holds, instead of those of coordinators; may be repeated. For "
+        "files that are not in a folder <topic>-<partition> it says what they are of",
     )
     parser.add_argument(
         "--output",
@@ -82,7 +82,7 @@ def add_parser(commands: Any) -> None:
 
 def _mebibytes(text: str) -> int:
     if not (text.isascii() and text.isdigit() and 0 < len(text) < 7 and int(text)):
-        raise argparse.ArgumentTypeError(f"{text!r} is no number of MiB from 1 to 999999")
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number of MiB from 1 to 999999")
     return int(text) * _MIB
 
 

@@ -28,10 +28,11 @@ def add_sources(parser: argparse.ArgumentParser) -> None:
         nargs="*",
         type=path_argument,
         metavar="SOURCE",
-        help="a broker's data directory, the folder of one partition (<topic>-<partition>), or a .log file; or a file "
-        "or folder of saved rows: Parquet, Arrow, Avro, JSON lines, CSV, Delta; or what snapshot has written; or an "
-        "archive of log files (.tar, .tar.gz, .zip and the like; archive.tar!/inner/folder). Log files and saved rows "
-        "also as a URL (s3://, gs://, abfs://, hdfs://, file://) and as a pattern ('/disks/*/__consumer_offsets-*')",
+        help="a broker's data directory, the folder of one partition (<topic>-<partition>), or a .log file; or a "
+        "file or folder of saved rows: Parquet, Arrow, Avro, JSON lines, CSV, Delta; or what snapshot has "
+        "written; or an archive of log files (.tar, .tar.gz, .zip and similar ones; archive.tar!/inner/folder). "
+        "Log files and saved rows also as a URL (s3://, gs://, abfs://, hdfs://, file://) and as a pattern "
+        "('/disks/*/__consumer_offsets-*')",
     )
     add_brokers(
         parser, "read running brokers instead, up to where their logs end now; nothing is written, and no group joined"
@@ -44,7 +45,7 @@ def add_sources(parser: argparse.ArgumentParser) -> None:
         default=[],
         metavar="RAW=NAME",
         help=f"the column NAME holds RAW: {', '.join(_RAW)} …; a dot leads to a member (record.key), columns of CSV "
-        "without a line of names are called 1, 2 …, and nothing behind the = stands for none; may be repeated",
+        "without a line of names are called 1, 2 …, and nothing after the = stands for none; may be repeated",
     )
     saved.add_argument(
         "--saved-encoding",
@@ -125,7 +126,9 @@ def _encoding(text: str) -> dict[str, str]:
     if not equals:
         raw, name = "", raw
     if name not in _ENCODINGS or raw not in ("", "key", "value"):
-        raise argparse.ArgumentTypeError(f"{text!r} is none of {', '.join(_ENCODINGS)}, nor key=… or value=… of these")
+        raise argparse.ArgumentTypeError(
+            f"{text!r} is not one of {', '.join(_ENCODINGS)}, nor key=… or value=… of these"
+        )
     return {raw: name} if raw else {"key": name, "value": name}
 
 
@@ -161,7 +164,7 @@ def add_topic(parser: argparse.ArgumentParser, default: str = "") -> None:
     parser.add_argument(
         "--topic",
         metavar="NAME",
-        help="read this topic only; for files that do not stand in a folder <topic>-<partition> it says what they hold"
+        help="read this topic only; for files that are not in a folder <topic>-<partition> it says what they hold"
         + default,
     )
 

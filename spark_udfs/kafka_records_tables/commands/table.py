@@ -57,7 +57,7 @@ conditions of --where:
 
 moments of --as-of:
   a time as above, milliseconds since 1970 (12 digits or more), or a time before now: 90s, 30m, 2h, 7d, 1w. The answer
-  is that of the log up to the first record with a later timestamp; ends of transactions behind it do not count. Where a
+  is that of the log up to the first record with a later timestamp; ends of transactions after it do not count. Where a
   cleaner has been, what was overwritten since is gone: a note then says from which moment on an answer is complete.
 
 durations:
@@ -84,8 +84,8 @@ Standard error names each record that cannot be used and says what that does to 
 the files, and counts what was left out. The exit status is 1 for damage, a time-out, a missing right, and for
   - a record that cannot be decoded, or whose value has a version this build does not know: a table is not right without
     the value, and the record before it is outdated
-  - a record of a transaction of which nobody can tell how it ended, because the marker cannot be read or stands in a
-    file that was not given
+  - a record of a transaction of which nobody can tell how it ended, because the marker cannot be read or is in a file
+    that was not given
 Records below a raised log start are left out. In a directory that a broker writes to, every partition is read as it was
 at one moment.
 """
@@ -108,7 +108,7 @@ examples:
   kafka-records table disappearances /var/lib/kafka/data --where record=OffsetCommit --where 'log_timestamp>=2026-01-31'
       which offsets are gone since, and why; --describe disappearances has the causes
   kafka-records table regressions /var/lib/kafka/data --topic-filter 'orders*' --where 'kind!=topic_recreated'
-      which groups were set back, and by what
+      which groups were moved backwards, and by what
   kafka-records table lag --bootstrap broker-1:9092 --group billing --sort=-lag
       how far a group is behind; group_lag sums it up by group
   kafka-records table lag --bootstrap broker-1:9092 --times --sort=unread_timestamp --limit 20
@@ -270,7 +270,7 @@ def _table(text: str) -> Table:
 def _names(text: str) -> list[str]:
     names = [name.strip() for name in text.split(",")]
     if not all(name.removeprefix("-") for name in names):
-        raise argparse.ArgumentTypeError(f"{text!r} is no list of columns: write A,B")
+        raise argparse.ArgumentTypeError(f"{text!r} is not a list of columns: write A,B")
     return names
 
 

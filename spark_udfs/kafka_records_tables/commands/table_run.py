@@ -242,7 +242,7 @@ class TableRun:
             words = next(column.words for column in self._table.columns if column.name == each.column)
             if words and each.operator in ("=", "!=") and not has_words(str(each.value), words):
                 known = did_you_mean(str(each.value), words) or f"; there are {', '.join(words)}"
-                say(f"note: {each.value!r} is no word of {each.column} that this build knows{known}")
+                say(f"note: {each.value!r} is not a word of {each.column} that this build knows{known}")
         for name, count in selection.nulls.items() if not selection.matching else ():
             about = next(column.about for column in self._table.columns if column.name == name)
             if count:

@@ -12,7 +12,7 @@ DAMAGE: Final = 1
 """The job is done, but rows are missing or may be: damage, a time-out, a missing right, a record that cannot be
 decoded. It wins over FOUND: whoever watches has to know first that the answer is not whole."""
 FAILED: Final = 2
-"""There is no answer: wrong usage, nothing to read, something is missing on this machine, or work broke off."""
+"""There is not an answer: wrong usage, nothing to read, something is missing on this machine, or work broke off."""
 FOUND: Final = 3
 """The answer is complete, and it has what somebody watches for."""
 

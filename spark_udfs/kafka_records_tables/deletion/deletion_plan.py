@@ -37,8 +37,8 @@ MEANINGS: Final = {
     "commit READ",
     "TOPIC_AUTHORIZATION_FAILED": "a right on the topic is missing: READ",
     "UNKNOWN_MEMBER_ID": "the group has members, and takes commits of nobody else: stop them, then run this again",
-    OTHER_OFFSET: "another offset stands there, --overwrite replaces it",
-    OTHER_TOPIC: "the topic was made anew since, and its offsets mean something else",
+    OTHER_OFFSET: "another offset is there, --overwrite replaces it",
+    OTHER_TOPIC: "the topic was recreated since, and its offsets mean something else",
     OTHER_KIND: "a share group has this name now, and has no such offsets",
     "SHARE_GROUP": "a share group has no committed offsets, and what it has cannot be brought back: "
     "kafka-share-groups.sh deletes it",
@@ -146,7 +146,7 @@ def planned(
     if plan.error is None and plan.is_whole:
         plan.error = next((item.error for item in plan.items if item.error), None)
     if plan.error is None and plan.is_whole and wanted.is_pending:
-        plan.error, plan.more = UNSTABLE, "so says the list: write it anew when the transaction has ended"
+        plan.error, plan.more = UNSTABLE, "so says the list: write it again when the transaction has ended"
     return plan
 
 

@@ -125,7 +125,7 @@ def _or_none(row: Mapping[str, Any], name: str, parse: Callable[[Any], Any]) -> 
 
 def _any_text(value: Any) -> str:
     if not isinstance(value, str):
-        raise ValueError(f"{_shown(value)} is no text")
+        raise ValueError(f"{_shown(value)} is not a text")
     return value
 
 
@@ -151,7 +151,7 @@ def _number(bits: int, least: int = 0) -> Callable[[Any], int]:
     def number(value: Any) -> int:
         found = None if isinstance(value, bool) else _whole(value)
         if found is None:
-            raise ValueError(f"{_shown(value)} is no whole number")
+            raise ValueError(f"{_shown(value)} is not a whole number")
         if not least <= found < 1 << bits:
             raise ValueError(f"{value} is out of range")
         return found
@@ -182,7 +182,7 @@ def rows_of_content(content: bytes) -> Iterator[tuple[str, dict[str, Any]]]:
     """Of each row of a file the line or row, and the values by column. Raises ValueError."""
     for at, row in _rows(content):
         if not isinstance(row, dict):
-            raise ValueError(f"{at}: it is no object")
+            raise ValueError(f"{at}: it is not an object")
         yield at, row
 
 

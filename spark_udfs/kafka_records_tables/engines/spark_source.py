@@ -105,7 +105,7 @@ def _parts(asked: Asked) -> Sequence[InputPartition]:
         return [InputPartition(_ALL_INPUTS)]
     source = asked.place.source()
     if asked.rows is not None and asked.rows.request.table.helper == "ends":
-        # The worker makes the source anew: what it is made of may hold secrets.
+        # The worker makes the source again: what it is made of may hold secrets.
         return [InputPartition(() if asked.topic is None else (asked.topic,))]
     if asked.rows is not None:
         request = asked.rows.request

@@ -38,13 +38,13 @@ TABLE = Table(
     essential=("broker_id", "is_fenced", "listeners"),
     details=("broker_epoch", "log_dirs"),
     rules="""\
-The log is replayed from its beginning, or else from the earliest checkpoint that it still has behind its beginning,
-in the order of the log; records of a metadata transaction count once it has ended (KIP-868). The end of the log on a
-disk may hold records that a quorum has not agreed on yet, which is a matter of milliseconds. A broker has a row until
-an administrator unregisters it. One that was stopped is fenced.
+The log is replayed from its beginning, or else from the earliest checkpoint that it still has after its beginning, in
+the order of the log; records of a metadata transaction count once it has ended (KIP-868). The end of the log on a disk
+may hold records that a quorum has not agreed on yet, which is a matter of milliseconds. A broker has a row until an
+administrator unregisters it. One that was stopped is fenced.
 
-Of running brokers (`--bootstrap`) the rows are their answers of now, with fenced brokers from Kafka 4.0 on. They tell
-of one listener, that at which they are asked, without its name. The epoch, the log directories, whether a broker shuts
+Of running brokers (`--bootstrap`) the rows are their answers of now, with fenced brokers from Kafka 4.0 on. They show
+one listener, that at which they are asked, without its name. The epoch, the log directories, whether a broker shuts
 down and when it registered are null.
 """,
 )

@@ -77,8 +77,8 @@ One row per problem in `__consumer_offsets`, `__share_group_state` and `__transa
 does not have a note says so. The checks, by the words of `check`:
 
 - `undecodable_record`: a key or value cannot be decoded. A group or share coordinator does not load the log
-  (`CoordinatorLoaderImpl`), and none of its groups is there; a transaction coordinator goes without what stands behind
-  it (`TransactionStateManager`).
+  (`CoordinatorLoaderImpl`), and none of its groups is there; a transaction coordinator goes without what is after it
+  (`TransactionStateManager`).
 - `replay_conflict`: a record that can be decoded does not fit those before it, and a coordinator of Kafka 4.3.1 that
   replays it stops loading: a record of a kind of group in a group of another kind, tombstones in the wrong order, a
   partition that a member gets while somebody has it at the same or a later epoch, two members with one
@@ -106,7 +106,7 @@ does not have a note says so. The checks, by the words of `check`:
   Of a consumer group: others of the topic with higher numbers are in one, or the group remembers them (brokers before
   4.1), or running brokers have them. Of a streams group: a subtopology of its topology has as many tasks as the largest
   topic it reads has partitions, and at least one; beside tasks with higher numbers and running brokers the topology
-  itself tells of a repartition topic how many it wants. Of a share group: the partitions of a subscribed topic that its
+  itself shows a repartition topic how many it wants. Of a share group: the partitions of a subscribed topic that its
   record of type 15 calls initialized; each may be in several. Transient while the group is Assigning or NotReady, in a
   consumer group with classic members, which may have brought their own assignment along, until somebody has reached
   the target from an epoch before, in a streams group where

@@ -35,7 +35,7 @@ TABLE: Final = Table(
         Column("group_id", "string", "the group; null in the row about the whole log partition"),
         Column("topic", "string", "topic whose records it consumes"),
         Column("partition", "int32", "partition of that topic"),
-        Column("topic_id", "string", "id of the topic that the last commit names; null where it names none"),
+        Column("topic_id", "string", "id of the topic that the last commit names; null if it names none"),
         Column("offset", "int64", "the committed offset"),
         Column("commit_timestamp_ms", "int64", "when it was committed last"),
         Column("changed_timestamp_ms", "int64", "when it was committed first, without another one in between"),

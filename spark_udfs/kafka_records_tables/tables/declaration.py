@@ -244,7 +244,7 @@ GROUP_KINDS: Final = ("classic", "simple", "consumer", "share", "streams")
 """The words of a column that says what kind a group is."""
 
 LOG_PLACE = (
-    Column("log_partition", "int32", "partition of the topic that the record stands in"),
+    Column("log_partition", "int32", "partition of the topic that the record is in"),
     Column("log_offset", "int64", "offset of the record in that partition"),
 )
 """Where the record stands that made a row."""

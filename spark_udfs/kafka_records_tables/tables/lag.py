@@ -72,47 +72,47 @@ TABLE: Final = Table(
         Column("group_id", "string", "the group"),
         Column("topic", "string", "topic whose records it consumes"),
         Column(
-            "partition", "int32", "partition of that topic; null where the topic is hidden and records name its id only"
+            "partition", "int32", "partition of that topic; null if the topic is hidden and records name its id only"
         ),
-        Column("offset", "int64", "committed offset: that of the next record to consume; null where there is none"),
-        Column("log_start_offset", "int64", "offset at which the log starts; null where the source does not tell"),
-        Column("end_offset", "int64", "offset that lag counts up to; null where the source does not tell"),
-        Column("last_stable_offset", "int64", "where read_committed ends; null where no broker told it"),
+        Column("offset", "int64", "committed offset: that of the next record to consume; null if there is none"),
+        Column("log_start_offset", "int64", "offset at which the log starts; null if the source does not tell"),
+        Column("end_offset", "int64", "offset that lag counts up to; null if the source does not tell"),
+        Column("last_stable_offset", "int64", "where read_committed ends; null if no broker told it"),
         Column(
             "lag",
             "int64",
-            "offsets from the committed one to the end; null where the end is unknown, or problem leaves none",
+            "offsets from the committed one to the end; null if the end is unknown, or problem leaves none",
         ),
-        Column("stable_lag", "int64", "the same up to the last stable offset, 0 behind it; null where one is null"),
+        Column("stable_lag", "int64", "the same up to the last stable offset, 0 after it; null if one is null"),
         Column("lost", "int64", "offsets from the committed one to the log start, deleted before they were consumed"),
         Column(
             "problem",
             "string",
-            "not_authorized, no_log, topic_recreated, end_unknown, no_commit, beyond_end, below_log_start; null where "
+            "not_authorized, no_log, topic_recreated, end_unknown, no_commit, beyond_end, below_log_start; null if "
             "all is well",
             (NOT_AUTHORIZED, NO_LOG, TOPIC_RECREATED, END_UNKNOWN, NO_COMMIT, BEYOND_END, BELOW_LOG_START),
         ),
         Column(
             "unread",
             "int64",
-            "records to read before the first open transaction: no markers, none of aborted transactions; null where "
-            "lag is, and where nobody counts them",
+            "records to read before the first open transaction: no markers, none of aborted transactions; null if "
+            "lag is, and if nobody counts them",
         ),
-        Column("held_back", "int64", "records from the first open transaction on; null where unread is"),
-        *timestamps("unread", "time of the first of the unread records; null where there is none, or it is unknown"),
+        Column("held_back", "int64", "records from the first open transaction on; null if unread is"),
+        *timestamps("unread", "time of the first of the unread records; null if there is none, or it is unknown"),
         Column(
             "known_by",
             "string",
             "how exact that time is: record is the time of the record, batch that of the batch with the record, "
-            "commits a time by which another group had consumed it; null where there is no time",
+            "commits a time by which another group had consumed it; null if there is no time",
             ("record", "batch", BY_COMMITS),
         ),
-        Column("lag_ms", "int64", "milliseconds from that time to the moment of the answer; null where it is"),
+        Column("lag_ms", "int64", "milliseconds from that time to the moment of the answer; null if it is"),
         Column(
             "margin_ms",
             "int64",
             "milliseconds until the topic may delete the first unread record (`retention.ms`), negative once it may; "
-            "null where the metadata log beside the others has no such setting of the topic, and where the topic is "
+            "null if the metadata log beside the others has no such setting of the topic, and where the topic is "
             "compacted, limited in size or kept for ever",
         ),
         Column(
@@ -124,17 +124,17 @@ TABLE: Final = Table(
             "int64",
             "how long it takes to the end at these rates; null if it is there, never gets there, or a rate is null",
         ),
-        Column("member_id", "string", "member of the group that has the partition; null where none has"),
-        Column("client_id", "string", "client.id of that member; null where there is none, or no record tells"),
+        Column("member_id", "string", "member of the group that has the partition; null if none has"),
+        Column("client_id", "string", "client.id of that member; null if there is none, or no record tells"),
         Column("client_host", "string", "address that it joined from; null as above"),
         Column(
             "has_left",
             "bool",
             "true where no member of the group subscribes to the topic any more, false where a member has the "
-            "partition; null where neither is known",
+            "partition; null if neither is known",
         ),
-        Column("topic_id", "string", "id of the topic that the commit names; null where it names none"),
-        *timestamps("commit", "when the offset was committed; null where there is none"),
+        Column("topic_id", "string", "id of the topic that the commit names; null if it names none"),
+        *timestamps("commit", "when the offset was committed; null if there is none"),
         Column(
             "log_partition",
             "int32",
@@ -202,7 +202,7 @@ records, of an aborted transaction too. Saved rows and snapshots tell none of th
 Brokers tell none of this either unless `times` is asked for: then one batch is fetched per offset with lag, from many
 partitions at once, which takes the right READ on their topics. Its head gives `unread_timestamp`, as above; markers and
 aborted records are passed over, for at most eight Fetch requests per offset. Records are still not counted. The time is
-null where the first record is in an open transaction.
+null if the first record is in an open transaction.
 
 `member_id` is the member that has the partition by its last assignment. `has_left` is true where no member subscribes
 to the topic, as of groups without members, false where a member has the partition, and null otherwise: where it is
@@ -214,7 +214,7 @@ about to be assigned, and in groups whose consumers assign partitions to themsel
   it is there. A finding names the missing right. Groups of the newer protocol name topics of assignments by ids, and
   only a broker or a commit says which topic an id is: if a member has partitions of an id without a name, each hidden
   topic that its group subscribes to has one row, without a partition.
-- `no_log`: the source has no log of this partition. Its topic is deleted, or stands elsewhere.
+- `no_log`: the source has no log of this partition. Its topic is deleted, or is elsewhere.
 - `topic_recreated`: the topic has another id than the commit names (Kafka 4.1 and later write it). The offset belongs
   to a topic that is gone, and the coordinator gives it to nobody who asks by the new id
   (`OffsetMetadataManager.fetchOffsets`).
@@ -223,7 +223,7 @@ about to be assigned, and in groups whose consumers assign partitions to themsel
   of a running broker or a damaged one (`log_ends` has `is_cut`).
 - `no_commit`: a member of the group has the partition and has not committed an offset for it, or a negative one. Where
   it begins after a restart says `auto.offset.reset`.
-- `beyond_end`: the offset is above the end, of a log that was cut or made anew. The consumer goes where
+- `beyond_end`: the offset is above the end, of a log that was cut or recreated. The consumer goes where
   `auto.offset.reset` sends it, so there is no lag. Kafka's tool shows a negative one.
 - `below_log_start`: records that the group has not consumed are deleted, `lost` offsets of them. `lag` has them too.
 

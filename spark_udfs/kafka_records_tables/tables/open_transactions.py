@@ -66,7 +66,7 @@ TABLE: Final = Table(
             "is unknown, as of running brokers, of the last one",
         ),
         Column("first_offset", "int64", "offset at which it begins in this log; null as topic"),
-        *timestamps("last", "when its producer wrote to this log last; null where the source does not tell"),
+        *timestamps("last", "when its producer wrote to this log last; null if the source does not tell"),
         Column("last_stable_offset", "int64", "where the first open transaction of this log begins; null as above"),
         Column(
             "held_back",
@@ -89,7 +89,7 @@ TABLE: Final = Table(
             "hanging_rule",
             "string",
             "timeout: it is open for longer than its time-out and five minutes. no_entry: no transactional id has it "
-            "open in this partition. Null where it does not hang",
+            "open in this partition. Null if it does not hang",
         ),
         Column(
             "partitions",
@@ -99,7 +99,7 @@ TABLE: Final = Table(
         Column(
             "holds_back",
             "list<struct<group_id: string, topic: string, partition: int32, log_partition: int32, log_offset: int64>>",
-            "pending offsets, with the place of its first commit of each: no cleaner goes behind that",
+            "pending offsets, with the place of its first commit of each: no cleaner goes after that",
         ),
     ),
     sort=("since_timestamp_ms", "producer_id", "is_hanging", "topic", "partition"),

@@ -28,12 +28,11 @@ TABLE = Table(
     essential=("topic", "partition", "leader"),
     details=("topic_id", "elr"),
     rules="""\
-The log is replayed from its beginning, or else from the earliest checkpoint that it still has behind its beginning,
-in the order of the log; records of a metadata transaction count once it has ended (KIP-868). The end of the log on a
-disk may hold records that a quorum has not agreed on yet, which is a matter of milliseconds. A change says what is
-new and leaves the rest as it was; each new leader raises the leader epoch by one (`PartitionRegistration.merge`).
-When the last broker of a cluster stops, its partitions have no leader: that is what the log of a stopped cluster
-says.
+The log is replayed from its beginning, or else from the earliest checkpoint that it still has after its beginning, in
+the order of the log; records of a metadata transaction count once it has ended (KIP-868). The end of the log on a disk
+may hold records that a quorum has not agreed on yet, which is a matter of milliseconds. A change says what is new and
+leaves the rest as it was; each new leader raises the leader epoch by one (`PartitionRegistration.merge`). When the last
+broker of a cluster stops, its partitions have no leader: that is what the log of a stopped cluster says.
 
 Of running brokers (`--bootstrap`) the rows are their answers of now: partitions of topics that may be described.
 """,

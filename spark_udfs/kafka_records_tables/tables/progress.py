@@ -31,7 +31,7 @@ TABLE: Final = Table(
             "null where reason says why it is unknown",
             STATES,
         ),
-        *timestamps("since", "when the state began; null where it is unknown"),
+        *timestamps("since", "when the state began; null if it is unknown"),
         Column(
             "reason",
             "string",
@@ -40,14 +40,14 @@ TABLE: Final = Table(
             REASONS,
         ),
         Column("offset", "int64", "committed offset: that of the next record to consume"),
-        Column("end_offset", "int64", "end of the log; null where the source does not tell"),
+        Column("end_offset", "int64", "end of the log; null if the source does not tell"),
         *timestamps("unread", "by when the first record was there that is left to read; null for none, or unknown"),
         Column(
             "wait_ms",
             "int64",
             "how long the group has had a record to read and the offset has not changed; null if none is left",
         ),
-        Column("longest_wait_ms", "int64", "the longest such wait that ended, in the log; null where it shows none"),
+        Column("longest_wait_ms", "int64", "the longest such wait that ended, in the log; null if it shows none"),
         Column("commit_rate", "float64", "offsets a second that the group moved on, over the window; null if unknown"),
         Column("produce_rate", "float64", "offsets a second that the log got in that time; null if unknown"),
         Column(

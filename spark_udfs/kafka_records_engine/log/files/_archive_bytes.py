@@ -1,7 +1,6 @@
-"""Where the bytes of an archive's members come from: ranges of the archive, or what was unpacked of it.
+"""The source of the bytes of an archive's members: ranges of the archive, or unpacked bytes.
 
-What an archive claims is not believed: sizes are compared with what a segment file may have, and against the room there
-is.
+The sizes in an archive are not trusted: they are compared with the largest segment file, and with the free space.
 """
 
 from __future__ import annotations

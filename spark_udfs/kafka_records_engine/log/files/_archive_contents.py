@@ -39,7 +39,7 @@ class ArchiveMember:
     size: int
     version: Hashable
     open: Callable[[], LogFile] | None
-    """None for what is no regular file."""
+    """None for anything but a regular file."""
     written_ms: int | None = None
 
     @property
@@ -50,7 +50,7 @@ class ArchiveMember:
 
 @dataclass(slots=True)
 class Contents:
-    """What an archive holds, as it was when it was opened. Members keep it, and what it keeps open, alive."""
+    """The content of an archive, as it was when it was opened. Members keep it alive, and its open files."""
 
     folders: dict[str, dict[str, ArchiveMember | ListedEntry]] = field(default_factory=lambda: {"": {}})
     unpacked: int = 0

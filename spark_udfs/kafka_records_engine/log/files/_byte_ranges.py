@@ -60,7 +60,7 @@ class RangeFile:
         return block[:size]
 
     def close(self) -> None:
-        """Let go of what is after the file. A second call does nothing."""
+        """Close everything after the end of the file. A second call does nothing."""
         self._block = 0, b""
         close, self._on_close = self._on_close, None
         if close is not None:

@@ -1,4 +1,4 @@
-"""Tar archives: the members of a plain one are ranges of it, those of a compressed one are unpacked as they come along.
+"""Tar archives: members of a plain one are ranges of it, members of a compressed one are unpacked in their order.
 
 A compressed tar is read once, as a stream.
 """
@@ -97,7 +97,7 @@ def read_tar(file: LogFile, version: Hashable) -> Contents:
 
 
 def read_compressed_tar(file: LogFile, codec: str, version: Hashable) -> Contents:
-    """A compressed tar: what is read of it is unpacked, as it comes along in the stream."""
+    """A compressed tar: what is read of it is unpacked, in the order of the stream."""
     contents = Contents(is_unpacked=True)
     spool = UnpackedFile(contents)
     file.seek(0)

@@ -35,7 +35,7 @@ class NoRegularFile(OSError):
 
 
 class ReplacedFile(OSError):
-    """What a path names is not what was found there before."""
+    """A path no longer names the file that was found there."""
 
     def __init__(self) -> None:
         super().__init__(errno.ESTALE, "it was replaced while it was read; try again")

@@ -55,7 +55,7 @@ class Entry(Protocol):
 
     @property
     def size(self) -> int:
-        """In bytes; 0 where it is not told."""
+        """In bytes; 0 if unknown."""
 
     @property
     def version(self) -> Hashable:
@@ -64,7 +64,7 @@ class Entry(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class ListedEntry:
-    """An entry of which all is known once it is listed."""
+    """An entry that is completely known once it is listed."""
 
     name: str
     kind: PlaceKind
@@ -89,19 +89,19 @@ class Files(Protocol):
         """Whether other processes cannot see these files, or only by doing costly work a second time."""
 
     def kind(self, path: str) -> PlaceKind | None:
-        """What there is at `path`, `other` for a link that leads nowhere; None for nothing."""
+        """The kind of file at `path`, `other` for a link that leads nowhere; None for nothing."""
 
     def listed(self, path: str) -> Sequence[Entry]:
-        """What there is in a folder, in any order."""
+        """The entries of a folder, in any order."""
 
     def size(self, path: str) -> int:
         """The bytes of a file."""
 
     def version(self, path: str) -> Hashable:
-        """What changes when the content of a file does, as far as the file system tells."""
+        """A value that changes when the content of a file does, as far as the file system reports it."""
 
     def written_ms(self, path: str) -> int | None:
-        """When a file was written, in milliseconds since 1970; None if it is not told."""
+        """When a file was written, in milliseconds since 1970; None if unknown."""
 
     def opened(self, path: str, version: Hashable = None) -> LogFile:
         """A file to read from, with the size that it has now. With a `version` only that one is opened. Bytes of
@@ -137,7 +137,7 @@ class Place:
 
     @property
     def kind(self) -> PlaceKind | None:
-        """What there is; None for nothing. Raises OSError."""
+        """The kind of file; None for nothing. Raises OSError."""
         return self.files.kind(self.path)
 
     @property
@@ -164,7 +164,7 @@ class Place:
         return Place(self.files, self.files.resolved(self.path))
 
     def listed(self) -> Sequence[Entry]:
-        """What there is in this folder, in any order. Raises OSError."""
+        """The entries of this folder, in any order. Raises OSError."""
         return self.files.listed(self.path)
 
     def opened(self, version: Hashable = None) -> LogFile:

@@ -12,7 +12,7 @@ from kafka_records_engine.log.format.batches import LARGEST_OFFSET
 from kafka_records_runtime.wire import MAX_INT32
 
 CHECKPOINT: Final = "log-start-offset-checkpoint"
-"""Log starts, of those logs only whose start was raised above their first segment file."""
+"""Log starts, but only of logs whose start was raised above their first segment file."""
 
 HIGH_WATERMARKS: Final = "replication-offset-checkpoint"
 """High watermarks of all logs, written every few seconds and when a broker stops."""

@@ -37,12 +37,12 @@ class ControlMarker:
 
     @property
     def of_quorum(self) -> str | None:
-        """What a quorum says about itself in the metadata log by such a record; None for all others."""
+        """The content of a record in which a quorum describes itself in the metadata log; None for all others."""
         return QUORUM_CONTROLS.get(self.type)
 
 
 def read_marker(key: bytes | None, value: bytes | None) -> ControlMarker:
-    """What the record of a control batch says (`ControlRecordType`, `EndTransactionMarker`; KIP-98).
+    """The content of the record of a control batch (`ControlRecordType`, `EndTransactionMarker`; KIP-98).
 
     Later versions of both are read like version 0. Raises BrokenRecordsError.
     """
@@ -58,7 +58,7 @@ def read_marker(key: bytes | None, value: bytes | None) -> ControlMarker:
 
 
 def marker_of_key(key: bytes | None) -> ControlMarker:
-    """What the key of a control record says, which is its type. Raises BrokenRecordsError."""
+    """The type in the key of a control record. Raises BrokenRecordsError."""
     if key is None or len(key) < _MARKER_KEY.size:
         raise BrokenRecordsError(f"the key of a control record needs 4 bytes, it has {len(key or b'')}")
     version, kind = _MARKER_KEY.unpack_from(key)

@@ -1,4 +1,4 @@
-"""Where the compressed records of a batch end, by the framing of their codec alone.
+"""Where the compressed records of a batch end, by the framing of their codec.
 
 A codec says where its output ends, regardless of what the size of the batch says: gzip in the stream itself, lz4 and
 zstd by the sizes of their blocks and a last block, snappy by the sizes of its blocks only. Nothing is kept of what

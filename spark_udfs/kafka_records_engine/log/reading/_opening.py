@@ -50,8 +50,8 @@ soon."""
 
 
 def open_log(log: FoundLog) -> OpenLog:
-    """Open the files of `log` as they are now. What could not be opened is among its findings, but for what nobody
-    here may read: that raises NotReadable."""
+    """Open the files of `log` as they are now. Its findings name files that could not be opened; files without the
+    right to read raise NotReadable."""
     try:
         taken = _settled_files(log.place, log.files or ())
     except PermissionError:

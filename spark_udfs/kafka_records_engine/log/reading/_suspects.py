@@ -1,4 +1,4 @@
-"""What to make of an entry whose CRC is wrong: is it the bytes inside it, or the size that says where it ends?
+"""How to treat an entry whose CRC is wrong: are the bytes inside it damaged, or the size that gives its end?
 
 Every later entry depends on the size, and no CRC covers it. So a size is believed only if another entry starts where it
 leads. If none does, reading goes on with the next sound batch, which may start inside of the bytes that the entry

@@ -26,8 +26,8 @@ _PIECE: Final = 1024 * 1024
 def cuts_of(log: FoundLog, size: int) -> list[int]:
     """Offsets, ascending, at which a log can be cut into parts of about `size` bytes.
 
-    There are none where names of files are not offsets. Where a file is damaged, it is not cut after that; files that
-    are not on this machine are not cut at all, since they would have to be fetched for it.
+    There are none if names of files are not offsets. A damaged file is not cut after the damage; files that are not on
+    this machine are not cut at all, because that would fetch them.
     """
     found: list[int] = []
     with open_log(log) as opened:

@@ -45,7 +45,7 @@ class RecordSets:
     columns
         Names of columns of RAW_SCHEMA.
     on_finding
-        Gets what is wrong with bytes; `file` is the place that `take` was told.
+        Gets the damage in bytes; `file` is the place that was given to `take`.
     on_hole
         As for `reading.read_partition`.
     """
@@ -111,7 +111,7 @@ class RecordSets:
         count = len(entries)
         if count > 1 and int(offsets[-1]) != int(lasts[-2]) + 1:
             # No CRC covers the offset of a batch. Whether this one is damaged, or a cleaner removed the records before
-            # it, shows in the batches behind it; it can be judged as the first of the next record set.
+            # it, shows in the batches after it; it can be judged as the first of the next record set.
             count -= 1
             heads = Heads(Chunk(whole, 0, entries[:count], sizes[:count], right[:count], {}))
         chunk = Chunk(whole, 0, entries[:count], sizes[:count], right[:count], {})

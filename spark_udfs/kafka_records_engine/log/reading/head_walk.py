@@ -60,7 +60,7 @@ class WalkedHeads:
     """COMMIT or ABORT for the marker of a transaction, NO_MARKER for all else."""
     producer: INT64
     first_timestamp: INT64
-    """Of the first record; -1 where the head does not say."""
+    """Of the first record; -1 if the head does not say."""
     max_timestamp: INT64
     is_append_time: FLAGS
     """Whether all records have `max_timestamp`."""

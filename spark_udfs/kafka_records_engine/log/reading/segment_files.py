@@ -170,7 +170,7 @@ class LogRecord:
     record: RawRecord
     transaction: Transaction
     marker: ControlMarker | None
-    """What a control record says; None for ordinary records and for one that does not parse."""
+    """The content of a control record; None for ordinary records and for one that does not parse."""
 
     @property
     def control(self) -> str | None:

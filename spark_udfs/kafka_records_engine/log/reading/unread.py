@@ -46,7 +46,7 @@ class UnreadAsked:
 
 @dataclass(slots=True)
 class Unread:
-    """For each of some offsets, in their order; UNKNOWN where it is not known."""
+    """For each of some offsets, in their order; UNKNOWN if it is not known."""
 
     unread: INT64
     """Records to read before the first open transaction."""

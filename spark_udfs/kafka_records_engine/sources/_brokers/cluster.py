@@ -211,7 +211,7 @@ class Cluster:
         if code == ErrorCode.TOPIC_AUTHORIZATION_FAILED:
             raise NotAllowed(self.who, "DESCRIBE", name)
         if code == ErrorCode.INVALID_TOPIC_EXCEPTION:
-            raise TopicMissing(f"{name!r} is no name of a topic")
+            raise TopicMissing(f"{name!r} is not a name of a topic")
         if code and code not in PASSING:
             raise TopicMissing(f"topic {name}: {ErrorCode(code).name}")
         if found.fault is not None:

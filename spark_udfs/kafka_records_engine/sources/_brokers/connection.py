@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 
 SOFTWARE: Final = "kafka-records"
 NOTE_AFTER: Final = 5.0
-"""Seconds of waiting after which a note says what is waited for."""
+"""Seconds of waiting after which a note says what the program waits for."""
 
 _log: Final = logging.getLogger(__name__)
 
@@ -62,7 +62,7 @@ class _Sent(NamedTuple):
 
 
 class Connection:
-    """An open connection, authenticated where the broker wants that.
+    """An open connection, authenticated if the broker requires it.
 
     A whole answer has to arrive within `request_timeout_ms`, and before `until`, a moment as `time.monotonic` counts.
     Raises ConnectionLost if another try may help, Refused if not.
@@ -105,7 +105,7 @@ class Connection:
     # -- requests ------------------------------------------------------------------------------------------------------
 
     def version(self, name: str, at_most: int = _LARGEST) -> int:
-        """The newest version of a request that both sides know. Raises Refused when there is none."""
+        """The newest version of a request that both sides know. Raises Refused if there is none."""
         asked = exchange(name)
         both = set(asked.api.versions) & set(self._spoken.get(asked.api.key, ()))
         usable = [version for version in both if version <= at_most]

@@ -1,4 +1,4 @@
-"""What brokers say about their cluster: brokers, topics with their partitions, configs, levels of features."""
+"""A cluster as its brokers describe it: brokers, topics with their partitions, configs, levels of features."""
 
 from __future__ import annotations
 
@@ -139,8 +139,8 @@ def configs(
     """The configs of some resources that were set for them while the cluster ran, or with `inherited` all that hold for
     them; `names` are the configs to ask for, None for all. A resource that is gone by now has none.
 
-    A broker itself is asked about its own configs, any broker about all others. Raises ConnectionLost where none
-    answers, Refused.
+    A broker itself is asked about its own configs, any broker about all others. Raises ConnectionLost if none answers,
+    Refused.
     """
     own = [each for each in resources if each[0] == BROKER and each[1] != ALL_BROKERS]
     others = [each for each in resources if each not in {*own}]

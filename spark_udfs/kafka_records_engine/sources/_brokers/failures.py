@@ -6,7 +6,7 @@ from kafka_records_runtime.errors import KafkaRecordsError
 
 
 class BrokerFailure(KafkaRecordsError):
-    """What went wrong with the broker at `address`; `detail` says what."""
+    """A failure of the broker at `address`; `detail` describes it."""
 
     def __init__(self, address: str, detail: str) -> None:
         super().__init__(address, detail)

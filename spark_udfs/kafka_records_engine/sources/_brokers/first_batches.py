@@ -28,7 +28,7 @@ _MOST_BYTES: Final = 1 << 24
 """Of one answer."""
 _MORE: Final = 8
 _FETCHES: Final = 8
-"""For one offset. Where only markers and aborted records come in them, the time is unknown."""
+"""For one offset. If the batches hold only markers and aborted records, the time is unknown."""
 _TRIES: Final = 3
 _PAUSE: Final = 0.3
 _BY_ID: Final = 13

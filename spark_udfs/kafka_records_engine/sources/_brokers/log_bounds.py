@@ -145,7 +145,7 @@ class AskingEnds:
         """Topics that may not be described, of those that were named."""
 
     def ask(self) -> None:
-        """Ask, and ask again for what is missing in the answers. Raises BrokerFailure if there is no answer at all."""
+        """Ask, and ask again for what is missing in the answers. Raises BrokerFailure if no broker answers."""
         for tries_left in range(_TRIES - 1, -1, -1):
             try:
                 topics = self._cluster.described(self._names)
@@ -201,7 +201,7 @@ class AskingEnds:
         return LogStarts(offsets, trouble, self.asked_ms)
 
     def answers(self) -> Iterator[tuple[Topic, int, LogEnds, UnknownOffset | None]]:
-        """By topic and partition: what is known, and why the rest is not."""
+        """By topic and partition: the known values, and why the rest is unknown."""
         for topic in sorted(self._sound, key=lambda topic: topic.name):
             for partition, leader in sorted(topic.leaders.items()):
                 place = topic.name, partition

@@ -129,7 +129,7 @@ class Patience:
             self._session.note_timeout(self.leader)
 
     def pause(self, why: str, at_most: float = inf) -> None:
-        """Sleep, longer each time. After some seconds a note says what is waited for, once."""
+        """Sleep, longer each time. After some seconds one note says what the program waits for."""
         limit = min(self.limit, at_most)
         if self._waited > NOTE_AFTER and not self._is_noted:
             self._is_noted = True

@@ -33,7 +33,7 @@ class Mechanism(Protocol):
         """What is sent first."""
 
     def next(self, answer: bytes) -> bytes | None:
-        """What is sent then; None when the broker has shown that it knows us. Raises ValueError when it has not."""
+        """The next message to send; None when the broker has proved its identity. Raises ValueError if it has not."""
 
 
 def mechanism_of(config: ClientConfig) -> Mechanism:

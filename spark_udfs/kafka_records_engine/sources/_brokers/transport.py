@@ -28,7 +28,7 @@ _SHOWN: Final = 80
 
 
 def shown_address(host: str, port: int, config: ClientConfig) -> str:
-    """Where a broker listens, as messages say it. Brokers name each other: what they name may be any text."""
+    """The address of a broker for messages. Brokers name each other, so the name may be any text."""
     host = without_password(host, config)
     host = printable(host if len(host) <= _LONGEST_HOST else f"{host[:_SHOWN]}…")
     return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
@@ -66,7 +66,7 @@ class Transport:
         self._socket.sendall(struct.pack(">i", len(message)) + message)
 
     def receive(self, size: int, until: float) -> bytes:
-        """So many bytes. Memory is taken for those that have come, and not for those that were announced."""
+        """Exactly so many bytes. Memory is allocated for bytes that have arrived, not for announced ones."""
         data = bytearray()
         while len(data) < size:
             piece = self._received(min(size - len(data), _PIECE), until)
@@ -147,12 +147,13 @@ class Transport:
 
 
 def words(error: OSError) -> str:
-    """What the system says about an error."""
+    """The message of the system about an error."""
     return error.strerror or str(error) or type(error).__name__
 
 
 def tls_failure(address: str, error: ssl.SSLError, config: ClientConfig) -> KafkaRecordsError:
-    """What went wrong with TLS. None of it goes away by itself, but for a connection that was simply closed."""
+    """The message about a TLS failure. No such failure goes away on its own, except a connection that was simply
+    closed."""
     if isinstance(error, ssl.SSLCertVerificationError):
         if error.verify_code in (62, 64):  # X509_V_ERR_HOSTNAME_MISMATCH, X509_V_ERR_IP_ADDRESS_MISMATCH
             return Refused(

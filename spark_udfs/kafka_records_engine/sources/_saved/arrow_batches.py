@@ -1,6 +1,6 @@
 """Arrow arrays out of the buffers of a batch, each checked before anything uses it.
 
-Texts come as bytes, as those of JSON and CSV do: what makes something of a column says which row is not UTF-8.
+Texts come as bytes, as in JSON and CSV: the code that interprets a column says which row is not UTF-8.
 """
 
 from __future__ import annotations

@@ -37,7 +37,7 @@ class ArrowColumn:
     buffers: int
     """How many buffers it has by itself."""
     has_variadic: bool
-    """Whether more buffers follow, whose number the batch says."""
+    """Whether more buffers follow, whose number is in the batch."""
     children: tuple[ArrowColumn, ...]
     dictionary: int | None = None
     """The number of the dictionary that it has indices of."""

@@ -1,4 +1,4 @@
-"""The messages of Arrow streams and files: what each says about itself, and where its bytes are.
+"""The messages of Arrow streams and files: the description in each, and where its bytes are.
 
 A message is metadata and a body of buffers. A stream has the schema, and after it dictionaries and batches; a file has
 the same between two marks, and says in its footer where each of them is (Message.fbs, File.fbs of Arrow's format).
@@ -77,7 +77,8 @@ def messages_of(stream: Any) -> Iterator[ArrowMessage]:
 
 
 class ArrowFooter:
-    """What the footer of a file says: the columns, and where dictionaries and batches are. Raises pa.ArrowInvalid."""
+    """The content of the footer of a file: the columns, and where dictionaries and batches are. Raises
+    pa.ArrowInvalid."""
 
     def __init__(self, file: Any) -> None:
         size = file.size()
@@ -102,7 +103,7 @@ class ArrowFooter:
 
 
 def message_at(file: Any, block: ArrowBlock, kind: int) -> ArrowMessage:
-    """The message of a file that its footer names. Raises pa.ArrowInvalid where it is not what the footer says."""
+    """The message of a file that its footer names. Raises pa.ArrowInvalid if it differs from the footer."""
     metadata = bytes(file.read_at(block.metadata_size, block.start))
     behind = _LENGTH.size if _length(metadata) != _CONTINUES else 2 * _LENGTH.size
     size = _length(metadata[behind - _LENGTH.size :])

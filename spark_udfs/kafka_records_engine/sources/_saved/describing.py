@@ -29,7 +29,7 @@ from kafka_records_engine.sources._saved.times import MixedUnits, TimeUnit, is_n
 from kafka_records_runtime.printable import printable, some_names
 
 GUESSED_COLUMNS: Final = "GuessedColumns"
-"""The `reason` of a note that says what columns of saved rows are taken for."""
+"""The `reason` of a note that says how columns of saved rows are interpreted."""
 
 _SAID: Final = {"base64": "base64", "hex": "hex digits", "text": "bytes as they are in the text"}
 _UNITS: Final = {"s": "seconds", "ms": "milliseconds", "us": "microseconds", "ns": "nanoseconds"}
@@ -38,7 +38,7 @@ _SAMPLED_ROWS: Final = 4096
 
 @dataclass(frozen=True)
 class SavedAsked:
-    """What a caller says about saved files; what it leaves out is told by the files."""
+    """The caller's description of saved files; the files themselves give the rest."""
 
     topic: str | None
     columns: Mapping[str, str | None]

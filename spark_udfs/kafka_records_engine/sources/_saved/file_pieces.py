@@ -1,4 +1,4 @@
-"""Parts of saved files that can be read by themselves, and what of which log partition is in them."""
+"""Parts of saved files that can be read on their own, and the log partitions in them."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from kafka_records_engine.sources._saved.converting import SavedFile
 from kafka_records_engine.sources._saved.tabular import FileReader, top_columns
 
 IN_LOG: Final = ("topic", "partition", "offset")
-"""The columns of raw rows that say where a row belongs."""
+"""The columns of raw rows that give the place of a row."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +36,7 @@ class FilePiece:
     is_pure: bool
     """Whether there are no rows of other log partitions."""
     is_sorted: bool | None
-    """Whether each offset is above the one before; None if nobody has looked."""
+    """Whether each offset is above the one before; None if not checked."""
 
     def overlaps(self, last: int) -> bool:
         """Whether it has an offset up to `last`, when pieces are looked at by their first offsets."""
@@ -133,9 +133,9 @@ def is_increasing(rows: Any) -> bool:
 
 
 def pieces_of(number: int, file: SavedFile, reader: FileReader) -> dict[tuple[str, int], list[FilePiece]]:
-    """What the groups of a file, or all of it, hold of which log partition.
+    """The log partitions in the groups of a file, or in all of it.
 
-    Reads the columns of IN_LOG where statistics do not tell. Raises LogSourceError.
+    Reads the columns of IN_LOG if statistics do not give them. Raises LogSourceError.
     """
     found: dict[tuple[str, int], list[FilePiece]] = {}
     groups: Sequence[int | None] = [None] if reader.groups is None else range(reader.groups)

@@ -27,7 +27,7 @@ _READERS: Final[Mapping[Format, Callable[[Place], FileReader]]] = {
 def open_reader(
     place: Place, format: Format, asked: Collection[str] = (), known: Mapping[str, Any] | None = None
 ) -> FileReader:
-    """A reader of one file. Raises LogSourceError for what cannot be read as such a file.
+    """A reader of one file. Raises LogSourceError if the file has another format.
 
     `asked` are columns that somebody named, and `known` those of a reader that this file had before: without them all
     of a JSON file is searched for columns that come late.

@@ -1,4 +1,4 @@
-"""FlatBuffers, in which Arrow files say what is where: read with every position checked, regardless of the bytes.
+"""FlatBuffers, the index of Arrow files: every position is checked before it is read, for any bytes.
 
 A table starts with the distance back to its vtable, which has the sizes of both and the place of each field in the
 table; 0 says that the field has its default. Strings, vectors and tables inside of others are distances forward.

@@ -1,4 +1,4 @@
-"""Which files of saved rows there are, and what their places say: folders `partition=3`, names `orders+3+00000000`."""
+"""The files of saved rows, and the values in their paths: folders `partition=3`, names `orders+3+00000000`."""
 
 from __future__ import annotations
 
@@ -38,9 +38,9 @@ class Found(NamedTuple):
     place: Place
     format: Format
     folders: dict[str, str]
-    """What the names of folders say, by the column of raw rows."""
+    """The values in the names of folders, by the column of raw rows."""
     name: dict[str, str]
-    """What the name of the file says."""
+    """The values in the name of the file."""
 
     @property
     def path(self) -> str:

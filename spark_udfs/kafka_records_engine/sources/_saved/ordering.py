@@ -1,6 +1,6 @@
 """Pieces of one log partition, in any order, as its rows by their offsets, each offset once.
 
-Pieces whose offsets lie apart follow one another, so that only those that overlap are in memory together.
+Pieces whose offsets lie apart follow one another, so that only pieces that overlap are in memory together.
 """
 
 from __future__ import annotations

@@ -27,7 +27,7 @@ from kafka_records_engine.sources._saved.tabular import Extremes, FileReader, Se
 
 
 def arrow_reader(place: Place) -> FileReader:
-    """The reader of what the first bytes say it is."""
+    """The reader for the format that the first bytes show."""
     with open_stream(place) as file:
         start = bytes(file.read(6))
     if start.startswith(b"FEA1"):

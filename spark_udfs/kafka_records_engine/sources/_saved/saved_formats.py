@@ -132,7 +132,7 @@ class _Elsewhere(RawIOBase):
 
 
 def asked_of(place: Place, ask: Callable[[Files, str], T]) -> T:
-    """What the file system says about a place. Raises LogSourceError."""
+    """The entry of the file system for a place. Raises LogSourceError."""
     try:
         return ask(place.files, place.path)
     except OSError as error:
@@ -140,7 +140,7 @@ def asked_of(place: Place, ask: Callable[[Files, str], T]) -> T:
 
 
 def unreadable(place: Place, error: Exception) -> LogSourceError:
-    """What is said about a file that could not be read."""
+    """The message about a file that could not be read."""
     text = " ".join(str(error).split())
     if "runcated compressed" in text or "Compressed file ended" in text:
         return LogSourceError(

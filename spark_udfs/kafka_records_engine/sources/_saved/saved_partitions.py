@@ -64,7 +64,7 @@ class SavedPartition:
 
     @property
     def tells_transactions(self) -> bool:
-        """Whether there is a column that says which records are of transactions."""
+        """Whether a column says which records are of transactions."""
         return any({"transaction", "producer_id"} & set(file.raws) for file in self.files)
 
     @property

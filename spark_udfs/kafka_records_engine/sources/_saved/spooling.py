@@ -81,7 +81,7 @@ class Spool:
 
     @property
     def file(self) -> SavedFile:
-        """The file, as one of saved rows whose columns are called as those of raw rows."""
+        """The file, as one of saved rows whose columns have the names of raw rows."""
         taken = tuple(TakenColumn(field.name, field.name, field.type) for field in self._schema)
         return SavedFile(located(self.path), "arrow", os.stat(self.path).st_size, (), taken)
 

@@ -32,7 +32,7 @@ class Extremes(NamedTuple):
 
 
 class FileReader(Protocol):
-    """What a file says about itself. No file is open but while its batches are read."""
+    """The description of a file by itself. A file is open only while its batches are read."""
 
     fields: dict[str, Any]
     """The types of the columns by name."""
@@ -43,7 +43,7 @@ class FileReader(Protocol):
         """How many rows each group has; nothing if there are no groups."""
 
     def statistics(self, group: int, column: str) -> Extremes | None:
-        """What the file says about a column of a group, if anything."""
+        """The statistics of the file about a column of a group, if any."""
 
     def batches(self, columns: Sequence[str], group: int | None = None) -> Iterator[tuple[int, Any]]:
         """Record batches of the columns that are asked for, each with the number of its first row in the file; in the
@@ -52,7 +52,7 @@ class FileReader(Protocol):
 
 
 class Sequential:
-    """What the readers share whose file is read from its start to its end."""
+    """The common part of readers that read a file from its start to its end."""
 
     groups: int | None = None
 
@@ -66,7 +66,7 @@ class Sequential:
 
 
 def package_missing(place: Place, what: str, package: str, extra: str) -> LogSourceError:
-    """What is said about a file that needs a package which is not installed."""
+    """The message about a file that needs a package which is not installed."""
     return LogSourceError(str(place), f"{what} needs {package}, which is not installed: {install_command(extra)}")
 
 

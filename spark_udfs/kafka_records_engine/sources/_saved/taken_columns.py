@@ -50,7 +50,7 @@ class TakenColumn:
     """Its name in the file, with dots between it and members inside of it."""
     type: Any
     encoding: Encoding | None = None
-    """How its texts hold bytes, where its name says it."""
+    """How its texts hold bytes, if its name says so."""
 
 
 def taken_columns(
@@ -65,7 +65,7 @@ def taken_columns(
     fields
         The types of its columns by name.
     asked
-        What the caller says: the column for one of raw rows, None for none of them.
+        The caller's choice: the column for one of raw rows, None for none of them.
     given
         The columns of raw rows that are known without the file (by names of folders, or because the caller says so).
 
@@ -204,7 +204,7 @@ def _encoding_in(column: str) -> Encoding | None:
 
 
 def _lacking(missing: list[str], fields: Mapping[str, Any], given: Iterable[str]) -> str:
-    what = "is not a column" if len(missing) == 1 else "are not columns"
+    what = "is not a column" if len(missing) == 1 else "are no columns"
     text = f"there {what} for {', '.join(missing)}, but {_listed(fields) or 'none at all'}"
     known = [name for name in given if name in RAW_SCHEMA.names]
     if known:

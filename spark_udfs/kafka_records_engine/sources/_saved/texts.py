@@ -41,7 +41,7 @@ class TooFew(Undecided):
 
 
 def encoding_of(samples: Iterable[Any]) -> Encoding | None:
-    """How texts hold bytes, by some of them (Arrow arrays); None if there are none.
+    """How texts hold bytes, found from some of them (Arrow arrays); None if there are none.
 
     A few texts that are not what the others are do not decide: they are damage, or the bytes of all are as they are.
     Raises Undecided.
@@ -90,7 +90,7 @@ def _fitting(texts: Any, encoding: Encoding) -> FLAGS:
 
 
 class Decoded(NamedTuple):
-    """Bytes, null if there was no text and where it could not be read."""
+    """Bytes, null if there was no text or if it could not be read."""
 
     array: Any
     wrong: FLAGS | None

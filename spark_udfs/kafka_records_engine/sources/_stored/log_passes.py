@@ -196,7 +196,7 @@ class Pass:
             raise OtherTopic(
                 self._run.root,
                 f"the snapshot has records of the topic with the id {known}, and {self._log.topic} has the id {here} "
-                "now: it was deleted and made anew. Take the snapshot of the new one into another directory",
+                "now: it was deleted and recreated. Take the snapshot of the new one into another directory",
             )
 
     def _compare(self, batch: Any, offsets: INT64) -> None:
@@ -210,7 +210,7 @@ class Pass:
                 raise OtherLog(
                     self._run.root,
                     f"the record at offset {row['offset']} of {self._log.topic}-{self._log.partition} is not the one "
-                    f"that is stored: the topic was made anew, or its end was written again. {_ELSEWHERE}",
+                    f"that is stored: the topic was recreated, or its end was written again. {_ELSEWHERE}",
                 )
 
     def _check_end(self) -> None:
@@ -218,11 +218,11 @@ class Pass:
         stored = self._stored
         if not stored.files or self._has_reached_end or self._context.log.holes:
             return
-        ends = f"ends at offset {self._seen}" if self._seen >= 0 else "has no record behind the stored ones"
+        ends = f"ends at offset {self._seen}" if self._seen >= 0 else "has no record after the stored ones"
         raise OtherLog(
             self._run.root,
             f"{self._log.topic}-{self._log.partition} {ends}, and records up to offset {stored.end - 1} are stored: "
-            f"this is an older copy of the log, or the topic was made anew, or its end was cut off. {_ELSEWHERE}",
+            f"this is an older copy of the log, or the topic was recreated, or its end was cut off. {_ELSEWHERE}",
         )
 
     @property

@@ -14,7 +14,7 @@ from kafka_records_engine.sources._stored.stored_names import MARK, part_name, r
 
 
 def read_mark(root: str) -> dict[str, Any]:
-    """What the file says that makes a directory a snapshot. Raises LogSourceError."""
+    """The file that makes a directory a snapshot. Raises LogSourceError."""
     path = os.path.join(root, MARK)
     try:
         told = json.loads(Path(path).read_text("utf-8"))

@@ -48,7 +48,7 @@ class Stretch:
     """The offset from which on rows were asked for; None for the start of the log."""
     log_start: int | None
     cleaned_up_to: int | None
-    """See `Context`; None if neither the source nor the end of the run told it."""
+    """See `Context`; None if neither the source nor the end of the run gave it."""
     is_last: bool
     """Whether the run had then stored all that the source gave."""
     ended_at_ms: int | None
@@ -97,7 +97,7 @@ class StoredFile:
     trouble: str = ""
 
     def finding(self, topic: str, partition: int) -> Finding:
-        """What to say about a file that cannot be read."""
+        """The message about a file that cannot be read."""
         consequence = f"offsets {self.first} to {self.last} are not read"
         return unreadable(self.path, self.trouble, consequence, topic, partition)
 
@@ -189,8 +189,8 @@ def stored_log(root: str, topic: str, partition: int) -> StoredLog:
 
 
 def read_on(stretches: Sequence[Stretch], by: str | None = None) -> list[Stretch]:
-    """The same without what a run met after its last row, where another one has read on from there: what still holds
-    that one tells. `by` is the run that reads on after all of them."""
+    """The same without the findings of a run after its last row, if another run has read on from there: that run
+    reports what still holds. `by` is the run that reads on after all of them."""
     runs = [*(each.run for each in stretches[1:]), by]
     return [
         each if after is None or after == each.run else _up_to_last_row(each)
@@ -254,12 +254,12 @@ def unreadable(path: str, what: str, consequence: str, topic: str, partition: in
 
 
 def metadata_of(stretches: Sequence[Stretch]) -> dict[bytes, bytes]:
-    """What a file with these stretches says about them."""
+    """The entries of a file with these stretches."""
     return _metadata({"stretches": [asdict(each) for each in stretches]})
 
 
 def metadata_of_survey(survey: Survey) -> dict[bytes, bytes]:
-    """What the file of a survey says about it."""
+    """The entry of the file of a survey."""
     return _metadata(asdict(survey))
 
 
@@ -277,7 +277,7 @@ def told_of(finding: Finding) -> dict[str, Any]:
 
 
 def finding_of(told: dict[str, Any], read_at: str) -> Finding:
-    """The same again, for who reads what the run has stored: its text says when that was."""
+    """The same again, for a reader of what the run has stored: its text says when that was."""
     found = Finding(**told)
     return replace(found, consequence=f"{found.consequence}; met when the snapshot was taken, {read_at}")
 

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 PARTS: Final = ("committed", "aborted", "open", "pending")
-"""Words for a record of a transaction whose end a control record tells."""
+"""Words for a record of a transaction that ends with a control record."""
 
 _ENDED: Final = PARTS[:2]
 
@@ -21,7 +21,7 @@ class TransactionEnds:
         self._open: dict[int, int] = {}
         """The first record of each producer's open transaction."""
         self._said: dict[int, int] = {}
-        """The last record of each producer of which the source says that its transaction has ended."""
+        """The last record of each producer whose transaction has ended, according to the source."""
         self._markers: dict[int, int] = {}
         """The last marker of each producer."""
 

@@ -18,7 +18,7 @@ BEHIND_ALL: Final = (1 << 63) - 1
 
 @dataclass(frozen=True, slots=True)
 class View:
-    """Which rows to give, and what the context is told."""
+    """Which rows to give, and which facts go to the context."""
 
     surveys: tuple[Survey, ...]
     """What these found lost is left out."""

@@ -43,7 +43,7 @@ class GroupLot(NamedTuple):
     """What the rows of a lot tell about groups."""
 
     found: DecodedRecords | None
-    """The records of groups, decoded; None where there is none. Who uses it reports what is wrong with them."""
+    """The records of groups, decoded; None if there is none. Who uses it reports what is wrong with them."""
     transitions: list[Transition]
     """What happened, in the order of the log."""
 
@@ -96,7 +96,7 @@ class GroupLog:
 
     def _makers(self, lot: CommitLot, ends: list[tuple[str, int]]) -> tuple[list[Event], dict[int, int]]:
         """The commit values that may make a simple group, and their batches by their offsets: the first of each group
-        that was not there, and the first behind each of the `ends` of a group."""
+        that was not there, and the first after each of the `ends` of a group."""
         ended = {name for name, _ in ends}
         is_open = np.array([name in ended or name not in self._groups.by_id for name in lot.groups], np.bool_)
         group = np.where(lot.is_tombstone, -1, lot.group)

@@ -26,9 +26,9 @@ class GroupBefore:
     told_at: int
     """When and where the last record about the group was written."""
     protocol_type: str | None = None
-    """Of a classic group; None where its record cannot be decoded, and for other kinds."""
+    """Of a classic group; None if its record cannot be decoded, and for other kinds."""
     has_record: bool = True
-    """False where commits alone show that there is a group."""
+    """False if commits alone show that there is a group."""
     since_ms: int | None = None
     """Since when a classic group is in its state; None for other kinds, and where the record does not tell, as values
     older than version 2. The record has to be read with `current_state_timestamp`."""

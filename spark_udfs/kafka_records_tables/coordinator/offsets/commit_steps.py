@@ -58,9 +58,9 @@ class Steps:
     producer_id: INT64
     """Of its transaction."""
     is_transactional: FLAGS
-    """False where there is no transaction, or where its producer is unknown."""
+    """False if there is no transaction, or where its producer is unknown."""
     log_offset: INT64
-    """Where the record stands."""
+    """Where the record is."""
     counted_at: INT64
     """Where it took effect: there, or at the marker of its transaction, or there too where the source tells that it was
     committed and has no markers."""
@@ -75,14 +75,14 @@ class StepLot(NamedTuple):
     """What some rows of the log did, which come after those of the lot before."""
 
     steps: Steps | None
-    """None where nothing took effect."""
+    """None if nothing took effect."""
     end: int
     """The offset after the last of these rows."""
     waits_from: int
-    """The offset of the first commit that waits for its marker; `end` where none does."""
+    """The offset of the first commit that waits for its marker; `end` if none does."""
 
 
-_NOT_COMPARED: Final = "left out: offsets before and behind it are compared with each other"
+_NOT_COMPARED: Final = "left out: offsets before and after it are compared with each other"
 
 
 class CommitSteps:
@@ -142,7 +142,7 @@ class CommitSteps:
         return _steps(decoded, usable & ~is_unknown)
 
     def _keep(self, settled: Resolved, markers: pa.RecordBatch | None) -> None:
-        """Keep rows with the place where they take effect; null where nobody knows whether they do."""
+        """Keep rows with the place where they take effect; null if nobody knows whether they do."""
         outcome, rows = settled
         if outcome in (ABORTED, OPEN) or not rows.num_rows:
             return

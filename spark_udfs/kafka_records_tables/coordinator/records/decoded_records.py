@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from kafka_records_runtime.schema import RecordSchema
 
 _BATCH_PLACE: Final = ("file", "position", "base_offset")
-"""Columns that say where a row stands; a source need not have them."""
+"""Columns that say where a row is; a source need not have them."""
 
 
 _REMEMBERED: Final = 4
@@ -130,7 +130,7 @@ class DecodedRecords:
 
     @cached_property
     def timestamps(self) -> list[int | None] | None:
-        """When the records were written, in milliseconds since 1970; None where rows came without timestamps."""
+        """When the records were written, in milliseconds since 1970; None if rows came without timestamps."""
         if "timestamp_ms" not in self.rows.schema.names:
             return None
         times: list[int | None] = self.rows.column("timestamp_ms").to_pylist()
@@ -212,7 +212,7 @@ def _columns(rows: pa.RecordBatch, schemas: Mapping[int, RecordSchema], shared: 
 
 
 def nulled(column: pa.Array, nothing: Any) -> pa.Array:
-    """The column, null where it holds what stands for nothing."""
+    """The column, null if it holds what stands for nothing."""
     return pc.if_else(pc.equal(column, nothing), pa.scalar(None, column.type), column)
 
 
@@ -257,7 +257,7 @@ def undecided(
 
 
 def place_of(rows: pa.RecordBatch, row: int, context: Context) -> dict[str, Any]:
-    """Where a row stands, as far as its source told."""
+    """Where a row is, as far as its source told."""
     there = rows.schema.names
     file, position, base_offset = (rows.column(name)[row].as_py() if name in there else None for name in _BATCH_PLACE)
     return {

@@ -134,7 +134,7 @@ def _incident(
         refuted_by=None if is_rejected else evidence[0],
     )
     no_records = Verdict(
-        "There is no record at these offsets: they are markers of transactions, or gaps that compaction left, and "
+        "There is not a record at these offsets: they are markers of transactions, or gaps that compaction left, and "
         "a consumer says so of each (GAP). Then nothing is lost.",
         refuted_by=None if is_rejected else evidence[0],
         lacked=("the share state does not say whether an offset has a record",) if is_rejected else (),

@@ -76,7 +76,7 @@ class Regressions(TableReader):
         return self._states.remembered
 
     def take(self, batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
-        """Add raw rows behind those before; the rows of the table as far as they were made."""
+        """Add raw rows after those before; the rows of the table as far as they were made."""
         self._waiting += self._steps.take(batch)
         self._note(self._groups.take(batch))
         return self._compared()
@@ -89,7 +89,7 @@ class Regressions(TableReader):
         return self._compared()
 
     def named_later(self) -> set[int]:
-        """Where the records stand that rows about later ones may name; once there are no more rows."""
+        """Where the records are that rows about later ones may name; once there are no more rows."""
         return set() if self._held is None else self._held.places()
 
     def _note(self, lots: Iterable[LogLot]) -> None:

@@ -34,7 +34,7 @@ class LogLot(NamedTuple):
     commits: CommitLot
     groups: GroupLot
     moments: list[Moment]
-    """What they complete of the table `timeline`; empty where nobody wants it."""
+    """What they complete of the table `timeline`; empty if nobody wants it."""
 
     @property
     def transitions(self) -> list[Transition]:

@@ -28,7 +28,7 @@ def with_progress(rows: pa.Table, progress: pa.Table | None) -> pa.Table:
 
 
 def times_by_commits(rows: pa.Table, made: Mapping[str, Any]) -> dict[str, Any]:
-    """`unread_timestamp` and `known_by` anew: where nobody told the time, that by which another group had consumed the
+    """`unread_timestamp` and `known_by` again: if nobody told the time, that by which another group had consumed the
     first record that is left (`log_times.Samples.next_at`)."""
     left, unread = rows["lag"].combine_chunks(), made["unread"]
     # Of a log whose heads were read it is known that nothing is left, whatever others have consumed.

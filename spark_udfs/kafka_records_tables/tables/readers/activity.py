@@ -145,7 +145,7 @@ class _Whole:
             self._last, self._last_ms = int(offsets[-1]), int(clock[-1])
 
     def since_ms(self) -> int | None:
-        """A window that begins later is complete; None where all are."""
+        """A window that begins later is complete; None if all are."""
         limit = self._context.log.cleaned_up_to
         if limit is not None and self._context.question.as_of_ms is None and self._last + 1 < limit:
             return self._last_ms

@@ -43,7 +43,7 @@ _LATE_MS: Final = 250
 
 
 class Verdict(NamedTuple):
-    """What is said of a tombstone: the words, in the order of CAUSES."""
+    """What is said about a tombstone: the words, in the order of CAUSES."""
 
     cause: tuple[str, ...]
     possible: tuple[str, ...]
@@ -137,5 +137,5 @@ def _last_heartbeat(member: Member) -> Event | None:
 
 
 def _told(metadata: Event, name: str) -> Any:
-    """A member of the metadata, None where its kind of group has none."""
+    """A member of the metadata, None if its kind of group has none."""
     return getattr(metadata.value, name, None)

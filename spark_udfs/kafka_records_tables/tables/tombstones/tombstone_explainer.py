@@ -271,7 +271,7 @@ class TombstoneExplainer:
             context, minutes = self._context, self._longest_ms / _MINUTE_MS
             assumed = self._retention_ms / _MINUTE_MS
             what = f"an offset expired {minutes:.1f} minutes after its retention began, and not after {assumed:g}"
-            mend = f"what hangs on the retention is wrong: give that of the brokers, {int(minutes)}m at most"
+            mend = f"what depends on the retention is wrong: give that of the brokers, {int(minutes)}m at most"
             context.report(Finding("note", OTHER_RETENTION, what, mend, context.topic, context.partition))
 
     def _open(self, write: Write, passed_ms: int, *, is_last: bool) -> None:
