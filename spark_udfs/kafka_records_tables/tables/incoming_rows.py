@@ -125,7 +125,7 @@ class _KnownTypes:
         if self._is_known or not self._unknown:
             return
         context = self._context
-        what = f"no record is of a type that {context.question.package} knows ({plural(self._unknown, 'record')} read)"
+        what = f"none of {plural(self._unknown, 'record')} is of a type that {context.question.package} knows"
         consequence = "none is in the answer; see whether the topic is this one, and how keys were saved (encoding)"
         context.report(Finding("damage", UNKNOWN_RECORDS, what, consequence, context.topic, context.partition))
 

@@ -204,7 +204,7 @@ def _encoding_in(column: str) -> Encoding | None:
 
 
 def _lacking(missing: list[str], fields: Mapping[str, Any], given: Iterable[str]) -> str:
-    what = "is not a column" if len(missing) == 1 else "are no columns"
+    what = "is no column" if len(missing) == 1 else "are no columns"
     text = f"there {what} for {', '.join(missing)}, but {_listed(fields) or 'none at all'}"
     known = [name for name in given if name in RAW_SCHEMA.names]
     if known:
