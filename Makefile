@@ -70,11 +70,12 @@ test: jar ## Run lint, types, import contracts, the generated tree and all tests
 	$(PYTEST) -m "not matrix"
 
 .PHONY: generate
-generate: $(INSTALLED) ## Write generated/kafka_records, docs/reference, docs/tables.md and docs/report.md.
+generate: $(INSTALLED) ## Write generated/kafka_records, docs/reference, docs/tables.md, docs/report.md and the list of messages.
 	$(BIN)/kafka-records-codegen generate $(GENERATED)
 	$(BIN)/kafka-records-codegen docs $(REFERENCE)
 	$(BIN)/python -m tools.table_pages
 	$(BIN)/python -m tools.report_page
+	$(BIN)/python -m tools.message_list
 
 .PHONY: jar
 jar: java-found $(INSTALLED) ## Build the functions for Spark's JVM, which a wheel has; needs a JDK.
@@ -98,6 +99,7 @@ check: $(INSTALLED) ## Compare generated/kafka_records and the pages that are wr
 	$(BIN)/kafka-records-codegen docs $(REFERENCE) --check
 	$(BIN)/python -m tools.table_pages --check
 	$(BIN)/python -m tools.report_page --check
+	$(BIN)/python -m tools.message_list --check
 	$(BIN)/python tools/support.py --check
 	$(BIN)/python -m tools.judge.reach --check
 

@@ -280,7 +280,7 @@ def test_one_text_that_is_wrong_is_damage_with_its_row(tmp_path: Path) -> None:
     found, context = table_of(log)
     assert found["offset"].to_pylist() == [*range(41), *range(42, 100)]
     (finding,) = context.findings
-    assert str(finding) == f"{path}: record at offset 41: row 42: value is no base64 (the record is left out)"
+    assert str(finding) == f"{path}: record at offset 41: row 42: value is not base64 (the record is left out)"
     assert (finding.severity, finding.records, context.log.holes) == ("damage", 1, [40])
     assert not table_of(log, 0, 41)[1].findings
 

@@ -118,7 +118,7 @@ def test_an_instant_and_its_milliseconds_are_the_same_moment(segments: Path) -> 
         (
             ("x",),
             UnknownTable,
-            "no table is called 'x'; the options are " + ", ".join(TABLES),
+            "no table is called 'x'; there are " + ", ".join(TABLES),
         ),
     ],
 )

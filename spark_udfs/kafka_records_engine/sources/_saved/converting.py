@@ -109,7 +109,7 @@ class SavedFile:
         made = decoded(array, encoding)
         if made.wrong is not None:
             for row in np.flatnonzero(made.wrong).tolist():
-                on_wrong(first + row, f"{taken.column} is no {encoding}")
+                on_wrong(first + row, f"{taken.column} is not {encoding}")
         return made.array
 
     def _words(self, taken: TakenColumn, reader: FileReader, batch: Any, array: Any, first: int) -> Any:
