@@ -56,6 +56,8 @@ SECONDS = float(os.environ.get("KAFKA_RECORDS_DAY_SECONDS", "300"))
 PARTITIONS = 4
 OF_STATE = ["lag", "current_offsets", "pending_offsets", "groups", "members", "assignments", "share_group_topics"]
 INTERNAL = ("__consumer_offsets", "__share_group_state", "__transaction_state")
+_KEPT: list[Any] = []
+"""Clients with threads that still connect: their sockets must not be collected when no test is there to allow it."""
 PASSING = (OSError, ValueError, KafkaError, offset_admin.BrokerRefused, AssertionError)
 
 
@@ -132,8 +134,9 @@ class Traffic:
             closing_it = threading.Thread(target=_quietly, args=(client.close,), daemon=True)
             closing_it.start()
             closing_it.join(5)
-        self.clients.clear()
-        gc.collect()  # kafka-python leaves sockets to it where a broker dies while it connects
+        # kafka-python leaves sockets to the garbage collector where a broker dies while it connects.
+        _KEPT.extend(self.clients)
+        gc.collect()
 
     @contextmanager
     def resting(self) -> Iterator[None]:
