@@ -7,6 +7,7 @@ texts for readers (tools/draw_texts.py) take it from here. It reads any tree, an
 from __future__ import annotations
 
 import ast
+import inspect
 import io
 import re
 import tokenize
@@ -95,7 +96,7 @@ def _strings(source: str, path: str) -> Iterator[Text]:
             continue
         end = node.end_lineno or node.lineno
         if node in docs:
-            yield Text(docs[node], path, node.lineno, end, text.strip())
+            yield Text(docs[node], path, node.lineno, end, inspect.cleandoc(text))
         elif isinstance(kind := _use(node, parents), str) and (kind != "text" or _is_prose(text)):
             yield Text(kind, path, node.lineno, end, text)
 
@@ -176,7 +177,7 @@ def _comments(source: str, path: str) -> Iterator[Text]:
     for token in tokenize.generate_tokens(io.StringIO(source).readline):
         if token.type != tokenize.COMMENT:
             continue
-        if token.string.startswith("# --"):  # divides a file into parts
+        if token.string.startswith(("# --", "# noqa", "# type:")):  # divides a file, or is for a tool
             continue
         own_line = not token.line[: token.start[1]].strip()
         follows = bool(block) and own_line and token.start == (block[-1].start[0] + 1, block[-1].start[1])
