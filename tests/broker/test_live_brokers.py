@@ -279,7 +279,7 @@ def test_what_nobody_can_give_is_damage(broker: Broker, admin: KafkaAdminClient)
     assert [(each.severity, each.base_offset, each.consequence) for each in found] == [
         ("damage", 1, "offsets 1 to 4 are not read")
     ]
-    assert "the log goes up to 1 now, and went up to 5, for 0.5 s" in found[0].what
+    assert "the log ends at 1 now, and ended at 5 before, for 0.5 s" in found[0].what
     (port,) = free_ports(1)
     rows, found = raw_rows(replace(log, bootstrap=((HOST, port),)))
     assert rows.num_rows == 0

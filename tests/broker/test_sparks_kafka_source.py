@@ -75,7 +75,7 @@ def test_internal_topics_have_rows_that_tables_refuse(
         raw = read_kafka(connected, broker.bootstrap, INTERNAL[0], isolation_level="read_uncommitted")
         commits = [row["offset"] for row in raw.where("contains(key, 'sparks-own-txn')").collect()]
         assert len(commits) >= 2
-        with pytest.raises(UnknownTransactions, match="the source tells neither transaction nor producer"):
+        with pytest.raises(UnknownTransactions, match="the source has neither transaction nor producer"):
             current_offsets(raw)
         stream = read_kafka(
             connected,

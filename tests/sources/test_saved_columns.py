@@ -266,7 +266,7 @@ def test_texts_that_nobody_can_tell(tmp_path: Path) -> None:
     )
     assert table_of(SavedRows(path, encoding="hex").partitions("t")[0])[0]["key"].to_pylist() == [b"\0\1\0\1"]
     lost = written([{**row, "key": "\0\1\ufffd"}], tmp_path / "rows.jsonl")
-    assert "U+FFFD, which decoders put in place of bytes that are no text: those bytes are lost" in said(
+    assert "U+FFFD, which decoders put in place of bytes that are not text: those bytes are lost" in said(
         SavedRows(lost)
     )
 

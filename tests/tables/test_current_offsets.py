@@ -378,7 +378,7 @@ def test_offsets_near_the_end_of_their_range() -> None:
 
 UNTOLD = (
     "__consumer_offsets-0: it is unknown whether the record at offset 1 was written in a transaction, and whether "
-    "that was committed: the source has neither transaction nor producer ids. Read a source that does "
+    "that was committed: the source has neither transaction nor producer ids. Read a source that has them "
     '(log segments, or rows saved from them with all columns), or pass assume="committed" to count such records as '
     "committed, although some may be of aborted or open transactions"
 )

@@ -212,7 +212,7 @@ DAMAGE: dict[str, tuple[Callable[[Path], object], str]] = {
         without("offsets/1"),
         "the batch 1 is committed and its offsets are missing: {}/offsets/1. Copy",
     ),
-    "no id": (without("metadata"), "the file with the id of the query is missing: {}/metadata. Say what the query"),
+    "no id": (without("metadata"), "the file with the id of the query is missing: {}/metadata. Name the query"),
     "other metadata": (written("metadata", b"[]"), "damaged, since it has no id of a query: {}/metadata. Copy"),
     "no directory": (shutil.rmtree, "there is no such directory: {}. Give the checkpointLocation of a query"),
     "no checkpoint": (
