@@ -42,7 +42,9 @@ def lost_files(source: Any, findings: Iterable[Finding]) -> list[LostFile]:
     apart. Read again are only logs of which a reading said that offsets are in no file.
     """
     places = dict.fromkeys(
-        (each.topic, each.partition) for each in findings if each.reason == UNREAD_LOG and each.file is not None
+        (each.topic, each.partition)
+        for each in findings
+        if each.reason == UNREAD_LOG and each.file is not None and each.topic is not None and each.partition is not None
     )
     found = []
     for topic, partition in places:
