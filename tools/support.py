@@ -379,7 +379,7 @@ def _list(chosen: Sequence[Cell], results: Mapping[str, Result]) -> None:
             print(f"{cell!s:28}{f'{found.state:8}{found.day}  {found.told}' if found else 'not run'}")
         sys.stdout.flush()
     except BrokenPipeError:
-        # `head` has what it wanted. What is still buffered must not fail once more at exit.
+        # The reader closed the pipe, as `head` does. What is still buffered must not raise the same error at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 

@@ -73,7 +73,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
         return _unusable(f"{error.name} is not installed; {install_command('codegen')} brings it")
     except BrokenPipeError:
-        # The reader of a diff has what it wanted. Whatever is still buffered must not fail once more at exit.
+        # The reader closed the pipe, as `head` does. What is still buffered must not raise the same error at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return _DIFFERENT
     except KeyboardInterrupt:

@@ -258,7 +258,7 @@ def _whole(name: str, value: Any, wanted: str) -> int:
     if isinstance(value, bool) or not isinstance(value, int):
         raise TypeError(f"{name} is {wanted}, not {value!r}")
     if abs(value) > _MOST:
-        raise QueryError(f"{value} ms is further than any clock")
+        raise QueryError(f"{value} ms is too large for a time or a duration")
     return value
 
 

@@ -373,7 +373,7 @@ def test_repeated_findings_are_summed_up_and_a_file_has_all(tmp_path: Path) -> N
         (
             ("--package", "no_such_package"),
             "--package no_such_package: Python finds no package of that name that kafka-records-codegen has made; the "
-            "directory that holds it belongs into PYTHONPATH",
+            "directory that holds it has to be in PYTHONPATH",
         ),
         (
             ("--package", "kafka_records.consumer_offsets"),

@@ -138,7 +138,7 @@ def test_retired_types_that_clash() -> None:
     folder = write(**{"plain/Foo": message("Foo"), "plain/_notes": json.dumps({"retiredTypes": [one]})})
     Path("specs/accounts/_notes.json").unlink()
     assert short(folder) == [
-        "specs/plain/_notes.json: retiredTypes: this folder has no records, so it has no record types either"
+        "specs/plain/_notes.json: retiredTypes: this folder has no specs of records, so it cannot retire types"
     ]
 
 

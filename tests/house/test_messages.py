@@ -15,7 +15,7 @@ def test_the_list_is_up_to_date() -> None:
 def test_messages_of_all_kinds_are_listed() -> None:
     lines = {line.strip() for line in message_list.LIST.read_text(encoding="utf-8").splitlines()}
     assert "generator/kafka_records_codegen/cli.py" in lines
-    assert "--details goes with text: --format json and html have all details" in lines
+    assert "--details is only for text: json and html always have all details" in lines
     assert "list the differences between two states of specs, and what they break" in lines
 
 

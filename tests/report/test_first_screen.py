@@ -136,4 +136,4 @@ def test_a_sentence_ends_at_its_mark() -> None:
 def test_details_go_with_text(tmp_path: Path) -> None:
     ran = run("report", str(tmp_path), "--details", "--format", "json")
     assert ran.status == 2
-    assert "--details goes with text" in ran.err
+    assert "--details is only for text" in ran.err

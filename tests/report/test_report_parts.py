@@ -328,7 +328,10 @@ def written(report: Report, path: Path) -> Path:
         ("{", "is no JSON document"),
         ("\n", "is empty"),
         ("[]", "is not a report"),
-        ('{"format": "kafka-records-report", "format_version": 1}', "has the format version 1, and this build reads 2"),
+        (
+            '{"format": "kafka-records-report", "format_version": 1}',
+            "its format version is 1, but this build reads only 2",
+        ),
         ('{"format": "kafka-records-report", "format_version": 2}', "missing required field `request`"),
         (
             '{"format": "kafka-records-report", "format_version": 2, "findings": [{"level": "dire"}]}',

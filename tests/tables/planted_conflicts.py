@@ -245,8 +245,8 @@ PLANTED: Final[Mapping[str, tuple[Callable[[Cluster], Any], str | None]]] = {
     "a group that goes": (_gone(_CURRENT, _TARGET, _EPOCH, _MEMBER, _GROUP), None),
     "a member before its current assignment": (_gone(_MEMBER), "before its current assignment is"),
     "a member before its target assignment": (_gone(_CURRENT, _MEMBER), "before its target assignment is"),
-    "an epoch before target assignments": (_gone(_EPOCH), "while 1 member's target is left"),
-    "a group before its members": (_gone(_CURRENT, _TARGET, _EPOCH, _GROUP), "while 1 member is left in it"),
+    "an epoch before target assignments": (_gone(_EPOCH), "but 1 member's target is still there"),
+    "a group before its members": (_gone(_CURRENT, _TARGET, _EPOCH, _GROUP), "but 1 member is still in it"),
     "a group before its epoch": (_gone(_CURRENT, _TARGET, _MEMBER, _GROUP), "no tombstone of its epoch"),
     **{
         f"a {kind} {what}": (plant(kind), why)
@@ -254,11 +254,11 @@ PLANTED: Final[Mapping[str, tuple[Callable[[Cluster], Any], str | None]]] = {
         for what, plant, why in (
             ("member at once", lambda kind: _member_of(kind, has_target=False), "before its current assignment is"),
             ("member with a target", lambda kind: _member_of(kind, has_target=True), "before its target assignment"),
-            ("epoch with a target", _epoch_of, "while 1 member's target is left"),
+            ("epoch with a target", _epoch_of, "but 1 member's target is still there"),
         )
     },
-    "a consumer group with a target": (_group_of("Consumer"), "while 1 target assignment is left in it"),
-    "a share group with a target": (_group_of("Share"), "while 1 target assignment is left in it"),
+    "a consumer group with a target": (_group_of("Consumer"), "but 1 target assignment is still in it"),
+    "a share group with a target": (_group_of("Share"), "but 1 target assignment is still in it"),
     "a streams group with a target": (_group_of("Streams"), "no tombstone of its epoch"),
     "a partition taken at the same epoch": (_taken(2, after=2), "at epoch 2, and somebody has it at epoch 2"),
     "a partition taken at an earlier epoch": (_taken(1, after=2), "at epoch 1, and somebody has it at epoch 2"),

@@ -450,7 +450,7 @@ A_DURATION = "write 90s, 30m, 24h, 7d or 2w, or as in ISO 8601 P7D or PT24H"
         ),
         ("expirations", {"retetion": "7d"}, "expirations has no option 'retetion'; did you mean retention?"),
         ("expirations", {"at": 1, "within": "1h"}, "within does not go with at: leave one of them out"),
-        ("expirations", {"retention": 2**61}, f"retention: {2**61} ms is further than any clock"),
+        ("expirations", {"retention": 2**61}, f"retention: {2**61} ms is too large for a time or a duration"),
         ("expirations", {"at": datetime(2026, 1, 1)}, f"at: 2026-01-01T00:00:00 has no time zone: {AWARE}"),
         ("expirations", {"retention": "7"}, f"retention: '7' is not a duration: {A_DURATION}"),
         ("expirations", {"retention": "PT"}, f"retention: 'PT' is not a duration: {A_DURATION}"),

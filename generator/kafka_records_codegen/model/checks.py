@@ -248,6 +248,6 @@ def _check_reach(field: FieldSpec, used: StructDefinition, versions: Versions, m
     if available.is_empty or versions.lowest < available.lowest:
         field.report(
             "type",
-            f"the field is there from version {versions.lowest} on, "
-            f"the common struct {used.name} only in {used.versions}",
+            f"the field exists from version {versions.lowest} on, "
+            f"but the common struct {used.name} only in {used.versions}",
         )

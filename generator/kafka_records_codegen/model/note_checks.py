@@ -86,7 +86,7 @@ def _check_retired_types(
     keys = {spec.api_key: spec for spec in specs.values() if spec.type == numbered and not spec.is_retired}
     names = {spec.name if framing == METADATA else record_name(spec.name): spec for spec in keys.values()}
     if notes.retired_types and not keys and complete:
-        notes.report("retiredTypes", "this folder has no records, so it has no record types either")
+        notes.report("retiredTypes", "this folder has no specs of records, so it cannot retire types")
     taken: set[int] = set()
     for retired in notes.retired_types:
         if retired.type is None:

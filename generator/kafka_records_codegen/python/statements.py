@@ -23,7 +23,7 @@ def construction(layout: Layout, uses: Uses, *, with_tags: bool = True) -> str:
         arguments.append("unknown" if layout.wire.is_flexible and with_tags else None)
     while arguments and arguments[-1] is None:
         arguments.pop()
-    # What is left has a field for each default: the unknown tags are the last member.
+    # Only the unknown tags have no field here: they are the last argument, and never None.
     sources = [
         argument or uses.literal(layout, layout.wire.fields[place].field) for place, argument in enumerate(arguments)
     ]

@@ -63,7 +63,7 @@ def add_parser(commands: Any) -> None:
         epilog=f"{_DETAILS}\n{_EXAMPLES}\n{_EXIT_STATUS_HELP}",
     )
     add_brokers(parser, "the brokers; they show the others", "nothing more is asked, and the exit status is 2")
-    parser.add_argument("--topic", metavar="NAME:P", help="the topic, and the partition in which it is open")
+    parser.add_argument("--topic", metavar="NAME:P", help="topic and partition in which the transaction is open")
     parser.add_argument("--start-offset", type=int, metavar="N", help="the offset at which it begins (first_offset)")
     parser.add_argument("--producer-id", type=int, metavar="N", help="its producer id")
     parser.add_argument("--execute", action="store_true", help="do it; without, only print what would be done")

@@ -142,7 +142,7 @@ def catalog_of(package: str) -> Catalog:
         return Catalog(name, folder)
     raise CommandError(
         f"--package {package}: Python finds no package of that name that kafka-records-codegen has made; the directory "
-        "that holds it belongs into PYTHONPATH"
+        "that holds it has to be in PYTHONPATH"
     )
 
 

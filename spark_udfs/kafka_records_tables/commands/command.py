@@ -73,7 +73,7 @@ def run_command(arguments: Sequence[str] | None = None) -> int:
     except CommandError as error:
         complain(str(error))
     except BrokenPipeError:
-        # The reader has what it wanted. Whatever is still buffered must not fail once more at exit.
+        # The reader closed the pipe, as `head` does. What is still buffered must not raise the same error at exit.
         discard(sys.stdout)
         return OK
     except OSError as error:

@@ -62,7 +62,7 @@ def add_parser(commands: Any) -> None:
     """Add the subcommand to the subparsers `commands`."""
     parser = commands.add_parser(
         "delete-offsets",
-        help="delete offsets of topics that groups no longer subscribe to, and bring them back",
+        help="delete offsets of topics that groups no longer subscribe to, or restore what was deleted",
         description=_DESCRIPTION,
         epilog=f"{_DETAILS}\n{_EXAMPLES}\n{_EXIT_STATUS_HELP}",
     )

@@ -56,7 +56,12 @@ def add_parser(commands: Any) -> None:
     parser.add_argument("--key", metavar="HEX", help="with --topic: the key")
     parser.add_argument("--value", metavar="HEX", help="with --topic: the value; null for a tombstone")
     parser.add_argument("--version", type=int, metavar="N", help="with --message: its version")
-    parser.add_argument("hex", nargs="?", metavar="HEX", help="with --message: its bytes; - alone: lines of dump")
+    parser.add_argument(
+        "hex",
+        nargs="?",
+        metavar="HEX",
+        help="with --message: the bytes of the message; without: - reads what dump has printed",
+    )
     parser.add_argument("--show-secrets", action="store_true", help=SHOW_SECRETS_HELP)
     add_package(parser)
     parser.set_defaults(run=run, parser=parser)

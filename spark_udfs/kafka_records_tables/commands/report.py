@@ -254,7 +254,7 @@ def _format(options: argparse.Namespace) -> str:
     if form == "openmetrics":
         require("report --format openmetrics", "metrics", "prometheus_client")
     if options.details and form != "text":
-        raise UsageError("--details goes with text: --format json and html have all details")
+        raise UsageError("--details is only for text: json and html always have all details")
     if options.no_tables and form != "json":
         raise UsageError("--no-tables goes with --format json")
     if options.overwrite and options.output is None:

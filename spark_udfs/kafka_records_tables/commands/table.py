@@ -180,7 +180,7 @@ def add_parser(commands: Any) -> None:
         type=_table,
         metavar="NAME",
         text=_described,
-        help="say what the rows, columns and options of a table mean and exit",
+        help="print what the rows, columns and options of a table mean, then exit",
     )
     parser.set_defaults(run=run, parser=parser)
 

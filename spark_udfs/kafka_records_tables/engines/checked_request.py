@@ -151,8 +151,8 @@ def _check_package(package: str, table: Table) -> None:
         found = None
     if found is None:
         raise ValueError(
-            f"there is no package {package!r}: package is one that kafka-records-codegen has made, and its directory "
-            "belongs into PYTHONPATH"
+            f"there is no package {package!r}: name one that kafka-records-codegen has written, with its directory "
+            "in PYTHONPATH"
         )
     unfit = misfits(table, package)
     if unfit:

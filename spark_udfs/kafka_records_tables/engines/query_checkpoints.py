@@ -20,8 +20,7 @@ class CheckpointReader:
         self._read: dict[tuple[GivenCheckpoint, ...], tuple[QueryProgress, ...]] = {}
 
     def with_progress(self, request: TableRequest) -> TableRequest:
-        """The request with what its checkpoints say (`QueryProgress`) in place of their paths. Raises
-        CheckpointError."""
+        """The request with paths of checkpoints replaced by their content (`QueryProgress`). Raises CheckpointError."""
         options = dict(request.question.options)
         for option in request.table.options:
             asked = options[option.name]

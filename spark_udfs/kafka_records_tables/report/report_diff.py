@@ -233,8 +233,8 @@ def _document(path: Path) -> dict[str, Any]:
     version = document.get("format_version")
     if version != FORMAT_VERSION:
         raise DiffError(
-            f"{path}: has the format version {printable(str(version)[:20])}, and this build reads {FORMAT_VERSION}: "
-            "make the earlier report again, with --as-of"
+            f"{path}: its format version is {printable(str(version)[:20])}, but this build reads only "
+            f"{FORMAT_VERSION}: write the earlier report again with this build and --as-of"
         )
     return document
 

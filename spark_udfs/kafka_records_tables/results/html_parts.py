@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from kafka_records_engine.findings import Finding
 
 MOST_ROWS: Final = 20
-"""Rows that a notebook shows of a table."""
+"""How many rows of a table a notebook shows."""
 LONGEST_CELL: Final = 80
 """Characters of a text in a cell."""
 LONGEST_LINE: Final = 600

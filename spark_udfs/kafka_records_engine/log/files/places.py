@@ -160,7 +160,7 @@ class Place:
         return Place(self.files, self.files.child(self.path, name))
 
     def resolved(self) -> Place:
-        """The same place by its one spelling."""
+        """The same place in its canonical spelling: absolute, without links."""
         return Place(self.files, self.files.resolved(self.path))
 
     def listed(self) -> Sequence[Entry]:
@@ -176,7 +176,7 @@ class Place:
         file = self.opened()
         try:
             if file.size > most:
-                raise OSError(errno.EFBIG, f"it has {file.size} bytes, and {most} at most are expected")
+                raise OSError(errno.EFBIG, f"it has {file.size} bytes, but at most {most} are expected")
             return file.read()
         finally:
             file.close()

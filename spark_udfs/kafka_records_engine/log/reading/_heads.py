@@ -1,4 +1,4 @@
-"""The heads of all entries of a chunk as vectors."""
+"""The headers of all entries of a chunk as vectors, one for each field."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""What is left to read in a log from some offsets on, and since when: by the heads of its batches.
+"""How many records a log has from some offsets on, and when the first of them was written, by headers of batches.
 
-Markers of transactions and records of aborted ones are nothing to read. What is at the first open transaction or after
-it is held back: a consumer with `read_committed` has to wait for it.
+Markers of transactions and records of aborted transactions do not count. Records from the first open transaction on
+are held back: a consumer with `read_committed` has to wait for them.
 """
 
 from __future__ import annotations

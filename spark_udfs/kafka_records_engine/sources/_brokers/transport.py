@@ -136,7 +136,7 @@ class Transport:
         raise ConnectionLost(self._address, f"no broker can be reached there: {words(failed)}")
 
     def silence(self, milliseconds: int) -> NoAnswer:
-        """Somebody listens there, and has not sent a byte."""
+        """The error for an address that accepts connections but has not sent a byte."""
         protocol = self._config.security_protocol
         other = "in plain text, which does not know TLS" if self._config.uses_tls else "that waits for TLS"
         return NoAnswer(

@@ -80,8 +80,8 @@ def remove_outdated(folder: str) -> None:
 
 
 def foreign_files(folder: str) -> list[str]:
-    """The names in a folder of records that no run has given, in order. Those that begin with a dot or an underscore
-    are no data to anybody."""
+    """The names of files in a folder of records that no run has written, sorted. Names that begin with a dot or an
+    underscore are ignored, as Spark and Arrow do."""
     return sorted(name for name in _names(folder) if not name.startswith((".", "_")) and not _RECORDS.fullmatch(name))
 
 

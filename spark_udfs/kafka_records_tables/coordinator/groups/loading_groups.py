@@ -190,10 +190,10 @@ def _check_classic(value: Any) -> None:
 
 def _check_gone(group: Group) -> None:
     if group.members:
-        raise _RefusedError(f"the group is deleted while {_are(len(group.members), 'member')} left in it")
+        raise _RefusedError(f"the group is deleted, but {_are(len(group.members), 'member')} still in it")
     targets = group.of_role(TARGET_OF_MEMBER)
     if targets and group.kind != STREAMS:
-        raise _RefusedError(f"the group is deleted while {_are(len(targets), 'target assignment')} left in it")
+        raise _RefusedError(f"the group is deleted, but {_are(len(targets), 'target assignment')} still in it")
     if group.target_epoch != NO_TARGET:
         raise _RefusedError("the group is deleted before its target assignment is (no tombstone of its epoch)")
 
@@ -202,7 +202,7 @@ def _check_target_gone(group: Group) -> None:
     targets = group.of_role(TARGET_OF_MEMBER)
     if targets:
         left = _are(len(targets), "member's target", "members' targets")
-        raise _RefusedError(f"the epoch of the target assignment is deleted while {left} left")
+        raise _RefusedError(f"the epoch of the target assignment is deleted, but {left} still there")
 
 
 def _are(count: int, one: str, more: str | None = None) -> str:

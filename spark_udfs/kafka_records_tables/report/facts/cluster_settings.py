@@ -1,4 +1,4 @@
-"""The settings of topics and groups that the metadata log tells, for rules that would else have to assume them."""
+"""Settings of topics and groups from the metadata log, so that rules need not assume their values."""
 
 from __future__ import annotations
 
