@@ -206,14 +206,14 @@ def _check(options: argparse.Namespace, files: dict[str, str]) -> int:
 
     found = compare(options.out, files, lambda: _say_waiting(options.out))
     if found.is_clean:
-        print(f"{options.out} is what the specs give", file=sys.stderr)
+        print(f"{options.out} matches the specs", file=sys.stderr)
         return 0
     for what in ("missing", "extra", "changed", "untracked"):
         for name in getattr(found, what):
             print(f"{what}: {printable(str(options.out / name))}")
     for line in differences(options.out, files, found):
         print(line)
-    print(f"{options.out} is not what the specs give. To fix it: {_command(options)}", file=sys.stderr)
+    print(f"{options.out} does not match the specs. To fix it: {_command(options)}", file=sys.stderr)
     if found.untracked:
         whose = f"are not the {mark_of(files)}" if found.marks else "were not written by the generator"
         print(f"First move the untracked files away: they {whose}.", file=sys.stderr)
@@ -300,20 +300,20 @@ def _add_compare(commands: Commands) -> None:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     command.add_argument("older", metavar="OLD", help="folder, jar, folder of jars, release of Kafka, revision of git")
-    command.add_argument("newer", metavar="NEW", help="the same choice")
+    command.add_argument("newer", metavar="NEW", help="the other state, given in one of the same ways")
     command.add_argument(
         "--fail-on",
         type=_rank,
         metavar="RANK",
         default="readers",
-        help="exit with 1 when a change is as bad as this, or worse (default: readers)",
+        help="exit with 1 if a change is as bad as this or worse (default: readers)",
     )
     command.add_argument(
         "--show",
         type=_rank,
         metavar="RANK",
         default="words",
-        help="list changes as bad as this, or worse (default: all)",
+        help="list only changes that are as bad as this or worse (default: all)",
     )
     command.add_argument("--format", choices=("text", "json"), default="text", help="how to print (default: text)")
     _add_older_dialect(command)
@@ -335,7 +335,7 @@ def _add_command(commands: Commands, name: str, summary: str) -> argparse.Argume
         "--out", type=_path, required=True, metavar="DIR", help="folder to write to; it holds nothing else"
     )
     command.add_argument(
-        "--package", type=_package, required=True, metavar="NAME", help="name the package is imported by"
+        "--package", type=_package, required=True, metavar="NAME", help="name under which the package is imported"
     )
     command.add_argument(
         "--check", action="store_true", help="write nothing; exit with 1 when the folder differs from the specs"
@@ -345,7 +345,7 @@ def _add_command(commands: Commands, name: str, summary: str) -> argparse.Argume
     command.add_argument(
         "--strict",
         action="store_true",
-        help="also refuse what is otherwise only a warning: types defined nowhere, fields that exist in no version, "
+        help="treat warnings as errors: types defined nowhere, fields that exist in no version, "
         "arrays of structs without fields, null in versions without the field",
     )
     return command
@@ -376,7 +376,7 @@ def _package(name: str) -> str:
     if top in sys.stdlib_module_names:
         raise argparse.ArgumentTypeError(f"{top!r} is a module of Python's own, which the package would hide")
     if top in _TAKEN:
-        raise argparse.ArgumentTypeError(f"{top!r} is a package that generated code works with and would be hidden")
+        raise argparse.ArgumentTypeError(f"{top!r} is a package that generated code uses and that would be hidden")
     return name
 
 
@@ -384,7 +384,7 @@ def _path(text: str) -> Path:
     try:
         text.encode()
     except UnicodeEncodeError:
-        raise argparse.ArgumentTypeError(f"{text!r} is not UTF-8; paths end up in generated text") from None
+        raise argparse.ArgumentTypeError(f"{text!r} is not UTF-8; paths are written into generated text") from None
     return Path(text)
 
 

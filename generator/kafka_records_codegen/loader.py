@@ -230,7 +230,7 @@ def _check_stems(owners: Mapping[tuple[str, int], SpecFile]) -> None:
         if kind == "response" and request is not None:
             wanted = request.spec.name.removesuffix("Request") + "Response"
             if request.spec.name.endswith("Request") and file.spec.name not in ("", wanted):
-                file.spec.report("name", f"the response to {request.spec.name} is called {wanted}")
+                file.spec.report("name", f"the response to {request.spec.name} must be called {wanted}")
 
 
 def _check_orphans(owners: Mapping[tuple[str, int], SpecFile]) -> None:
@@ -243,7 +243,7 @@ def _check_orphans(owners: Mapping[tuple[str, int], SpecFile]) -> None:
             text = f"no {other_kind} with apiKey {api_key} in this folder; a record type has a key and a value"
             file.spec.report("apiKey", text)
         elif other.spec.is_retired and not file.spec.is_retired:
-            text = f"{other.spec.name} of the same record type is retired (validVersions none), this is not"
+            text = f"{other.spec.name} of the same record type is retired (validVersions none), but this one is not"
             file.spec.report("validVersions", text)
 
 
@@ -267,7 +267,7 @@ def _check_modules(files: Iterable[SpecFile], subfolders: Sequence[str]) -> None
         if module in RESERVED_MODULES or (not group[0].folder and module in RESERVED_TOP_FOLDERS):
             spec.report(
                 "name",
-                f"{spec.name} would become the module {module}, a name every generated package uses itself",
+                f"{spec.name} would become the module {module}, a name that every generated package uses",
             )
         for file in group:
             constant = upper_snake_case(file.spec.name)

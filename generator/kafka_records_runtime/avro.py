@@ -62,7 +62,7 @@ def to_avro(message: Any) -> Any:
     try:
         schema = type(message).CODEC.schema
     except AttributeError:
-        raise TypeError(f"a message of a generated class is wanted, not {type(message).__name__}") from None
+        raise TypeError(f"a message must be of a generated class, not {type(message).__name__}") from None
     return _value_of_struct(schema, schema.root.name, message)
 
 

@@ -184,7 +184,7 @@ class _Parser:
                 if field.json_name in data:
                     values[field.name] = self._field(layout, data[field.json_name])
                 elif layout.present and not layout.tagged:
-                    raise _JsonFailure("is missing, this version must have it")
+                    raise _JsonFailure("is missing, but this version requires it")
                 else:
                     values[field.name] = default_of(self._schema, field, self._classes)
             except _JsonFailure as failure:
@@ -261,7 +261,7 @@ def _parse_unknown_tags(data: Any) -> tuple[tuple[int, bytes], ...]:
             raise _JsonFailure(f"is {_describe(data)}, expected an array")
         for each in data:
             if not isinstance(each, Mapping) or each.keys() != {"tag", "data"}:
-                raise _JsonFailure("has something other than objects with tag and data")
+                raise _JsonFailure("must hold only objects with tag and data")
         return tuple((_parse_integer("int32", each["tag"]), _parse_primitive("bytes", each["data"])) for each in data)
     except _JsonFailure as failure:
         failure.parts.append(UNKNOWN_TAGS)

@@ -165,7 +165,7 @@ def _from_raw(
     value = None if raw["value"] is None else _bytes("raw.value", raw["value"])
     record = read_record(types, key, value, retired, framing)
     if to_json(record) != members:
-        raise _wrong("raw", "is not the bytes of key and value: leave it out to take key and value as they are")
+        raise _wrong("raw", "does not match the bytes of key and value: leave it out to use key and value as they are")
     return record
 
 

@@ -36,7 +36,7 @@ class Uuid(bytes):
         Raises ValueError for anything else.
         """
         if not _TEXT.fullmatch(text):
-            raise ValueError(f"{text!r} is no Kafka uuid, which is 22 characters of URL-safe base64")
+            raise ValueError(f"{text!r} is not a Kafka uuid, which is 22 characters of URL-safe base64")
         return cls(b64decode(text[:22] + "==", altchars=b"-_"))
 
     def __str__(self) -> str:

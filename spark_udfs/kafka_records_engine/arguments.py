@@ -85,7 +85,7 @@ def _all_texts(name: str, what: str, given: Iterable[object]) -> tuple[str, ...]
     found = []
     for each in given:
         if not isinstance(each, str):
-            raise TypeError(f"{name} must be {what}, and {each!r} among them is not")
+            raise TypeError(f"{name} must be {what}, but {each!r} is not")
         found.append(each)
     return tuple(found)
 

@@ -222,7 +222,7 @@ def test_a_topic_that_was_made_anew_is_another_one(broker: Broker, admin: KafkaA
     (log,) = LiveBrokers(broker.bootstrap).partitions("live_again")
     admin.delete_topics(["live_again"])
     create_topics(admin, live_again=1)
-    with pytest.raises(ValueError, match="topic live_again was deleted since its logs were found"):
+    with pytest.raises(ValueError, match="topic live_again was deleted and recreated since its logs were found"):
         raw_rows(replace(log, end=1))
 
 

@@ -308,7 +308,7 @@ def test_a_listener_of_another_kind(guarded: Guarded) -> None:
     tls = {"security.protocol": "SSL", **trusting}
     place = guarded.at("TLS")
     assert refusal(place) == (
-        f"{place}: it speaks TLS there: set security.protocol to SSL or SASL_SSL in the configuration"
+        f"{place}: this port uses TLS: set security.protocol to SSL or SASL_SSL in the configuration"
     )
     place = guarded.at("PLAINTEXT")
     assert refusal(place, tls).startswith(f"{place}: it closed the connection while TLS was agreed on")
@@ -321,7 +321,7 @@ def test_a_listener_of_another_kind(guarded: Guarded) -> None:
     assert refusal(place, tls) == f"{place}: it demands a certificate of the client: set ssl.keystore.location"
     place = guarded.at("PLAINTEXT")
     assert refusal(place, password_of("reader", "PLAIN")) == (
-        f"{place}: does not take sasl.mechanism PLAIN; it takes none"
+        f"{place}: does not support sasl.mechanism PLAIN; it supports none"
     )
 
 

@@ -55,7 +55,7 @@ def test_a_directory_above_that_of_the_logs(tmp_path: Path, stray: str | None) -
 def test_a_file_that_is_no_log(tmp_path: Path) -> None:
     path = tmp_path / "00000000000000000000.index"
     path.write_bytes(bytes(8))
-    assert run("dump", str(path)) == (2, "", f"kafka-records: {path}: this is no .log file\n")
+    assert run("dump", str(path)) == (2, "", f"kafka-records: {path}: this is not a .log file\n")
 
 
 def test_a_topic_that_is_none_of_the_three(tmp_path: Path) -> None:
@@ -91,7 +91,7 @@ def test_other_topics_beside_the_three_are_left_out_and_counted(tmp_path: Path) 
 
 def test_a_topic_that_is_not_there(tmp_path: Path) -> None:
     write_segment(tmp_path, FIRST)
-    message = f"{tmp_path}: there is no log of topic __transaction_state here, but of __consumer_offsets"
+    message = f"{tmp_path}: there is no log of topic __transaction_state here, only of __consumer_offsets"
     assert run("dump", str(tmp_path), "--topic", "__transaction_state") == (2, "", f"kafka-records: {message}\n")
 
 

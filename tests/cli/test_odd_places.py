@@ -41,7 +41,7 @@ def test_what_is_said(odd: Path, command: str) -> None:
             " 9223372036854775807 (the log is read from its first record)",
             f"note: {shown}/__consumer_offsets-0/{0:020}.log: offsets 1 to 6 are in no file"
             " (a cleaner has removed them, or a file is missing: a report has a finding where it is sure of that)",
-            f"{shown}/__consumer_offsets-0/{7:020}.log: this is a named pipe, and only regular files are read"
+            f"{shown}/__consumer_offsets-0/{7:020}.log: this is a named pipe, but only regular files are read"
             " (nothing in it is read)",
         ]
     )

@@ -96,7 +96,7 @@ def test_undecodable_records_are_named_by_file_and_offset(tmp_path: Path, capsys
     ("options", "said"),
     [
         (["--saved-column", "value"], "argument --saved-column: 'value' is not RAW=NAME, as value=payload"),
-        (["--saved-column", "valeu=x"], "raw rows have no column 'valeu', but topic, partition, offset"),
+        (["--saved-column", "valeu=x"], "raw rows have no column 'valeu', only topic, partition, offset"),
         (["--saved-encoding", "base32"], "'base32' is not one of base64, hex, text, nor key=… or value=… of these"),
         (["--saved-format", "excel"], "invalid choice: 'excel'; choose one of parquet"),
         (["--saved-time-unit", "min"], "invalid choice: 'min'; choose one of s, ms, us, ns"),

@@ -160,7 +160,7 @@ def test_another_log_is_refused_and_ends_with_1(segments: str, kept: str, tmp_pa
             "{segments}/kept: is in {segments}, which is read: name a directory elsewhere",
         ),
         (("{segments}", "--output", "{here}/no/where"), "{here}/no/where: there is no directory {here}/no"),
-        (("{segments}", "--output", "{here}/file"), "{here}/file: is a file, and a snapshot is a directory"),
+        (("{segments}", "--output", "{here}/file"), "{here}/file: is a file, but a snapshot is a directory"),
         (
             ("{segments}", "--output", "{here}"),
             "{here}: this directory holds something else (file): name a new one, or a snapshot",
@@ -168,7 +168,7 @@ def test_another_log_is_refused_and_ends_with_1(segments: str, kept: str, tmp_pa
         (("{here}/nothing", "--output", "{kept}"), "{here}/nothing: there is no such file or directory"),
         (
             ("{segments}", "--topic", "orders", "--output", "{kept}"),
-            "{segments}: there is no log of topic orders here, but of __consumer_offsets, __share_group_state, "
+            "{segments}: there is no log of topic orders here, only of __consumer_offsets, __share_group_state, "
             "__transaction_state",
         ),
     ],

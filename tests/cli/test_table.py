@@ -194,7 +194,7 @@ def test_another_topic_than_that_of_the_table(tmp_path: Path) -> None:
         ("gone", "gone: there is no such file or directory"),
         (
             ".",
-            ".: there is no log of topic __consumer_offsets here, but of __transaction_state; tables about that: "
+            ".: there is no log of topic __consumer_offsets here, only of __transaction_state; tables about that: "
             "transactions",
         ),
     ],

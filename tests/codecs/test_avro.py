@@ -156,7 +156,7 @@ def test_none_stays_none_and_other_things_are_refused() -> None:
     assert from_avro(OffsetCommitValue, None) is None
     with pytest.raises(TypeError) as caught:
         to_avro(b"\x00\x07")
-    assert str(caught.value) == "a message of a generated class is wanted, not bytes"
+    assert str(caught.value) == "a message must be of a generated class, not bytes"
 
 
 # ---- older and newer schemas

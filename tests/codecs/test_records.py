@@ -425,7 +425,7 @@ VALUE_JSON = {"version": 3, "data": {"offset": 1, "leaderEpoch": 2, "metadata": 
         ),
         (
             {"key": KEY_JSON, "value": VALUE_JSON, "raw": {"key": KEY_HEX, "value": V3_HEX}},
-            "raw is not the bytes of key and value: leave it out to take key and value as they are",
+            "raw does not match the bytes of key and value: leave it out to use key and value as they are",
         ),
     ],
 )

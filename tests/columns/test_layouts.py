@@ -289,7 +289,7 @@ def test_more_uuids_than_one_array_holds(monkeypatch: pytest.MonkeyPatch) -> Non
 def test_as_many_versions_as_rows(count: int) -> None:
     """One version too few is an error deep inside; one too many goes unnoticed, and may belong to another batch."""
     for versions in (pa.array([1] * count, pa.int16()), [1] * count, np.ones(count), pa.chunked_array([[1] * count])):
-        with pytest.raises(ValueError, match=f"^3 rows and {count} versions$"):
+        with pytest.raises(ValueError, match=f"^3 rows but {count} versions$"):
             decode_column(OFFSET, binary([b"", b"", None]), versions)
 
 

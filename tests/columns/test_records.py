@@ -270,5 +270,5 @@ def test_columns_that_are_not_binary() -> None:
     ("keys", "values"), [([KEY], [VALUE, VALUE]), ([KEY, KEY], [VALUE]), ([], [None])], ids=["more", "fewer", "none"]
 )
 def test_as_many_values_as_keys(keys: list[bytes | None], values: list[bytes | None]) -> None:
-    with pytest.raises(ValueError, match=f"^{len(keys)} keys and {len(values)} values$"):
+    with pytest.raises(ValueError, match=f"^{len(keys)} keys but {len(values)} values$"):
         decode_record_columns(OFFSETS, pa.array(keys, pa.binary()), pa.array(values, pa.binary()))

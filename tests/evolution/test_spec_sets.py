@@ -115,9 +115,8 @@ class TestRevisions:
 
     def test_what_is_no_revision(self, repository: Path) -> None:
         assert "no revision of git for my specs: there is no such revision" in unusable("nine", "my specs")
-        assert "A revision of git needs a folder on the other side, and ten is not one; or its own: nine:" in unusable(
-            "nine", "ten"
-        )
+        said = "A revision of git needs a folder on the other side, but ten is not one; or name a folder in it: nine:"
+        assert said in unusable("nine", "ten")
         assert "../gone is outside of the repository" in unusable("main:../gone", "my specs")
         assert "no revision of git" in unusable("--output=x", "my specs")
 
@@ -125,7 +124,7 @@ class TestRevisions:
         monkeypatch.setenv("GIT_CEILING_DIRECTORIES", str(tmp_path))
         specs = folder(tmp_path / "specs", key(), value())
         assert unusable("main", str(specs)) == (
-            "main: no such folder or jar, and no release such as 4.3.1; a revision of git it cannot be, for "
+            "main: no such folder or jar, and no release such as 4.3.1; it cannot be a revision of git, because "
             f"{specs} is in no repository of git: clone it, or name a second folder"
         )
 

@@ -72,12 +72,12 @@ def test_what_a_folder_has(framing: str | None, texts: dict[str, str], expected:
             "coordinator",
             {"Remark": REMARK},
             f"{NOTES}: coordinator records have specs of type coordinator-key and coordinator-value, "
-            "and this folder has none",
+            "but this folder has none",
         ),
         (
             "metadata",
             {"Remark": REMARK},
-            f"{NOTES}: metadata records have specs of type metadata, and this folder has none",
+            f"{NOTES}: metadata records have specs of type metadata, but this folder has none",
         ),
         (
             "none",

@@ -239,7 +239,7 @@ def test_what_a_broken_spec_is_called_is_not_known() -> None:
         (
             {"name": "Kind", "about": "x", "values": [{"name": "UNKNOWN_7", "value": 1}]},
             "values[0].name",
-            "UNKNOWN_7 is how a number without a name is called",
+            "UNKNOWN_7 is reserved for numbers without a name",
         ),
         (
             {"name": "Kind", "about": "x", "values": [{"name": "value", "value": 1}]},

@@ -462,7 +462,7 @@ def test_check_says_how_to_mend(tmp_path: Path, capsys: pytest.CaptureFixture[st
     captured = capsys.readouterr()
     assert "-What?\n+What it is.\n" in captured.out
     assert captured.err == (
-        f"{out} is not what the specs give. To fix it: kafka-records-codegen docs --specs {specs} --out {out} "
+        f"{out} does not match the specs. To fix it: kafka-records-codegen docs --specs {specs} --out {out} "
         f"--package acme --code '{code}'\n"
     )
 

@@ -110,7 +110,7 @@ def test_check_shows_every_kind_of_difference(specs: Path, tmp_path: Path, capsy
     ]
     assert '-    """Something."""\n+    """Anything."""' in captured.out
     assert captured.err == (
-        f"{out} is not what the specs give. To fix it: kafka-records-codegen generate --specs {specs} --out {out} "
+        f"{out} does not match the specs. To fix it: kafka-records-codegen generate --specs {specs} --out {out} "
         "--package acme\nFirst move the untracked files away: they were not written by the generator.\n"
     )
 

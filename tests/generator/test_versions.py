@@ -49,13 +49,13 @@ def test_parse_refuses(text: str) -> None:
 
 @pytest.mark.parametrize("text", ["32768", "0-40000", "32768+"])
 def test_parse_refuses_more_than_a_short(text: str) -> None:
-    with pytest.raises(ValueError, match="goes beyond 32767, the highest version there can be"):
+    with pytest.raises(ValueError, match="is above 32767, the highest possible version"):
         Versions.parse(text, Versions.NONE)
 
 
 @pytest.mark.parametrize(("lowest", "highest"), [(-1, 3), (0, 32768)])
 def test_bounds_are_checked(lowest: int, highest: int) -> None:
-    with pytest.raises(ValueError, match=f"versions lie between 0 and 32767, got {lowest}-{highest}"):
+    with pytest.raises(ValueError, match=f"versions must be between 0 and 32767, got {lowest}-{highest}"):
         Versions(lowest, highest)
 
 

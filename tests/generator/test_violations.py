@@ -59,7 +59,7 @@ specs/Foo.json:7:26: fields[0].fields[0].type: unknown type 'int31'; did you mea
 specs/Foo.json:8:17: fields[0].fields[1].name: id has the same name in Kafka's JSON form as fields[0].fields[0]: id
           {{ "name": "id", "type": "int8", "versions": "0+", "default": "128", "abuot": "x" }} ]}},
                     ^
-specs/Foo.json:8:68: fields[0].fields[1].default: the default of int8 lies between -128 and 127, found 128
+specs/Foo.json:8:68: fields[0].fields[1].default: the default of int8 must be between -128 and 127, found 128
           {{ "name": "id", "type": "int8", "versions": "0+", "default": "128", "abuot": "x" }} ]}},
                                                                        ^
 specs/Foo.json:8:75: fields[0].fields[1].abuot: unknown attribute; did you mean about?
@@ -166,8 +166,8 @@ def test_control_characters_do_not_reach_the_terminal() -> None:
             spec(deprecatedVersions="x"),
             "deprecatedVersions: 'x' is not a version range; write none, a number, A-B or A+",
         ),
-        (spec(listeners="broker"), "listeners: only a request has listeners, this is of type data"),
-        (spec(latestVersionUnstable="true"), "latestVersionUnstable: only a request has it, this is of type data"),
+        (spec(listeners="broker"), "listeners: only a request has listeners, but this is of type data"),
+        (spec(latestVersionUnstable="true"), "latestVersionUnstable: only a request has it, but this is of type data"),
         (
             spec(name="a-b"),
             "name: 'a-b' is not a name; a name here consists of letters, digits and underscores, starting with a "
@@ -175,15 +175,15 @@ def test_control_characters_do_not_reach_the_terminal() -> None:
         ),
         (
             spec(validVersions="1-0"),
-            "validVersions: '1-0' holds no version; write the lower one first, or none for a retired API",
+            "validVersions: '1-0' is an empty range; write the lower version first, or none for a retired API",
         ),
         (
             spec(commonStructs={}),
-            "commonStructs: an empty object stands for a list of one element without attributes; write [] for none",
+            "commonStructs: an empty object means a list of one element without attributes; write [] for none",
         ),
         (
             spec().replace('"fields": []', '"fields": {}'),
-            "fields: an empty object stands for a list of one element without attributes; write [] for none",
+            "fields: an empty object means a list of one element without attributes; write [] for none",
         ),
         (spec(name={}), "name: takes a text, found an object"),
         (spec(None), "fields[0]: takes an object, found null"),  # type: ignore[arg-type]
@@ -221,8 +221,8 @@ def test_message_rules(text: str, problem: str) -> None:
         ({"name": "A", "versions": "0"}, f"type: is missing; it is {TYPES}"),
         ({"name": "A", "type": "int8"}, "versions: is missing; write a range such as 0+"),
         ({"type": "int8", "versions": "0"}, "name: is missing"),
-        (field(fields=[field()]), "fields: only structs and arrays have fields, this is int32"),
-        (field(zeroCopy=True), "zeroCopy: only bytes can be zeroCopy, this is int32"),
+        (field(fields=[field()]), "fields: only structs and arrays have fields, but this is int32"),
+        (field(zeroCopy=True), "zeroCopy: only bytes can be zeroCopy, but this is int32"),
         (field(ignorable=1), "ignorable: takes true or false, found the number 1"),
         (
             field(entityType="topic"),
@@ -231,9 +231,9 @@ def test_message_rules(text: str, problem: str) -> None:
         ),
         (
             field(type_="[]int32", entityType="producerId"),
-            "entityType: producerId needs the type int64 or []int64, and this is []int32",
+            "entityType: producerId needs the type int64 or []int64, but this is []int32",
         ),
-        (field(flexibleVersions="1+"), "flexibleVersions: only string and bytes can have their own, this is int32"),
+        (field(flexibleVersions="1+"), "flexibleVersions: only string and bytes can have their own, but this is int32"),
         (
             field(type_="string", flexibleVersions="0+"),
             "flexibleVersions: takes only versions in which the message is flexible (1+), found 0+",
@@ -254,7 +254,7 @@ def test_message_rules(text: str, problem: str) -> None:
         ),
         (
             field(type_="string", tag=0, taggedVersions="1+", nullableVersions="2+"),
-            "nullableVersions: all tagged versions may be null or none of them: tagged in 1+, may be null in 2+",
+            "nullableVersions: either all tagged versions may be null or none: tagged in 1+, may be null in 2+",
         ),
         (field(type_="records", tag=0, taggedVersions="1+"), "tag: records cannot be tagged"),
         (field(tag=-1, taggedVersions="1+"), "tag: tags start at 0, found -1"),
@@ -262,7 +262,7 @@ def test_message_rules(text: str, problem: str) -> None:
             field(tag=2**31, taggedVersions="1+"),
             "tag: takes a whole number between -2147483648 and 2147483647, found the number 2147483648",
         ),
-        (field(mapKey=True), "mapKey: marks keys of the elements of an array; fields of the message itself have none"),
+        (field(mapKey=True), "mapKey: is only for elements of an array, not for fields of the message itself"),
         (field(type_="Foo"), "type: a struct cannot have the name of its message"),
         (
             field(type_="Bar", versions="3+"),
@@ -285,8 +285,8 @@ INT8 = "the default of int8 is a whole number, decimal or 0x and hexadecimal, fo
         ("int8", "0x", f"{INT8} '0x'"),
         ("int8", "1_0", f"{INT8} '1_0'"),
         ("int8", "\u0661", f"{INT8} '\u0661'"),
-        ("int8", "0xff", "the default of int8 lies between -128 and 127, found 0xff"),
-        ("int8", "9" * 5000, f"the default of int8 lies between -128 and 127, found {'9' * 5000}"),
+        ("int8", "0xff", "the default of int8 must be between -128 and 127, found 0xff"),
+        ("int8", "9" * 5000, f"the default of int8 must be between -128 and 127, found {'9' * 5000}"),
         *(
             (
                 "int32",
@@ -336,7 +336,7 @@ def test_defaults(type_: str, default: str, problem: str) -> None:
         ),
         (
             [field("A", tag=0, taggedVersions="1+"), field("B", tag=0, taggedVersions="1+")],
-            "fields[1].tag: tag 0 is already that of fields[0]; every field needs its own",
+            "fields[1].tag: tag 0 is already used by fields[0]; every field needs its own",
         ),
         (
             [field("A", tag=0, taggedVersions="1+"), field("B", tag=2, taggedVersions="1+")],
@@ -376,6 +376,7 @@ def test_common_structs() -> None:
     assert short(write(Foo=text)) == [
         "specs/Foo.json: commonStructs[1].fields[0].type: a struct cannot contain itself: Bar -> Baz -> Bar",
         "specs/Foo.json: commonStructs[2].name: the common struct Bar is defined twice",
-        "specs/Foo.json: fields[0].type: the field is there from version 0 on, the common struct Bar only in 1+",
-        "specs/Foo.json: fields[0].fields: Bar is a common struct; its fields are in commonStructs only",
+        "specs/Foo.json: fields[0].type: the field exists from version 0 on, but the common struct Bar exists only in "
+        "1+",
+        "specs/Foo.json: fields[0].fields: Bar is a common struct; its fields belong only in commonStructs",
     ]

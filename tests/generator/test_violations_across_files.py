@@ -51,7 +51,7 @@ def test_half_a_record_retired() -> None:
     )
     assert short(folder) == [
         "specs/OneKey.json: validVersions: "
-        "OneValue of the same record type is retired (validVersions none), this is not"
+        "OneValue of the same record type is retired (validVersions none), but this one is not"
     ]
 
 
@@ -62,7 +62,7 @@ def test_requests_and_responses() -> None:
         Again=message("AgainRequest", "request", apiKey=1, validVersions="none"),
     )
     assert short(folder) == [
-        "specs/AResponse.json: name: the response to ARequest is called AResponse",
+        "specs/AResponse.json: name: the response to ARequest must be called AResponse",
         "specs/Again.json: apiKey: 1 is already the request ARequest in ARequest.json",
     ]
 
@@ -82,9 +82,9 @@ def test_messages_that_become_one_module() -> None:
         "specs/B.json: name: Foo_Bar would become the module foo_bar, as does FooBar in A.json",
         "specs/C.json: name: FooBarKey would become the module foo_bar, as does FooBar in A.json",
         "specs/E.json: name: Sub would become the module sub, next to the folder sub",
-        "specs/F.json: name: Registry would become the module registry, a name every generated package uses itself",
+        "specs/F.json: name: Registry would become the module registry, a name that every generated package uses",
         "specs/G.json: name: DecodeRecord would become the module decode_record, "
-        "a name every generated package uses itself",
+        "a name that every generated package uses",
     ]
 
 

@@ -258,7 +258,7 @@ def test_warnings_do_not_stop_a_run(command: str, capsys: pytest.CaptureFixture[
         f"{shown}1 message, {count} files in acme: {count} written, 0 deleted, 0 unchanged\n"
     )
     assert main([*arguments, "--check"]) == 0
-    assert capsys.readouterr().err == f"{shown}acme is what the specs give\n"
+    assert capsys.readouterr().err == f"{shown}acme matches the specs\n"
 
 
 @pytest.mark.parametrize("command", ["generate", "docs"])
@@ -279,7 +279,7 @@ def test_strict_has_nothing_against_specs_that_are_meant(capsys: pytest.CaptureF
     capsys.readouterr()
     assert main(["generate", "--specs", str(folder), "--out", "other", "--package", "acme", "--strict", "--check"]) == 1
     assert capsys.readouterr().err == (
-        "other is not what the specs give. To fix it: kafka-records-codegen generate --specs specs --out other "
+        "other does not match the specs. To fix it: kafka-records-codegen generate --specs specs --out other "
         "--package acme --strict\n"
     )
 

@@ -129,7 +129,7 @@ def test_links_and_later_members(tmp_path: Path) -> None:
             ("v", 0, 2),
             ("w", 0, 0),
         ]
-        assert read["w", 0][1] == ["this is a link or a device, and only regular files of archives are read"]
+        assert read["w", 0][1] == ["this is a link or a device, but only regular files of archives are read"]
 
 
 @pytest.mark.parametrize("codec", ["", "gzip"])
@@ -197,11 +197,11 @@ def test_a_tar_that_ends_between_two_members(tmp_path: Path) -> None:
     for name, codec in (("a.tar", ""), ("a.tar.gz", "gzip")):
         path = saved(tmp_path, name, compressed(data[:1024], codec))
         assert refusal(path) == (
-            f"{path}: this archive is cut short or damaged (byte 1024 starts neither a member nor the end), "
+            f"{path}: this archive is cut short or damaged (neither a member nor the end starts at byte 1024), "
             + GET_IT_AGAIN
         )
         path.write_bytes(compressed(data[:1024] + b"?" * 512 + data[1536:], codec))
-        assert "byte 1024 starts neither a member nor the end" in refusal(path)
+        assert "neither a member nor the end starts at byte 1024" in refusal(path)
 
 
 def test_every_byte_of_a_gzip_counts(tmp_path: Path) -> None:
@@ -307,7 +307,7 @@ def test_a_head_of_absurd_size(tmp_path: Path) -> None:
     head.type, head.size = tarfile.XHDTYPE, 1 << 31
     for name, codec in (("a.tar", ""), ("a.tar.gz", "gzip")):
         path = saved(tmp_path, name, compressed(head.tobuf() + bytes(10_240), codec))
-        assert refusal(path) == f"{path}: it has a head of {1 << 31} bytes: unpack it, and give the folder"
+        assert refusal(path) == f"{path}: it has a header of {1 << 31} bytes: unpack it, and give the folder"
 
 
 def test_more_members_than_are_looked_at(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -44,7 +44,7 @@ def inner(magic: int, offset: int, attributes: int = 0) -> bytes:
         (b"12345", "inner message 2 needs 12 bytes for its head, 5 are left"),
         (pack(">qi", 1, 99) + bytes(4), "inner message 2 claims 99 bytes, 4 are left"),
         (pack(">qi", 1, 3) + bytes(99), "inner message 2 claims 3 bytes, 99 are left"),
-        (inner(1, 1), "inner message 2 has magic 1, its wrapper 0"),
+        (inner(1, 1), "inner message 2 has magic 1, but its wrapper has 0"),
         (inner(0, 1, 1), "inner message 2 is itself compressed"),
         (
             with_right_crc(inner(0, 1)[:18] + pack(">i", 9) + b"1234"),

@@ -140,7 +140,7 @@ def test_a_directory_without_segments(tmp_path: Path) -> None:
 def test_a_file_of_another_kind(tmp_path: Path) -> None:
     file = tmp_path / f"{0:020}.index"
     file.write_bytes(b"")
-    assert refusal(file) == f"{file}: this is no .log file"
+    assert refusal(file) == f"{file}: this is not a .log file"
 
 
 def test_a_folder_that_does_not_tell_its_topic(tmp_path: Path) -> None:
@@ -154,7 +154,7 @@ def test_a_folder_that_does_not_tell_its_topic(tmp_path: Path) -> None:
 def test_a_topic_that_is_not_there(tmp_path: Path) -> None:
     for name in ("a-0", "a-1", "b-0"):
         write_log(tmp_path, {0: b""}, name)
-    assert refusal(tmp_path, topic="c") == f"{tmp_path}: there is no log of topic c here, but of a, b"
+    assert refusal(tmp_path, topic="c") == f"{tmp_path}: there is no log of topic c here, only of a, b"
 
 
 def test_one_partition_in_two_places(tmp_path: Path) -> None:

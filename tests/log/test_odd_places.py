@@ -129,11 +129,11 @@ def a_socket(path: Path) -> None:
 
 
 ODD = [
-    pytest.param(lambda path: os.mkfifo(path), "this is a named pipe, and only regular files are read", id="fifo"),
-    pytest.param(a_socket, "this is a socket, and only regular files are read", id="socket"),
-    pytest.param(lambda path: path.mkdir(), "this is a directory, and only regular files are read", id="directory"),
+    pytest.param(lambda path: os.mkfifo(path), "this is a named pipe, but only regular files are read", id="fifo"),
+    pytest.param(a_socket, "this is a socket, but only regular files are read", id="socket"),
+    pytest.param(lambda path: path.mkdir(), "this is a directory, but only regular files are read", id="directory"),
     pytest.param(
-        lambda path: path.symlink_to("/dev/zero"), "this is a device, and only regular files are read", id="device"
+        lambda path: path.symlink_to("/dev/zero"), "this is a device, but only regular files are read", id="device"
     ),
     pytest.param(
         lambda path: path.symlink_to("/nowhere"), "cannot be read: No such file or directory", id="dangling link"

@@ -141,7 +141,7 @@ def test_patterns_that_match_nothing(tmp_path: Path) -> None:
     (tmp_path / "t-1").mkdir()
     assert refusal(f"{tmp_path}/u-*") == f"{tmp_path}/u-*: nothing matches this pattern"
     assert refusal(f"{tmp_path}/none/*") == f"{tmp_path}/none/*: nothing matches this pattern"
-    assert refusal(f"{tmp_path}/t-1*") == f"{tmp_path}/t-1*: 1 name match this pattern, and none holds a log"
+    assert refusal(f"{tmp_path}/t-1*") == f"{tmp_path}/t-1*: 1 name match this pattern, but none holds a log"
 
 
 def test_places_for_others(tmp_path: Path) -> None:
@@ -204,7 +204,7 @@ def test_what_messages_call_a_url(url: str, shown: str) -> None:
 
 def test_a_bad_url_keeps_its_secret() -> None:
     assert refusal("s3://AKIA123:se cret@bucket/a") == (
-        "s3://bucket/a: this is no URL that can be read: encode special characters of keys and passwords (/ is %2F, + "
+        "s3://bucket/a: this URL cannot be read: encode special characters of keys and passwords (/ is %2F, + "
         "is %2B)"
     )
     place = located("s3://AKIA123:TopSecret9@bucket/a?scheme=http&endpoint_override=127.0.0.1:1&region=us-east-1")

@@ -30,7 +30,7 @@ ENDPOINT: dict[str, Any] = {
 REFUSED: list[tuple[str, int, Any, str]] = [
     (
         "OffsetCommitValue", 3, {"offset": 1, "metadata": "", "commitTimestamp": 3},
-        "leaderEpoch is missing, this version must have it",
+        "leaderEpoch is missing, but this version requires it",
     ),
     ("OffsetCommitValue", 3, [], "the message is an array, expected an object"),
     ("OffsetCommitValue", 3, COMMIT | {"offset": True}, "offset is a bool, expected a whole number"),
@@ -65,7 +65,7 @@ REFUSED: list[tuple[str, int, Any, str]] = [
     ),
     (
         "StreamsGroupMemberMetadataValue", 0, ENDPOINT | {"userEndpoint": {"host": ""}},
-        "userEndpoint.port is missing, this version must have it",
+        "userEndpoint.port is missing, but this version requires it",
     ),
     (
         "StreamsGroupMemberMetadataValue", 0, ENDPOINT | {"userEndpoint": {"host": "", "port": 65536}},
@@ -93,7 +93,7 @@ REFUSED: list[tuple[str, int, Any, str]] = [
     ),
     (
         "OffsetCommitValue", 4, COMMIT | {"unknown_tagged_fields": [{"tag": 7}]},
-        "unknown_tagged_fields has something other than objects with tag and data",
+        "unknown_tagged_fields must hold only objects with tag and data",
     ),
     (
         "OffsetCommitValue", 4, COMMIT | {"unknown_tagged_fields": [{"tag": "7", "data": ""}]},

@@ -135,7 +135,7 @@ def test_what_is_sent_with_a_token() -> None:
     ],
 )
 def test_tokens_that_make_no_sense(wrong: dict[str, Any]) -> None:
-    with pytest.raises(ValueError, match=r"needs a token|is no SASL extension"):
+    with pytest.raises(ValueError, match=r"needs a token|is not a SASL extension"):
         ClientConfig(security_protocol="SASL_SSL", sasl_mechanism="OAUTHBEARER", **wrong)
 
 
@@ -148,7 +148,7 @@ def test_tokens_that_make_no_sense(wrong: dict[str, Any]) -> None:
         ),
         (
             {"security.protocol": "SASL_SSL", **jaas()},
-            "GSSAPI, which holds where sasl.mechanism is not set, is not supported here: set sasl.mechanism to one of "
+            "GSSAPI, the default of sasl.mechanism, is not supported here: set sasl.mechanism to one of "
             "PLAIN, SCRAM-SHA-256, SCRAM-SHA-512, OAUTHBEARER",
         ),
         (
@@ -157,7 +157,7 @@ def test_tokens_that_make_no_sense(wrong: dict[str, Any]) -> None:
                 "sasl.mechanism": "OAUTHBEARER",
                 "security.protocol": "sasl_ssl",
             },
-            "sasl.login.callback.handler.class is not supported: only Java can do what it asks for",
+            "sasl.login.callback.handler.class is not supported: only Java clients can do it",
         ),
         (
             token("ftp://idp"),
@@ -180,7 +180,7 @@ def test_tokens_that_make_no_sense(wrong: dict[str, Any]) -> None:
         ),
         (
             {**token("https://idp/token"), "sasl.oauthbearer.assertion.file": "/assertion"},
-            "sasl.oauthbearer.assertion.file is not supported: only Java can do what it asks for",
+            "sasl.oauthbearer.assertion.file is not supported: only Java clients can do it",
         ),
         (
             {"security.protocol": "SASL_SSL", "sasl.mechansm": "PLAIN", **jaas()},
@@ -204,7 +204,7 @@ def test_tokens_that_make_no_sense(wrong: dict[str, Any]) -> None:
         ),
         (
             {"security.protocol": "SASL_SSL", "sasl.mechanism": "PLAIN", **jaas()},
-            f"sasl.jaas.config names the login module {SCRAM}, and PLAIN goes with "
+            f"sasl.jaas.config names the login module {SCRAM}, but PLAIN needs "
             "org.apache.kafka.common.security.plain.PlainLoginModule",
         ),
         (
@@ -213,9 +213,9 @@ def test_tokens_that_make_no_sense(wrong: dict[str, Any]) -> None:
         ),
         (
             {"sasl.login.callback.handler.class": "org.example.Vault"},
-            "sasl.login.callback.handler.class is not supported: only Java can do what it asks for",
+            "sasl.login.callback.handler.class is not supported: only Java clients can do it",
         ),
-        ({"request.timeout.ms": "soon"}, "request.timeout.ms is 'soon' and no number"),
+        ({"request.timeout.ms": "soon"}, "request.timeout.ms is 'soon', not a number"),
         ({"ssl.enabled.protocols": "TLSv1"}, "ssl.enabled.protocols has none of TLSv1.2, TLSv1.3"),
     ],
 )
@@ -301,11 +301,11 @@ def test_a_url_is_no_address(text: str, why: str) -> None:
     [
         (3, None, "bootstrap is a text or several, not 3"),
         (b"a:1", None, "bootstrap is a text or several, not b'a:1'"),
-        (["a:1", 2], None, "bootstrap must be a text or several, and 2 among them is not"),
+        (["a:1", 2], None, "bootstrap must be a text or several, but 2 is not"),
         ("a:1", 3, "config is a ClientConfig, the path of a properties file, or a mapping, not int"),
-        ("a:1", {3: "x"}, "a property has a text for its name, and 3 is not one"),
-        ("a:1", {"ssl.key.password": b"secret"}, "ssl.key.password is a text, and no bytes"),
-        ("a:1", {"client.rack": None}, "client.rack is a text, and no NoneType"),
+        ("a:1", {3: "x"}, "the name of a property must be a text, not 3"),
+        ("a:1", {"ssl.key.password": b"secret"}, "ssl.key.password must be a text, not bytes"),
+        ("a:1", {"client.rack": None}, "client.rack must be a text, not NoneType"),
     ],
 )
 def test_arguments_of_a_wrong_kind(bootstrap: Any, config: Any, text: str) -> None:
@@ -317,12 +317,12 @@ def test_arguments_of_a_wrong_kind(bootstrap: Any, config: Any, text: str) -> No
 @pytest.mark.parametrize(
     ("settings", "text"),
     [
-        ({"request_timeout_ms": "3"}, "request_timeout_ms is a whole number, and no str"),
-        ({"patience_ms": True}, "patience_ms is a whole number, and no bool"),
-        ({"security_protocol": None}, "security_protocol is a text, and no NoneType"),
-        ({"password": b"secret"}, "password is a text, and no bytes"),
-        ({"key_password": 1234}, "key_password is a text, and no int"),
-        ({"checks_host_name": "no"}, "checks_host_name is True or False, and no str"),
+        ({"request_timeout_ms": "3"}, "request_timeout_ms must be a whole number, not str"),
+        ({"patience_ms": True}, "patience_ms must be a whole number, not bool"),
+        ({"security_protocol": None}, "security_protocol must be a text, not NoneType"),
+        ({"password": b"secret"}, "password must be a text, not bytes"),
+        ({"key_password": 1234}, "key_password must be a text, not int"),
+        ({"checks_host_name": "no"}, "checks_host_name must be True or False, not str"),
     ],
 )
 def test_settings_of_a_wrong_kind(settings: dict[str, Any], text: str) -> None:
@@ -345,5 +345,5 @@ def test_what_reads_pkcs12_is_named_where_it_is_missing(tmp_path: Path, monkeypa
         config.tls_context()
     assert raised.value.detail == (
         "cannot be used as ssl.truststore.location: PKCS12 needs cryptography, which is not installed: "
-        f"{install_command('live')}; PEM does without"
+        f"{install_command('live')}; PEM does not need it"
     )

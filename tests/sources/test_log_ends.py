@@ -202,7 +202,7 @@ def test_a_file_that_cannot_be_opened_is_told(tmp_path: Path) -> None:
     (found,), findings = ends(tmp_path)
     assert (found.log_start_offset, found.log_end_offset) == (0, None)
     assert findings == [
-        f"{tmp_path}/t-0/{7:020}.log: this is a directory, and only regular files are read (it is unknown where the "
+        f"{tmp_path}/t-0/{7:020}.log: this is a directory, but only regular files are read (it is unknown where the "
         "log ends)"
     ]
 
@@ -220,7 +220,7 @@ def test_the_table_of_a_directory() -> None:
     assert row["log_start_offset"] == 11
     one = read_table("log_ends", TOPICS / "kafka-4.3" / "segments", topic="__transaction_state", columns=["topic"])
     assert one.table.to_pydict() == {"topic": ["__transaction_state"] * 2}
-    with pytest.raises(LogSourceError, match="there is no log of topic x here, but of __consumer_offsets"):
+    with pytest.raises(LogSourceError, match="there is no log of topic x here, only of __consumer_offsets"):
         read_table("log_ends", TOPICS / "kafka-4.3" / "segments", topic="x")
 
 

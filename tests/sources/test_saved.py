@@ -289,7 +289,7 @@ def test_compressed_lines_that_were_cut_short(tmp_path: Path) -> None:
 def test_avro_that_was_cut_short(tmp_path: Path) -> None:
     path = FORMATS["Avro"](captured(), tmp_path)
     path.write_bytes(path.read_bytes()[:-2000])
-    with pytest.raises(LogSourceError, match=r"rows\.avro: behind row \d+ this is no Avro: "):
+    with pytest.raises(LogSourceError, match=r"rows\.avro: after row \d+ this is not Avro: "):
         SavedRows(path).topics()
 
 
@@ -314,7 +314,7 @@ def test_other_topics_and_unknown_files_are_named(tmp_path: Path) -> None:
     (tmp_path / "notes.txt").write_text("hello")
     source = SavedRows(tmp_path)
     assert source.topics() == ["t"]
-    with pytest.raises(LogSourceError, match="there is no row of topic u here, but of t"):
+    with pytest.raises(LogSourceError, match="there is no row of topic u here, only of t"):
         source.partitions("u")
     _, context = table_of(source.partitions("t")[0])
     assert [str(each) for each in context.findings] == [

@@ -425,18 +425,18 @@ def test_booleans_in_csv_are_read_from_keys(tmp_path: Path) -> None:
         (
             pa.array([None, "marker"]),
             None,
-            "control is 'marker': it holds commit, abort, leader_change, snapshot_header, snapshot_footer, "
+            "control is 'marker': it must be one of commit, abort, leader_change, snapshot_header, snapshot_footer, "
             "kraft_version, kraft_voters, true for any marker, and nothing for records",
         ),
         (
             pa.array([False, True]),
             [b"", b"\0\0\0\7"],
-            "control is true, and the key does not say that it is a commit or an abort: save these words",
+            "control is true, but the key does not say whether it is a commit or an abort: save these words",
         ),
         (
             pa.array([False, True]),
             [b"", b"\0"],
-            "control is true, and the key does not say that it is a commit or an abort: save these words",
+            "control is true, but the key does not say whether it is a commit or an abort: save these words",
         ),
     ],
 )

@@ -290,12 +290,13 @@ def test_transactions_in_words(words: list[Any], read: list[str | None], tmp_pat
 
 def test_other_words_for_transactions_are_refused(tmp_path: Path) -> None:
     rows = simple_rows([0, 1, 2]).set_column(5, "transaction", pa.array(["none", "COMMIT", None]))
-    detail = "row 2: transaction is 'COMMIT': it holds none, committed, aborted, open, unknown, pending, true or false"
+    words = "none, committed, aborted, open, unknown, pending, true or false"
+    detail = f"row 2: transaction is 'COMMIT': it must be one of {words}"
     path = write_lines(in_hex(rows), tmp_path / "rows.jsonl")
     with pytest.raises(LogSourceError) as raised:
         SavedRows(path, encoding="hex").topics()
     assert (raised.value.path, raised.value.detail) == (str(path), detail)
     pq.write_table(rows.set_column(5, "transaction", pa.array([0, 1, 1])), tmp_path / "rows.parquet")
     (log,) = SavedRows(tmp_path / "rows.parquet").partitions("t")
-    with pytest.raises(LogSourceError, match="row 1: transaction is '0': it holds none"):
+    with pytest.raises(LogSourceError, match="row 1: transaction is '0': it must be one of none"):
         table_of(log)

@@ -24,7 +24,7 @@ CONSUMERS = "__consumer_offsets"
         (CAPTURED, {"path": b"kept"}, "path is a path, not b'kept'"),
         (CAPTURED, {"topics": CONSUMERS}, "topics is a list of names: write ['__consumer_offsets']"),
         (CAPTURED, {"topics": 3}, "topics is a list of names, not 3"),
-        (CAPTURED, {"topics": []}, "topics names no topic; all are stored without it"),
+        (CAPTURED, {"topics": []}, "topics is empty; leave it out to store all topics"),
         (CAPTURED, {"file_bytes": "1M"}, "file_bytes is a number of bytes, not '1M'"),
         (CAPTURED, {"file_bytes": 0}, "file_bytes is a number of bytes above 0, not 0"),
         (CAPTURED, {"on_finding": 3}, "on_finding is a function, not 3"),

@@ -492,7 +492,7 @@ def test_a_topic_that_was_made_anew_is_refused_by_its_id(tmp_path: Path) -> None
     assert found.severity == "damage"
     assert str(found) == (
         f"__consumer_offsets-0: {tmp_path}: the snapshot has records of the topic with the id {Identified.topic_id}, "
-        f"and __consumer_offsets has the id {MadeAnew.topic_id} now: it was deleted and recreated. Take the snapshot "
+        f"but __consumer_offsets has the id {MadeAnew.topic_id} now: it was deleted and recreated. Take the snapshot "
         "of the new one into another directory (nothing of it is stored)"
     )
     assert len(all_rows(Snapshot(tmp_path))) == 3
@@ -644,7 +644,7 @@ def test_a_file_of_a_later_version_is_refused(tmp_path: Path) -> None:
     told = json.loads(mark.read_text())
     mark.write_text(json.dumps({**told, "format": 2}))
 
-    with pytest.raises(LogSourceError, match="a later version of kafka-records has written this"):
+    with pytest.raises(LogSourceError, match="this was written by a later version of kafka-records"):
         take_snapshot(log_of(commits(4)), tmp_path)
 
 
@@ -670,7 +670,7 @@ def test_a_directory_with_something_else_is_left_alone(tmp_path: Path) -> None:
     (tmp_path / "letters").write_text("dear")
     with pytest.raises(LogSourceError, match=r"this directory holds something else \(letters\)"):
         take_snapshot(log_of(commits(3)), tmp_path)
-    with pytest.raises(LogSourceError, match="is a file, and a snapshot is a directory"):
+    with pytest.raises(LogSourceError, match="is a file, but a snapshot is a directory"):
         take_snapshot(log_of(commits(3)), tmp_path / "letters")
     with pytest.raises(LogSourceError, match="there is no directory"):
         take_snapshot(log_of(commits(3)), tmp_path / "a" / "b")
@@ -679,7 +679,7 @@ def test_a_directory_with_something_else_is_left_alone(tmp_path: Path) -> None:
 
 def test_a_topic_with_no_name_of_kafkas_gets_no_folder(tmp_path: Path) -> None:
     rows = log_of(commits(1)).logs[0].rows
-    with pytest.raises(LogSourceError, match="is not a name of a topic"):
+    with pytest.raises(LogSourceError, match="is not a valid topic name"):
         take_snapshot(Logs((CleanedLog(rows, "../escape", 0),)), tmp_path / "kept")
     assert not (tmp_path / "escape").exists()
 

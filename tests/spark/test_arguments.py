@@ -34,7 +34,7 @@ def decode(session: SparkSession, **options: Any) -> object:
 CASES: dict[str, Call] = {
     "df is a DataFrame of Spark, not 'saved'": lambda session: decode_records("saved", RECORDS),  # type: ignore[arg-type]
     "records is a list of names, not 3": lambda session: decode(session, records=3),
-    "records must be a list of names, and 3 among them is not": lambda session: decode(session, records=[3]),
+    "records must be a list of names, but 3 is not": lambda session: decode(session, records=[3]),
     "coordinates is a list of names, not 3": lambda session: decode(session, coordinates=3),
     "unknown_tags is True or False, not 'no'": lambda session: decode(session, unknown_tags="no"),
     "df is a DataFrame of Spark, not 3": lambda session: as_raw_rows(3),  # type: ignore[arg-type]
@@ -53,7 +53,7 @@ CASES: dict[str, Call] = {
     "stream is True or False, not 'yes'": lambda session: kafka(session, stream="yes"),
     "partitions is a list of numbers, not ['0']": lambda session: kafka(session, partitions=["0"]),
     "partitions is a list of numbers, not 3": lambda session: kafka(session, partitions=3),
-    "options is a mapping of names to texts, and no int": lambda session: kafka(session, options=3),
+    "options must be a mapping of names to texts, not int": lambda session: kafka(session, options=3),
 }
 
 

@@ -439,7 +439,7 @@ def test_rows_of_other_topics_only_are_refused() -> None:
     with pytest.raises(LogSourceError) as failure:
         read_table("current_offsets", topic.table())
     assert str(failure.value) == (
-        "the rows: there is no row of topic __consumer_offsets here, but of __share_group_state, orders"
+        "the rows: there is no row of topic __consumer_offsets here, only of __share_group_state, orders"
     )
 
 
@@ -468,7 +468,7 @@ def test_rows_of_another_shape_are_refused_at_once() -> None:
 @pytest.mark.parametrize(
     ("missing", "why"),
     [
-        ("partition", "it is unknown whose order it belongs to"),
+        ("partition", "its place in the order is unknown"),
         ("offset", "without it the last record of a key is unknown"),
     ],
 )

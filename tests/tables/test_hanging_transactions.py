@@ -112,11 +112,11 @@ def test_a_damaged_snapshot_is_passed_over_and_told(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("data", "why"),
     [
-        (b"\0\1", "the producer snapshot has 2 bytes, and 10 are the least"),
-        (b"\0\2" + bytes(8), "the producer snapshot has version 2, and 1 is known here"),
+        (b"\0\1", "the producer snapshot has 2 bytes, but needs at least 10"),
+        (b"\0\2" + bytes(8), "the producer snapshot has version 2, but only 1 is supported"),
         (
             b"\0\1" + bytes(7) + b"\2" + bytes(60),
-            "the producer snapshot ends at byte 70, and its 2 entries end at byte 102",
+            "the producer snapshot ends at byte 70, but its 2 entries end at byte 102",
         ),
         (b"\0\1" + bytes(8), "the CRC of the producer snapshot is wrong"),
     ],
@@ -154,7 +154,7 @@ def test_a_report_names_the_command_that_shows_what_is_damaged(tmp_path: Path) -
     path = tmp_path / "orders-0" / "00000000000000000011.snapshot"
     path.write_bytes(path.read_bytes()[:-1])
     ran = run("report", str(tmp_path), "--details")
-    assert "the producer snapshot ends at byte 147, and its 3 entries end at byte 148" in " ".join(ran.out.split())
+    assert "the producer snapshot ends at byte 147, but its 3 entries end at byte 148" in " ".join(ran.out.split())
     assert f"kafka-records table open_transactions {tmp_path}\n" in ran.out
 
 

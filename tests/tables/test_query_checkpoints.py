@@ -210,7 +210,7 @@ DAMAGE: dict[str, tuple[Callable[[Path], object], str]] = {
     ),
     "lost offsets": (
         without("offsets/1"),
-        "the batch 1 is committed and its offsets are missing: {}/offsets/1. Copy",
+        "the batch 1 is committed, but its offsets are missing: {}/offsets/1. Copy",
     ),
     "no id": (without("metadata"), "the file with the id of the query is missing: {}/metadata. Name the query"),
     "other metadata": (written("metadata", b"[]"), "damaged, since it has no id of a query: {}/metadata. Copy"),
@@ -246,7 +246,7 @@ def test_files_that_spark_has_not_finished_do_not_count(tmp_path: Path) -> None:
 
 def test_two_checkpoints_of_one_query_need_names(tmp_path: Path) -> None:
     copy = shutil.copytree(BILLING, tmp_path / "copy")
-    with pytest.raises(CheckpointError, match=f"^two checkpoints are of the query {TRUTH['id']}: .*NAME=DIR"):
+    with pytest.raises(CheckpointError, match=f"^two checkpoints belong to the query {TRUTH['id']}: .*NAME=DIR"):
         read_table("lag", LOGS, spark_checkpoint=[BILLING, copy])
     assert {key[0] for key in lag_rows(LOGS, f"a={BILLING}", f"b={copy}")} == {"a", "b"}
 

@@ -176,7 +176,7 @@ def _revision(word: str, other: str, older_dialect: bool) -> SpecSet:
     if not colon and not folder.is_dir():
         raise UnusableSpecs(
             f"{word}: no such folder or jar, and no release such as 4.3.1. A revision of git needs a folder on the "
-            f"other side, and {other} is not one; or its own: {word}:message_specs"
+            f"other side, but {other} is not one; or name a folder in it: {word}:message_specs"
         )
     start = folder if folder.is_dir() else Path()
     top = _git(start, word, "rev-parse", "--show-toplevel").decode().rstrip("\n")
@@ -193,7 +193,7 @@ def _revision(word: str, other: str, older_dialect: bool) -> SpecSet:
         with tarfile.open(fileobj=io.BytesIO(archive)) as tar:
             tar.extractall(root, filter="data")
         if not any(root.rglob("*.json")):
-            raise UnusableSpecs(f"{word}: {folder} held no spec then")
+            raise UnusableSpecs(f"{word}: {folder} held no spec at that revision")
         loaded, files = _load(root, lambda path: f"{revision}:{below}/{path}".replace(":./", ":"), older_dialect)
     return SpecSet(word, "git", loaded, files)
 
@@ -203,12 +203,12 @@ def _git(folder: Path, word: str, *arguments: str) -> bytes:
         command = ["git", "-C", str(folder), *arguments]
         done = subprocess.run(command, env={**os.environ, "LC_ALL": "C"}, capture_output=True, check=False)
     except FileNotFoundError:
-        raise UnusableSpecs(f"{word}: git, which knows revisions, is not installed; name a folder or a jar") from None
+        raise UnusableSpecs(f"{word}: revisions need git, which is not installed; name a folder or a jar") from None
     if done.returncode:
         said = done.stderr.decode("utf-8", "replace").strip() or "there is no such revision"
         if _OUTSIDE in said:
             raise UnusableSpecs(
-                f"{word}: no such folder or jar, and no release such as 4.3.1; a revision of git it cannot be, for "
+                f"{word}: no such folder or jar, and no release such as 4.3.1; it cannot be a revision of git, because "
                 f"{folder} is in no repository of git: clone it, or name a second folder"
             )
         raise UnusableSpecs(

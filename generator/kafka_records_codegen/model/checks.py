@@ -52,7 +52,7 @@ def check_message(message: MessageSpec) -> Mapping[str, StructDefinition]:
             _check_reach(field, used, definition.reach(field.versions), message)
     for field in message.fields:
         if field.map_key:
-            field.report("mapKey", "marks keys of the elements of an array; fields of the message itself have none")
+            field.report("mapKey", "is only for elements of an array, not for fields of the message itself")
     warn_about(message, structs)
     return structs
 
@@ -97,18 +97,18 @@ def _check_request_attributes(message: MessageSpec) -> None:
     if message.type == "request" or not message.is_sound("type"):
         return
     if message.listeners:
-        message.report("listeners", f"only a request has listeners, this is of type {message.type}")
+        message.report("listeners", f"only a request has listeners, but this is of type {message.type}")
     if message.latest_version_unstable:
-        message.report("latestVersionUnstable", f"only a request has it, this is of type {message.type}")
+        message.report("latestVersionUnstable", f"only a request has it, but this is of type {message.type}")
 
 
 def _check_coordinator_rules(message: MessageSpec) -> None:
     if message.type != "coordinator-key":
         return
     if message.versions != Versions(0, 0) and message.is_sound("validVersions"):
-        message.report("validVersions", f"a coordinator-key has the one version 0, found {message.versions}")
+        message.report("validVersions", f"a coordinator-key has only version 0, found {message.versions}")
     if message.flexible:
-        message.report("flexibleVersions", f"a coordinator-key has none, found {message.flexible}")
+        message.report("flexibleVersions", f"a coordinator-key has no flexible versions, found {message.flexible}")
 
 
 # ---- members of one struct
@@ -143,7 +143,7 @@ def _check_tags(fields: Sequence[FieldSpec], are_all: bool) -> None:
         if field.tag is not None and field.tag >= 0:
             other = first.setdefault(field.tag, field)
             if other is not field:
-                field.report("tag", f"tag {field.tag} is already that of {other.path}; every field needs its own")
+                field.report("tag", f"tag {field.tag} is already used by {other.path}; every field needs its own")
     for expected, (tag, field) in enumerate(sorted(first.items()) if are_all else ()):
         if tag != expected:
             field.report(
@@ -161,14 +161,14 @@ def _check_field(field: FieldSpec) -> None:
         if field.nullable and not _can_be_null(kind):
             field.report("nullableVersions", f"{kind} cannot be null; only {_NULLABLE} can")
         if field.fields and not kind.is_array and not kind.is_struct:
-            field.report("fields", f"only structs and arrays have fields, this is {kind}")
+            field.report("fields", f"only structs and arrays have fields, but this is {kind}")
         if field.flexible is not None and str(kind) not in ("string", "bytes"):
-            field.report("flexibleVersions", f"only string and bytes can have their own, this is {kind}")
+            field.report("flexibleVersions", f"only string and bytes can have their own, but this is {kind}")
         if field.zero_copy and str(kind) != "bytes":
-            field.report("zeroCopy", f"only bytes can be zeroCopy, this is {kind}")
+            field.report("zeroCopy", f"only bytes can be zeroCopy, but this is {kind}")
         wanted = ENTITY_TYPES.get(field.entity_type or "")
         if wanted and kind.base != wanted:
-            field.report("entityType", f"{field.entity_type} needs the type {wanted} or []{wanted}, and this is {kind}")
+            field.report("entityType", f"{field.entity_type} needs the type {wanted} or []{wanted}, but this is {kind}")
         if field.is_sound("default", "versions", "nullableVersions", "taggedVersions"):
             try:
                 parse_default(field)
@@ -197,7 +197,7 @@ def _check_tag(field: FieldSpec) -> None:
     if field.map_key:
         field.report("mapKey", "a tagged field cannot be a key")
     if field.zero_copy:
-        field.report("zeroCopy", "a tagged field cannot be zeroCopy: what Kafka generates for it does not compile")
+        field.report("zeroCopy", "a tagged field cannot be zeroCopy: the code Kafka generates for it does not compile")
     if str(field.type) == "records":
         field.report("tag", "records cannot be tagged")
 
@@ -213,7 +213,7 @@ def _check_tagged_versions(field: FieldSpec) -> None:
     if field.nullable.intersect(field.tagged) not in (Versions.NONE, field.tagged):
         field.report(
             "nullableVersions",
-            f"all tagged versions may be null or none of them: tagged in {field.tagged}, "
+            f"either all tagged versions may be null or none: tagged in {field.tagged}, "
             f"may be null in {field.nullable}",
         )
 
@@ -249,5 +249,5 @@ def _check_reach(field: FieldSpec, used: StructDefinition, versions: Versions, m
         field.report(
             "type",
             f"the field exists from version {versions.lowest} on, "
-            f"but the common struct {used.name} only in {used.versions}",
+            f"but the common struct {used.name} exists only in {used.versions}",
         )

@@ -81,7 +81,7 @@ def _integer(base: str, text: str) -> int:
     else:
         value = int(text) if len(digits) <= len(str(highest)) else highest + 1
     if not lowest <= value <= highest:
-        raise ValueError(f"the default of {base} lies between {lowest} and {highest}, found {text}")
+        raise ValueError(f"the default of {base} must be between {lowest} and {highest}, found {text}")
     return value
 
 

@@ -40,7 +40,7 @@ def check_framing(specs: Sequence[MessageSpec], notes: NotesSpec | None, *, comp
         return
     if framing is not None and not records[framing] and complete:
         types = " and ".join(_TYPES[framing])
-        notes.report("framing", f"{framing} records have specs of type {types}, and this folder has none")
+        notes.report("framing", f"{framing} records have specs of type {types}, but this folder has none")
     if framing != COORDINATOR and records[COORDINATOR]:
         spec = records[COORDINATOR][0]
         notes.report("framing", f"{spec.name} is a {spec.type}, so the framing is {COORDINATOR}, not {notes.framing}")

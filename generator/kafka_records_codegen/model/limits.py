@@ -30,7 +30,7 @@ def check_limits(message: MessageSpec, structs: Mapping[str, StructDefinition]) 
     if letters > MAX_NAME:
         message.report(
             "name",
-            f"the files of this message would be called by {letters} letters; the limit is {MAX_NAME}, because file "
+            f"the files of this message would have names of {letters} letters; the limit is {MAX_NAME}, because file "
             "systems take no longer names",
         )
     order = leaves_first(structs[message.name], structs)

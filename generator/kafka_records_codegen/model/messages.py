@@ -151,7 +151,7 @@ class RecordPair:
     def key(self) -> Message:
         """The key. Raises ValueError for a metadata record, which has none."""
         if self.key_or_none is None:
-            raise ValueError(f"{self.name} is a metadata record, and they have no keys")
+            raise ValueError(f"{self.name} is a metadata record, and metadata records have no keys")
         return self.key_or_none
 
     @property

@@ -166,7 +166,7 @@ def _check_enum(enum: EnumSpec) -> None:
             if value.name in names:
                 value.report("name", f"there is already a value {value.name}")
             elif _NUMBERED.fullmatch(value.name):
-                value.report("name", f"{value.name} is how a number without a name is called")
+                value.report("name", f"{value.name} is reserved for numbers without a name")
             names.add(value.name)
         if value.value is not None:
             first = numbers.setdefault(value.value, value)

@@ -81,7 +81,7 @@ class _Registry:
                 field.report("type", "a struct cannot have the name of its message")
             elif name in self._common:
                 if field.fields:
-                    field.report("fields", f"{name} is a common struct; its fields are in commonStructs only")
+                    field.report("fields", f"{name} is a common struct; its fields belong only in commonStructs")
             elif name in self._open:
                 continue  # contains itself: `cycles` says so
             elif name in self._found:

@@ -198,7 +198,7 @@ class _Reader(AttributeReader):
         text = self.text("validVersions").strip()
         if versions.is_empty and text != "none" and self.is_sound("validVersions"):
             self.refuse(
-                "validVersions", f"{text!r} holds no version; write the lower one first, or none for a retired API"
+                "validVersions", f"{text!r} is an empty range; write the lower version first, or none for a retired API"
             )
         return versions
 

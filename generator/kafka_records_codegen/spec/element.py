@@ -205,7 +205,7 @@ class AttributeReader:
                 and path == self._element.path_to(attribute)
             ):
                 self.refuse(
-                    attribute, "an empty object stands for a list of one element without attributes; write [] for none"
+                    attribute, "an empty object means a list of one element without attributes; write [] for none"
                 )
             elif node.kind == "object":
                 found.append(read(source, node, path))

@@ -32,7 +32,7 @@ class Versions:
             object.__setattr__(self, "lowest", 0)
             object.__setattr__(self, "highest", -1)
         elif self.lowest < 0 or self.highest > MAX_VERSION:
-            raise ValueError(f"versions lie between 0 and {MAX_VERSION}, got {self.lowest}-{self.highest}")
+            raise ValueError(f"versions must be between 0 and {MAX_VERSION}, got {self.lowest}-{self.highest}")
 
     @classmethod
     def parse(cls, text: str | None, default: Self) -> Self:
@@ -52,7 +52,7 @@ class Versions:
         lowest = int(match["lowest"])
         highest = MAX_VERSION if match["open"] else int(match["highest"] or lowest)
         if max(lowest, highest) > MAX_VERSION:
-            raise ValueError(f"{text!r} goes beyond {MAX_VERSION}, the highest version there can be")
+            raise ValueError(f"{text!r} is above {MAX_VERSION}, the highest possible version")
         return cls(lowest, highest)
 
     @property

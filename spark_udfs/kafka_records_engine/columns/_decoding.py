@@ -77,7 +77,7 @@ def _versions(version: Any, count: int) -> Any:
     given = version.combine_chunks() if isinstance(version, pa.ChunkedArray) else version
     given = given if isinstance(given, pa.Array) else pa.array(given)
     if len(given) != count:
-        raise ValueError(f"{count} rows and {len(given)} versions")
+        raise ValueError(f"{count} rows but {len(given)} versions")
     if given.type == pa.uint64() or not (pa.types.is_integer(given.type) or pa.types.is_null(given.type)):
         raise TypeError(f"versions are integers with a sign, not {given.type}")
     return given

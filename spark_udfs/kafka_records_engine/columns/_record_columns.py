@@ -102,10 +102,10 @@ def decode_record_columns(
     """
     count = len(keys)
     if len(values) != count:
-        raise ValueError(f"{count} keys and {len(values)} values")
+        raise ValueError(f"{count} keys but {len(values)} values")
     looked_at = np.ones(count, np.bool_) if is_record is None else np.asarray(is_record, np.bool_)
     if len(looked_at) != count:
-        raise ValueError(f"{count} keys and {len(looked_at)} flags of is_record")
+        raise ValueError(f"{count} keys but {len(looked_at)} flags of is_record")
     key_piece, value_piece = _whole(keys), _whole(values)
     if key_piece is None or value_piece is None:  # more bytes than one piece can hold
         half = count // 2

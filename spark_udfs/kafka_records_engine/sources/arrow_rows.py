@@ -74,7 +74,7 @@ class ArrowRows:
         found = []
         for partition in pc.unique(table["partition"]).to_pylist():
             if partition is None:
-                raise ValueError(f"a row of {topic} has no partition: it is unknown whose order it belongs to")
+                raise ValueError(f"a row of {topic} has no partition: its place in the order is unknown")
             rows = table.filter(pc.equal(table["partition"], partition))
             found.append(RowsPartition(topic, int(partition), in_log_order(rows.combine_chunks(), topic)))
         return sorted(found, key=lambda each: each.partition)
@@ -92,7 +92,7 @@ class ArrowRows:
             others = [self._topic]
         if table.num_rows and not kept.num_rows:
             names = some_names(sorted(name for name in others if name is not None)) or "none that is named"
-            raise LogSourceError(self.name, f"there is no row of topic {topic} here, but of {names}")
+            raise LogSourceError(self.name, f"there is no row of topic {topic} here, only of {names}")
         return kept
 
 

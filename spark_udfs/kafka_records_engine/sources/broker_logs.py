@@ -189,9 +189,7 @@ class _Reading:
                 patience.wait(str(lost))
                 continue
             if topic.topic_id != self._log.topic_id:
-                raise TopicMissing(
-                    f"topic {topic.name} was deleted since its logs were found, and another one has its name now"
-                )
+                raise TopicMissing(f"topic {topic.name} was deleted and recreated since its logs were found")
             return topic
 
     def _taken(self, fetcher: Fetcher, came: Fetched | StartMoved | EndMoved | Unreadable) -> Iterator[Any]:

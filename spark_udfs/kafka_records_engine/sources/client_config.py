@@ -148,7 +148,7 @@ class ClientConfig:
             if self.sasl_mechanism not in MECHANISMS:
                 raise ValueError(
                     f"{self.security_protocol} needs a sasl.mechanism, one of {', '.join(MECHANISMS)}, "
-                    f"and not {self.sasl_mechanism!r}"
+                    f"not {self.sasl_mechanism!r}"
                 )
             if self.sasl_mechanism == OAUTHBEARER:
                 self._check_token()
@@ -158,16 +158,16 @@ class ClientConfig:
             raise ValueError(f"ssl.enabled.protocols has none of {', '.join(_TLS_VERSIONS)}")
         for name in ("request_timeout_ms", "connect_timeout_ms", "patience_ms", "fetch_bytes"):
             if getattr(self, name) <= 0:
-                raise ValueError(f"{name} is {getattr(self, name)}: it has to be more than 0")
+                raise ValueError(f"{name} is {getattr(self, name)}: it must be more than 0")
 
     def _check_token(self) -> None:
         if self.token is None:
             raise ValueError(f"{OAUTHBEARER} needs a token: a function that gives it, or {oauth.URL}")
         if not callable(self.token):
-            raise TypeError(f"token is a function that gives it, and no {type(self.token).__name__}")
+            raise TypeError(f"token must be a function that returns the token, not {type(self.token).__name__}")
         for name, value in self.sasl_extensions.items():
             if not (name.isascii() and name.isalpha()) or name == "auth" or not value.isprintable():
-                raise ValueError(f"{name!r} is no SASL extension: a name of letters, and a text on one line")
+                raise ValueError(f"{name!r} is not a SASL extension: it needs a name of letters and a text on one line")
 
     def _check_kinds(self) -> None:
         """Raise TypeError for a value of the wrong kind, which is not repeated: it may be a secret."""
@@ -177,7 +177,7 @@ class ClientConfig:
                 continue
             wanted = str if each.default is None else type(each.default)
             if type(value) is not wanted:
-                raise TypeError(f"{each.name} is {_KINDS[wanted]}, and no {type(value).__name__}")
+                raise TypeError(f"{each.name} must be {_KINDS[wanted]}, not {type(value).__name__}")
 
     @property
     def uses_sasl(self) -> bool:
@@ -233,10 +233,10 @@ class ClientConfig:
             _check_mechanism(properties)
         for name in _UNSUPPORTED:
             if properties.get(name, "").strip():
-                raise ValueError(f"{name} is not supported: only Java can do what it asks for")
+                raise ValueError(f"{name} is not supported: only Java clients can do it")
         for name, known in _HANDLERS.items():
             if properties.get(name, "").strip() not in ("", *known):
-                raise ValueError(f"{name} is not supported: only Java can do what it asks for")
+                raise ValueError(f"{name} is not supported: only Java clients can do it")
         settings: dict[str, object] = {
             to: properties[name].strip() if "password" not in name else properties[name]
             for name, to in _TEXTS.items()
@@ -247,7 +247,7 @@ class ClientConfig:
                 try:
                     settings[to] = int(properties[name])
                 except ValueError:
-                    raise ValueError(f"{name} is {properties[name]!r} and no number") from None
+                    raise ValueError(f"{name} is {properties[name]!r}, not a number") from None
         settings["security_protocol"] = properties.get("security.protocol", "PLAINTEXT").strip().upper()
         if "ssl.enabled.protocols" in properties:
             settings["tls_versions"] = tuple(
@@ -261,9 +261,9 @@ class ClientConfig:
 
 def _text_of(name: object, value: object) -> str:
     if not isinstance(name, str):
-        raise TypeError(f"a property has a text for its name, and {name!r} is not one")
+        raise TypeError(f"the name of a property must be a text, not {name!r}")
     if isinstance(value, bool) or not isinstance(value, str | int):
-        raise TypeError(f"{name} is a text, and no {type(value).__name__}")
+        raise TypeError(f"{name} must be a text, not {type(value).__name__}")
     return str(value)
 
 
@@ -283,7 +283,7 @@ def _check_names(properties: Mapping[str, str]) -> None:
 def _check_mechanism(properties: Mapping[str, str]) -> None:
     mechanism = properties.get("sasl.mechanism", "").strip()
     if mechanism not in MECHANISMS:
-        what = f"sasl.mechanism {mechanism}" if mechanism else "GSSAPI, which holds where sasl.mechanism is not set,"
+        what = f"sasl.mechanism {mechanism}" if mechanism else "GSSAPI, the default of sasl.mechanism,"
         raise ValueError(f"{what} is not supported here: set sasl.mechanism to one of {', '.join(MECHANISMS)}")
 
 
@@ -298,7 +298,7 @@ def _sasl(properties: Mapping[str, str]) -> dict[str, object]:
         raise ValueError(f"sasl.jaas.config cannot be read: {error}") from None
     if mechanism not in _LOGIN_MODULES.get(module, ()):
         wanted = next(name for name, known in _LOGIN_MODULES.items() if mechanism in known)
-        raise ValueError(f"sasl.jaas.config names the login module {module}, and {mechanism} goes with {wanted}")
+        raise ValueError(f"sasl.jaas.config names the login module {module}, but {mechanism} needs {wanted}")
     if mechanism == OAUTHBEARER:
         extensions = {
             name.removeprefix("extension_"): value for name, value in options.items() if name.startswith("extension_")

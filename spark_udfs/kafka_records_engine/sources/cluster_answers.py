@@ -68,9 +68,7 @@ class ClusterAnswers:
         past."""
         name = named(self.bootstrap)
         if context.question.as_of_ms is not None:
-            raise LogSourceError(
-                name, "brokers tell what their cluster is now, and nothing of earlier moments: leave out --as-of"
-            )
+            raise LogSourceError(name, "brokers know only the present state of their cluster: leave out --as-of")
         context.counts.partitions += 1
         context.counts.note_moment("topics", now_ms())
         records = metadata_records()

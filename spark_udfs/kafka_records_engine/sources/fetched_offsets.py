@@ -67,7 +67,7 @@ def at_least(connection: Connection, name: str, version: int, at_most: int = 0x7
     """The version to use. Raises Refused for brokers older than Kafka 3.0."""
     found = connection.version(name, at_most)
     if found < version:
-        raise Refused(connection.address, "Kafka 3.0 and later are asked about groups, and this broker is older")
+        raise Refused(connection.address, "this broker is too old to ask about groups: Kafka 3.0 or later is needed")
     return found
 
 

@@ -143,7 +143,7 @@ class StateDirectory:
         try:
             told = json.loads(Path(path).read_text("utf-8"))
             if told["format"] != _FORMAT:
-                raise ValueError("another version of kafka-records has written it")
+                raise ValueError("it was written by another version of kafka-records")
             return {str(name): str(topic_id) for name, topic_id in told["topic_ids"].items()}
         except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
             detail = getattr(error, "strerror", None) or error

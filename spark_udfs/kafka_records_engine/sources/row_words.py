@@ -49,11 +49,11 @@ def as_controls(texts: Any, keys: Callable[[], Any]) -> Any:
     for row in others:
         if made[row].lower() != "true":
             known = f"{', '.join(CONTROLS)}, true for any marker, and nothing for records"
-            raise UnknownWord(row, f"control is {made[row]!r}: it holds {known}")
+            raise UnknownWord(row, f"control is {made[row]!r}: it must be one of {known}")
         made[row] = None if told is None else _ending(told[row].as_py())
         if made[row] is None:
             raise UnknownWord(
-                row, "control is true, and the key does not say that it is a commit or an abort: save these words"
+                row, "control is true, but the key does not say whether it is a commit or an abort: save these words"
             )
     return pa.array(made, pa.string())
 
@@ -82,7 +82,7 @@ def as_transactions(texts: Any) -> Any:
     others = _others(texts, _TRANSACTIONS)
     if others:
         known = f"{', '.join(TRANSACTIONS)}, true or false"
-        raise UnknownWord(others[0], f"transaction is {texts[others[0]].as_py()!r}: it holds {known}")
+        raise UnknownWord(others[0], f"transaction is {texts[others[0]].as_py()!r}: it must be one of {known}")
     return texts
 
 

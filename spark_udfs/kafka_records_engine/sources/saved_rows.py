@@ -112,7 +112,7 @@ class SavedRows:
         found = [plan.partition(place, counted) for place in sorted(places) if place[0] == topic]
         if not found:
             others = some_names(sorted({name for name, _ in places}))
-            raise LogSourceError(self.name, f"there is no row of topic {printable(topic)} here, but of {others}")
+            raise LogSourceError(self.name, f"there is no row of topic {printable(topic)} here, only of {others}")
         return found
 
     def parts(self) -> list[FilePart]:
@@ -148,7 +148,7 @@ class SavedRows:
 def _checked_columns(columns: Mapping[str, str | None]) -> dict[str, str | None]:
     for raw in columns:
         if raw not in RAW_SCHEMA.names:
-            raise ValueError(f"raw rows have no column {raw!r}, but {', '.join(RAW_SCHEMA.names)}")
+            raise ValueError(f"raw rows have no column {raw!r}, only {', '.join(RAW_SCHEMA.names)}")
     return dict(columns)
 
 

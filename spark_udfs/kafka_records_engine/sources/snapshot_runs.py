@@ -90,7 +90,7 @@ def take_snapshot(
         if given is not None:
             arguments.function(name, given)
     if topics is not None and not (topics := arguments.names("topics", topics)):
-        raise ValueError("topics names no topic; all are stored without it")
+        raise ValueError("topics is empty; leave it out to store all topics")
     source = source_of(source)
     if is_url(named):
         what = "snapshots are written on this machine only: name a directory here, and copy it when it is written"

@@ -91,7 +91,7 @@ class Snapshot:
         found = self._partitions(topic)
         if not found:
             there = some_names(self.topics())
-            raise LogSourceError(self._path, f"there is no log of topic {printable(topic)} here, but of {there}")
+            raise LogSourceError(self._path, f"there is no log of topic {printable(topic)} here, only of {there}")
         return found
 
     def log_ends(self, topics: Sequence[str], context: Context) -> Iterator[LogEnds]:

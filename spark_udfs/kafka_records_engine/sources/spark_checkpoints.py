@@ -97,7 +97,7 @@ def read_checkpoints(given: Sequence[GivenCheckpoint]) -> tuple[QueryProgress, .
         other = places.setdefault(each.query, each.place)
         if other != each.place:
             raise CheckpointError(
-                f"two checkpoints are of the query {printable(each.query)}",
+                f"two checkpoints belong to the query {printable(each.query)}",
                 f"{other}, {each.place}",
                 "Give one of them, or call them by different names: NAME=DIR",
             )
@@ -132,7 +132,7 @@ def read_checkpoint(given: GivenCheckpoint) -> QueryProgress:
     _check_commit(committed_in / str(committed))
     file = planned_in / str(committed)
     if not file.exists():
-        raise CheckpointError(f"the batch {committed} is committed and its offsets are missing", file, _COPY)
+        raise CheckpointError(f"the batch {committed} is committed, but its offsets are missing", file, _COPY)
     done = _read_offsets(file)
     offsets = [QueryOffset(*place, offset) for place, offset in done.offsets.items()]
     return QueryProgress(query, given.path, committed, planned, done.timestamp_ms, tuple(offsets), done.other_sources)

@@ -89,7 +89,7 @@ def read_kafka(
     given = _checked_options(options)
     for name in given:
         if name.lower() in _SET_HERE:
-            raise ValueError(f"the option {name} is set by read_kafka: leave it out, its arguments say it")
+            raise ValueError(f"the option {name} is set by read_kafka: leave it out and use the arguments")
     if partitions is None:
         properties = {
             name.lower().removeprefix(_KAFKA): value for name, value in given.items() if name.lower().startswith(_KAFKA)
@@ -111,7 +111,7 @@ def read_kafka(
 
 def _checked_options(options: Any) -> dict[str, str]:
     if options is not None and not isinstance(options, Mapping):
-        raise TypeError(f"options is a mapping of names to texts, and no {type(options).__name__}")
+        raise TypeError(f"options must be a mapping of names to texts, not {type(options).__name__}")
     return dict(options or {})
 
 

@@ -243,7 +243,7 @@ def place_at(url: str) -> Place:
     match = _WHOLE_URL.fullmatch(url)
     shown = shown_url(url)
     if match is None:
-        raise LogSourceError(shown, "this is no URL")
+        raise LogSourceError(shown, "this is not a URL")
     scheme, authority, path, query = match[1].lower(), match[2] or "", match[3], match[4]
     if scheme == "file":
         # A name of this machine may hold any character but zero, and is behind file: as Spark writes it, too.
@@ -389,5 +389,5 @@ def _why_not(scheme: str, error: BaseException, secrets: Sequence[str]) -> str:
     if unknown:
         return f"{scheme}:// has no setting {unknown[1]} after the ?"
     if "Cannot parse URI" in text:
-        return "this is no URL that can be read: encode special characters of keys and passwords (/ is %2F, + is %2B)"
+        return "this URL cannot be read: encode special characters of keys and passwords (/ is %2F, + is %2B)"
     return said_of(error, secrets)

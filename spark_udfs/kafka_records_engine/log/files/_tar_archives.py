@@ -120,7 +120,7 @@ def _check_end(opened: tarfile.TarFile, stream: Any) -> None:
     at = opened.offset
     stream.seek(at)
     if stream.read(tarfile.BLOCKSIZE) != bytes(tarfile.BLOCKSIZE):
-        raise tarfile.ReadError(f"byte {at} starts neither a member nor the end")
+        raise tarfile.ReadError(f"neither a member nor the end starts at byte {at}")
 
 
 def _add_other(contents: Contents, path: str, member: tarfile.TarInfo, version: Hashable) -> bool:
@@ -146,9 +146,9 @@ def _add_other(contents: Contents, path: str, member: tarfile.TarInfo, version: 
 def _check_head(size: int) -> None:
     """Refuse to read a head of absurd size."""
     if size > _MOST_AT_ONCE:
-        raise TooMuch(f"it has a head of {size} bytes")
+        raise TooMuch(f"it has a header of {size} bytes")
     if size < 0:
-        raise tarfile.ReadError(f"it has a head of {size} bytes")
+        raise tarfile.ReadError(f"it has a header of {size} bytes")
 
 
 class _Limited:
@@ -218,7 +218,7 @@ class _Forward:
         while data := self.read(PIECE):
             total += len(data)
             if total > MOST_UNPACKED:
-                raise TooMuch(f"more than {MOST_UNPACKED >> 30} GiB are after its last member")
+                raise TooMuch(f"more than {MOST_UNPACKED >> 30} GiB follow its last member")
 
 
 def _decompressed(file: LogFile, codec: str) -> Any:

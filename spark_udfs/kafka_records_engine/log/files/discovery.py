@@ -104,7 +104,7 @@ def find_logs(
     chosen = [each for each in named if topic in (None, each[0])]
     if topic is not None and not chosen:
         there = some_names(sorted({name for name, *_ in named})) or "nothing"
-        raise LogSourceError(_listed(sources), f"there is no log of topic {printable(topic)} here, but of {there}")
+        raise LogSourceError(_listed(sources), f"there is no log of topic {printable(topic)} here, only of {there}")
     chosen.sort(key=lambda each: each[:2])
     for one, other in pairwise(chosen):
         if one[:2] == other[:2]:
@@ -147,7 +147,7 @@ def _source_folders(source: _Asked, filesystem: Any, looks: _Looks) -> _Folders:
                 found += _folders_at(place, looks)
     if not found:
         matches = plural(len(places), "name")
-        raise LogSourceError(_listed([source]), f"{matches} match this pattern, and none holds a log")
+        raise LogSourceError(_listed([source]), f"{matches} match this pattern, but none holds a log")
     return found
 
 
@@ -166,7 +166,7 @@ def _folders(source: Place, looks: _Looks) -> _Folders:
         return _folders(inside_of(source), looks)
     if kind == "file":
         if not source.name.endswith((*SUFFIXES, CHECKPOINT_SUFFIX)):
-            raise _HoldsNoLog(str(source), "this is no .log file")
+            raise _HoldsNoLog(str(source), "this is not a .log file")
         return [(source.parent, [source.name])]
     if kind == "other":
         raise _HoldsNoLog(str(source), "this is neither a file nor a directory")

@@ -134,7 +134,7 @@ def _allow_more_descriptors() -> bool:
 def _check_kind(mode: int) -> None:
     if not stat.S_ISREG(mode):
         kind = next((name for is_kind, name in _KINDS if is_kind(mode)), "no regular file")
-        raise NoRegularFile(errno.EINVAL, f"this is {kind}, and only regular files are read")
+        raise NoRegularFile(errno.EINVAL, f"this is {kind}, but only regular files are read")
 
 
 @dataclass(eq=False, slots=True)

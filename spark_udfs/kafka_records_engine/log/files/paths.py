@@ -66,7 +66,7 @@ def expanded(given: str | PathLike[str] | Place, filesystem: Any = None) -> tupl
         return [given], False
     text = os.fspath(given)
     if text == "":
-        raise LogSourceError("''", "an empty name is not a source; say . for the current directory")
+        raise LogSourceError("''", "an empty name is not a source; write . for the current directory")
     place = located(text, filesystem)
     shown = str(place)
     try:

@@ -441,7 +441,7 @@ def _inner_messages(batch: BatchHead, data: bytes) -> Iterator[tuple[Span, int]]
             raise BrokenRecordsError(f"{name} claims {plural(size, 'byte')}, {left} are left")
         offset, _, _, magic, attributes = _MESSAGE.unpack_from(data, position)
         if magic != batch.magic:
-            raise BrokenRecordsError(f"{name} has magic {magic}, its wrapper {batch.magic}")
+            raise BrokenRecordsError(f"{name} has magic {magic}, but its wrapper has {batch.magic}")
         if attributes & 0x07:
             raise BrokenRecordsError(f"{name} is itself compressed")
         at = position + _MESSAGE_HEAD

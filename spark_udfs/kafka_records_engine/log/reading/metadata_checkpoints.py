@@ -115,7 +115,7 @@ def _control_kinds(data: bytes) -> list[int | None]:
 
 def _kind(entry: bytes, which: int) -> int | None:
     if len(entry) < _SMALLEST_BATCH or entry[_MAGIC_AT] != _MAGIC:
-        raise BrokenRecordsError("a batch is not of magic 2, as those of checkpoints are")
+        raise BrokenRecordsError("a batch does not have magic 2, as those of checkpoints must")
     head = read_head(entry, 0, 0)
     if not head.is_control:
         return None

@@ -89,19 +89,19 @@ def read_snapshot(place: Place) -> list[OpenProducer]:
     except LogSourceError as error:
         raise DamagedSnapshot(error.detail) from None
     if len(data) < _HEAD.size:
-        raise DamagedSnapshot(f"the producer snapshot has {len(data)} bytes, and {_HEAD.size} are the least")
+        raise DamagedSnapshot(f"the producer snapshot has {len(data)} bytes, but needs at least {_HEAD.size}")
     version, crc, count = _HEAD.unpack_from(data)
     if version != _VERSION:
-        raise DamagedSnapshot(f"the producer snapshot has version {version}, and {_VERSION} is known here")
+        raise DamagedSnapshot(f"the producer snapshot has version {version}, but only {_VERSION} is supported")
     needed = _HEAD.size + count * _ENTRY.size
     if 0 <= count <= _MOST_ENTRIES and len(data) < needed:
         raise DamagedSnapshot(
-            f"the producer snapshot ends at byte {len(data)}, and its {count} entries end at byte {needed}"
+            f"the producer snapshot ends at byte {len(data)}, but its {count} entries end at byte {needed}"
         )
     if crc != crc32c(data[_CRC_FROM:]):
         raise DamagedSnapshot("the CRC of the producer snapshot is wrong")
     if count < 0 or len(data) < needed:
-        raise DamagedSnapshot(f"the producer snapshot has {len(data)} bytes, which is not {count} entries")
+        raise DamagedSnapshot(f"the producer snapshot has {len(data)} bytes, which do not fit {count} entries")
     entries: Iterable[tuple[int, ...]] = _ENTRY.iter_unpack(data[_HEAD.size : _HEAD.size + count * _ENTRY.size])
     return [
         OpenProducer(producer, first, None, timestamp if timestamp >= 0 else None)

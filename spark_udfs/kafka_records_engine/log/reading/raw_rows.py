@@ -117,9 +117,9 @@ class RowColumns:
         names = RAW_SCHEMA.names if columns is None else list(columns)
         unknown = [name for name in names if name not in RAW_SCHEMA.names]
         if unknown:
-            raise ValueError(f"raw rows have no column {unknown[0]!r}, but {', '.join(RAW_SCHEMA.names)}")
+            raise ValueError(f"raw rows have no column {unknown[0]!r}, only {', '.join(RAW_SCHEMA.names)}")
         if not names:
-            raise ValueError("no column is asked for: name one at least")
+            raise ValueError("no column is named: name at least one")
         self._names = names
         self._has_bytes = "key" in names or "value" in names
         self._files = None if files is None else pa.array(files, pa.string())

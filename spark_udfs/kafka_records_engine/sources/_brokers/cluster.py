@@ -175,7 +175,7 @@ class Cluster:
         that it does not take the time of the others."""
         name = self._address_text(address)
         if self.session.is_over:
-            raise ConnectionLost(name, f"is not asked: {self.session.limit} is over")
+            raise ConnectionLost(name, f"was not asked: {self.session.limit} is over")
         patience = self.config.patience_ms / 1000
         if may_be_short and self.session.is_silent(name, patience):
             patience = short_wait(patience)
@@ -211,7 +211,7 @@ class Cluster:
         if code == ErrorCode.TOPIC_AUTHORIZATION_FAILED:
             raise NotAllowed(self.who, "DESCRIBE", name)
         if code == ErrorCode.INVALID_TOPIC_EXCEPTION:
-            raise TopicMissing(f"{name!r} is not a name of a topic")
+            raise TopicMissing(f"{name!r} is not a valid topic name")
         if code and code not in PASSING:
             raise TopicMissing(f"topic {name}: {ErrorCode(code).name}")
         if found.fault is not None:
@@ -377,7 +377,7 @@ def _metadata_of(connection: Connection, names: Collection[str] | None) -> dict[
     version = connection.version(METADATA)
     if version < 4:
         # Before version 4 a broker may create what it is asked about.
-        raise Refused(connection.address, "Kafka 0.11 and later are read, and this broker is older")
+        raise Refused(connection.address, "this broker is too old: Kafka 0.11 or later is needed")
     topics = None if names is None else [{"name": name} for name in names]
     fields: dict[str, Any] = {"topics": topics, "allow_auto_topic_creation": False}
     if version >= _WITH_OPERATIONS:

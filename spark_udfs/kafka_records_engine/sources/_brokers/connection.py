@@ -110,7 +110,7 @@ class Connection:
         both = set(asked.api.versions) & set(self._spoken.get(asked.api.key, ()))
         usable = [version for version in both if version <= at_most]
         if not usable:
-            raise Refused(self.address, f"this broker speaks no version of {name} that is known here")
+            raise Refused(self.address, f"this broker supports no version of {name} that is known here")
         return max(usable)
 
     def ask(self, name: str, fields: dict[str, Any], version: int | None = None) -> dict[str, Any]:
@@ -181,7 +181,7 @@ class Connection:
             head = self._transport.receive(4, deadline)
             if head[0] == _TLS_ALERT and not self._answers and not self._config.uses_tls:
                 raise Refused(
-                    self.address, "it speaks TLS there: set security.protocol to SSL or SASL_SSL in the configuration"
+                    self.address, "this port uses TLS: set security.protocol to SSL or SASL_SSL in the configuration"
                 )
             size = struct.unpack(">i", head)[0]
             if not self._answers and not 0 <= size <= largest:
@@ -269,7 +269,7 @@ class Connection:
         answer = self.ask(SASL_HANDSHAKE, {"mechanism": name}, 1)
         if answer["error_code"]:
             offered = without_password(", ".join(answer["mechanisms"]) or "none", self._config)
-            raise Refused(self.address, f"does not take sasl.mechanism {name}; it takes {offered}")
+            raise Refused(self.address, f"does not support sasl.mechanism {name}; it supports {offered}")
         mechanism = mechanism_of(self._config)
         try:
             token: bytes | None = mechanism.first()

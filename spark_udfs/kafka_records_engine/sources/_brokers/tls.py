@@ -69,7 +69,7 @@ def _load_key(context: ssl.SSLContext, config: ClientConfig) -> None:
     password = config.key_password or config.keystore_password
     if config.keystore_key is not None:
         if config.keystore_certificate_chain is None:
-            raise _StoreError("ssl.keystore.key goes with ssl.keystore.certificate.chain")
+            raise _StoreError("ssl.keystore.key needs ssl.keystore.certificate.chain")
         _load_pem(
             context, f"{config.keystore_key}\n{config.keystore_certificate_chain}\n".encode(), config.key_password
         )
@@ -140,7 +140,7 @@ def _pkcs12(data: bytes, password: str | None) -> tuple[Any, Any, list[Any]]:
         from cryptography.hazmat.primitives.serialization import pkcs12
     except ImportError:
         raise _StoreError(
-            f"PKCS12 needs cryptography, which is not installed: {install_command('live')}; PEM does without"
+            f"PKCS12 needs cryptography, which is not installed: {install_command('live')}; PEM does not need it"
         ) from None
     try:
         store = pkcs12.load_pkcs12(data, None if password is None else password.encode())

@@ -45,7 +45,7 @@ class Transport:
         self._until = min(started + config.connect_timeout_ms / 1000, until)
         self._milliseconds = min(config.connect_timeout_ms, max(round(1000 * (self._until - started)), 0))
         if not host or len(host) > _LONGEST_HOST or _NO_HOST.search(host) or not 0 < port < 65536:
-            raise ConnectionLost(self._address, "a broker gives this address, and it is not a host name with a port")
+            raise ConnectionLost(self._address, "a broker gives this address, but it is not a host name with a port")
         self._socket = self._opened(host, port)
         self.received = 0
         """Bytes of the message that is being received."""
@@ -132,7 +132,7 @@ class Transport:
                 if opened is not None:
                     opened.close()
         if isinstance(failed, TimeoutError):
-            raise NoAnswer(self._address, f"no broker answers there within {self._milliseconds} ms")
+            raise NoAnswer(self._address, f"no broker answered there within {self._milliseconds} ms")
         raise ConnectionLost(self._address, f"no broker can be reached there: {words(failed)}")
 
     def silence(self, milliseconds: int) -> NoAnswer:

@@ -63,7 +63,7 @@ def dictionary_of(message: ArrowMessage, values: Mapping[int, ArrowColumn]) -> t
 def _rows(header: FlatTable) -> int:
     rows = header.number(0, "q")
     if not 0 <= rows <= _MOST_ROWS:
-        raise pa.ArrowInvalid(f"a batch says that it has {rows} rows")
+        raise pa.ArrowInvalid(f"a batch claims {rows} rows")
     return rows
 
 
@@ -109,11 +109,13 @@ class _Batch:
 
     def _array(self, column: ArrowColumn) -> Any:
         if not column.is_read:
-            raise pa.ArrowInvalid(f"the column {column.name!r} is of a type that is not read")
+            raise pa.ArrowInvalid(f"the column {column.name!r} has a type that is not supported")
         rows, nulls = self._node()
         buffers = [self._buffer(*place) for place in self._places_of(column)]
         if rows != self._rows or not 0 <= nulls <= rows:
-            raise pa.ArrowInvalid(f"the column {column.name!r} has {rows} rows, {nulls} of them null, of {self._rows}")
+            raise pa.ArrowInvalid(
+                f"the column {column.name!r} has {rows} rows, {nulls} of them null, but the batch has {self._rows}"
+            )
         if nulls and buffers and not len(buffers[0]):
             raise pa.ArrowInvalid(f"the column {column.name!r} has nulls but no bitmap that says where")
         if buffers and not nulls:
@@ -187,5 +189,5 @@ def _unpacked(packed: Any, size: int, codec: str) -> bytes:
             parts.append(part)
             left -= len(part)
         if left or stream.read(1):
-            raise pa.ArrowInvalid(f"a compressed buffer does not hold the {size} bytes that it says")
+            raise pa.ArrowInvalid(f"a compressed buffer does not hold the {size} bytes that it claims")
     return parts[0] if len(parts) == 1 else b"".join(parts)

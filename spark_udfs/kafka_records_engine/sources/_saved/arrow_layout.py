@@ -53,7 +53,7 @@ class ArrowColumn:
 def columns_of(schema: FlatTable, version: int, size: int) -> tuple[ArrowColumn, ...]:
     """The columns of a schema that is in `size` bytes of metadata. Raises pa.ArrowInvalid."""
     if version not in (V4, V5):
-        raise pa.ArrowInvalid(f"the metadata is of version {version + 1}: versions 4 and 5 are read")
+        raise pa.ArrowInvalid(f"the metadata has version {version + 1}: only versions 4 and 5 are supported")
     if schema.number(0, "h"):
         raise pa.ArrowInvalid("the numbers are big-endian: write them on a little-endian machine")
     return _Columns(version, size // _BYTES_OF_FIELD).of(schema.tables(1), 0)
@@ -69,11 +69,11 @@ class _Columns:
     def _column(self, field: FlatTable, depth: int) -> ArrowColumn:
         self._left -= 1
         if self._left < 0 or depth > _DEEPEST:
-            raise pa.ArrowInvalid("the schema has more fields, one inside of another, than it has room for")
+            raise pa.ArrowInvalid("the schema claims more nested fields than it has room for")
         name, kind, about = field.text(0) or "", field.number(2, "B"), field.table(3)
         children = self.of(field.tables(5), depth + 1)
         if about is None or kind not in _BUFFERS:
-            raise pa.ArrowInvalid(f"the column {name!r} is of a type that is not known (number {kind})")
+            raise pa.ArrowInvalid(f"the column {name!r} has an unknown type (number {kind})")
         column = ArrowColumn(name, _type(kind, about, children), _BUFFERS[kind], kind in _VIEWS, children)
         if kind == _UNION:
             # Until version 5 a union had a bitmap of nulls; a dense one has offsets.
@@ -87,7 +87,7 @@ def _encoded(values: ArrowColumn, encoding: FlatTable) -> ArrowColumn:
     index = encoding.table(1)
     index_type = pa.int32() if index is None else _INTS.get((index.number(0, "i"), bool(index.number(1, "?"))))
     if index_type is None:
-        raise pa.ArrowInvalid(f"the column {values.name!r} has indices that are no whole numbers")
+        raise pa.ArrowInvalid(f"the column {values.name!r} has indices that are not whole numbers")
     # What is nested or encoded inside of a dictionary would come from other dictionaries.
     is_read = values.is_read and not values.children
     kind = pa.dictionary(index_type, values.type) if is_read else UNREAD

@@ -71,7 +71,7 @@ def messages_of(stream: Any) -> Iterator[ArrowMessage]:
         made = _message(metadata, _no_body)
         body = _exactly(stream, made.body_size)
         if (made.kind == SCHEMA) != (number == 0):
-            raise pa.ArrowInvalid("a stream has one schema, and begins with it")
+            raise pa.ArrowInvalid("a stream must begin with its schema and have no other")
         number += 1
         yield made._replace(read=partial(_slice, body))
 
@@ -86,7 +86,7 @@ class ArrowFooter:
         ending = bytes(file.read_at(behind, size - behind)) if size >= 2 * behind else b""
         footer_size = _length(ending[: _LENGTH.size].ljust(_LENGTH.size))
         if not ending.endswith(_MARK) or footer_size > size - behind - len(_MARK):
-            raise pa.ArrowInvalid("the footer is missing: the file was cut short, or is no Arrow file")
+            raise pa.ArrowInvalid("the footer is missing: the file was cut short, or is not an Arrow file")
         end = size - behind - footer_size
         footer = root(bytes(file.read_at(footer_size, end)))
         schema = footer.table(1)

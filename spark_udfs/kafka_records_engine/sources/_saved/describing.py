@@ -104,7 +104,7 @@ def _given(found: Found, taken: tuple[TakenColumn, ...], asked: SavedAsked) -> d
         try:
             given[raw] = pa.scalar(value).cast(kind).as_py()
         except pa.ArrowException:
-            raise LogSourceError(found.path, f"{raw}={value} in its path is no {kind}") from None
+            raise LogSourceError(found.path, f"{raw}={value} in its path is not of type {kind}") from None
     return given
 
 

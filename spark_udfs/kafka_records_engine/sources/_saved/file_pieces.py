@@ -87,7 +87,7 @@ def usable_rows(
             row = first + int(np.argmax(column.is_null().to_numpy(zero_copy_only=False))) + 1
             why = {
                 "topic": "it is unknown which log it belongs to: leave such rows out, or name the topic of all",
-                "partition": "it is unknown whose order it belongs to",
+                "partition": "its place in the order is unknown",
                 "offset": "without it the last record of a key is unknown",
             }[name]
             raise LogSourceError(file.path, f"row {row} has no {name}: {why}")

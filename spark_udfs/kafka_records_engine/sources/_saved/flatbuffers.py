@@ -97,4 +97,4 @@ def _unpacked(shape: Struct, data: bytes, at: int) -> int:
             return int(shape.unpack_from(data, at)[0])
     except error:
         pass
-    raise pa.ArrowInvalid(f"the metadata refers to byte {at}, and has {len(data)}")
+    raise pa.ArrowInvalid(f"the metadata refers to byte {at}, but has {len(data)} bytes")

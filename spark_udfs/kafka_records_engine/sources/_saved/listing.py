@@ -240,13 +240,13 @@ def _delta(folder: Place) -> Iterator[Found]:
         features = set(table.protocol().reader_features or ())
         paths = sorted(map(unquote, table.get_add_actions(flatten=True).column("path").to_pylist()))
     except Exception as error:  # deltalake has no common class of its errors
-        what = f"this is no Delta table that can be read: {' '.join(str(error).split())}"
+        what = f"this Delta table cannot be read: {' '.join(str(error).split())}"
         raise LogSourceError(str(folder), what) from None
     unread = features & {"deletionVectors", "columnMapping"}
     if unread:
         raise LogSourceError(
             str(folder),
-            f"this Delta table uses {', '.join(sorted(unread))}, which this does not read: save its rows as Parquet",
+            f"this Delta table uses {', '.join(sorted(unread))}, which cannot be read: save its rows as Parquet",
         )
     root = folder.resolved().path.split("/")
     for path in paths:

@@ -117,6 +117,6 @@ class _Dictionaries:
         if values is None:
             return
         if number in self.found and not is_delta and not may_replace:
-            raise pa.ArrowInvalid(f"the dictionary {number} is there twice")
+            raise pa.ArrowInvalid(f"the dictionary {number} appears twice")
         known = self.found.get(number) if is_delta else None
         self.found[number] = values if known is None else pa.concat_arrays([known, values])

@@ -71,7 +71,7 @@ class AvroReader(Sequential):
                     first += len(some)
         except Exception as error:
             text = " ".join(str(error).split()) or "the file ends in the middle of a block"
-            raise LogSourceError(str(self._place), f"behind row {first} this is no Avro: {text}") from None
+            raise LogSourceError(str(self._place), f"after row {first} this is not Avro: {text}") from None
 
 
 _BYTES: Final[Mapping[str, int]] = {"null": 0, "float": 4, "double": 8}
@@ -93,7 +93,7 @@ def _least_bytes(kind: Any, named: dict[str, int], around: frozenset[str]) -> in
         return 1  # the number of the type in the union
     if isinstance(kind, str):
         if kind in around:
-            raise ValueError(f"the Avro schema has the type {kind} inside of itself: rows may be of any depth")
+            raise ValueError(f"the Avro schema has the type {kind} inside itself: rows could have any depth")
         return named.get(kind, _BYTES.get(kind, 1))
     name, what = kind.get("name", ""), kind["type"]
     if what in ("record", "error"):

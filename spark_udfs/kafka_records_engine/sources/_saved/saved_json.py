@@ -123,7 +123,7 @@ class JsonReader(Sequential):
                 if kind is not None and kind != was and not (pa.types.is_floating(was) and pa.types.is_integer(kind)):
                     what = f"the column {name} of line {number + 1} is {kind}, and {was} in the lines before"
                     raise LogSourceError(str(self._place), what)
-        raise LogSourceError(str(self._place), f"behind line {first} this is no JSON: {told}")
+        raise LogSourceError(str(self._place), f"after line {first} this is not JSON: {told}")
 
 
 def _with_names(pairs: Sequence[tuple[str, Any]]) -> dict[str, Any]:

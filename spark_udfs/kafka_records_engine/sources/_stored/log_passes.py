@@ -195,7 +195,7 @@ class Pass:
         if known is not None and here is not None and known != here:
             raise OtherTopic(
                 self._run.root,
-                f"the snapshot has records of the topic with the id {known}, and {self._log.topic} has the id {here} "
+                f"the snapshot has records of the topic with the id {known}, but {self._log.topic} has the id {here} "
                 "now: it was deleted and recreated. Take the snapshot of the new one into another directory",
             )
 
@@ -221,7 +221,7 @@ class Pass:
         ends = f"ends at offset {self._seen}" if self._seen >= 0 else "has no record after the stored ones"
         raise OtherLog(
             self._run.root,
-            f"{self._log.topic}-{self._log.partition} {ends}, and records up to offset {stored.end - 1} are stored: "
+            f"{self._log.topic}-{self._log.partition} {ends}, but records up to offset {stored.end - 1} are stored: "
             f"this is an older copy of the log, or the topic was recreated, or its end was cut off. {_ELSEWHERE}",
         )
 

@@ -19,14 +19,14 @@ def read_mark(root: str) -> dict[str, Any]:
     try:
         told = json.loads(Path(path).read_text("utf-8"))
         if not isinstance(told, dict) or not {"format", "topic_names", "read"} <= told.keys():
-            raise ValueError("it is not what kafka-records snapshot writes")
+            raise ValueError("it was not written by kafka-records snapshot")
     except PermissionError:
         raise NotReadable(path) from None
     except (OSError, ValueError) as error:
         detail = getattr(error, "strerror", None) or error
         raise LogSourceError(path, f"cannot be read: {detail}; delete it, and the next run writes it again") from None
     if told["format"] > 1:
-        raise LogSourceError(path, "a later version of kafka-records has written this: read it with that one")
+        raise LogSourceError(path, "this was written by a later version of kafka-records: read it with that version")
     return told
 
 

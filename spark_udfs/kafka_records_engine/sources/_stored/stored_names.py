@@ -33,7 +33,7 @@ _SURVEY: Final = re.compile(r"([0-9]{20})\.parquet")
 def folder_of(root: str, topic: str, partition: int) -> str:
     """The folder with the records of a log partition. Raises LogSourceError for a name that no topic of Kafka has."""
     if not _TOPIC.fullmatch(topic):
-        raise LogSourceError(root, f"{topic!r} is not a name of a topic, and cannot be that of a folder")
+        raise LogSourceError(root, f"{topic!r} is not a valid topic name and cannot name a folder")
     return os.path.join(root, f"topic={topic}", f"partition={partition}")
 
 

@@ -226,10 +226,10 @@ def _told(path: str) -> dict[str, Any]:
         metadata = file.metadata.metadata or {}
     text = metadata.get(METADATA_KEY)
     if text is None:
-        raise KeyError("no kafka-records snapshot has written it")
+        raise KeyError("it was not written by kafka-records snapshot")
     told: dict[str, Any] = json.loads(text)
     if told["format"] > _FORMAT:
-        raise LogSourceError(path, "a later version of kafka-records has written this: read it with that one")
+        raise LogSourceError(path, "this was written by a later version of kafka-records: read it with that version")
     return told
 
 
