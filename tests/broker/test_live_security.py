@@ -347,8 +347,8 @@ def test_stores_that_cannot_be_used(guarded: Guarded) -> None:
     certificates = guarded.certificates
     assert said(certificates.jks, PASSWORD) == (
         f"{certificates.jks}: cannot be used as ssl.truststore.location: it is a JKS store, which only Java reads; "
-        "`keytool -importkeystore -srckeystore OLD -destkeystore NEW.p12 -deststoretype PKCS12` makes one that is read "
-        "here"
+        "`keytool -importkeystore -srckeystore OLD -destkeystore NEW.p12 -deststoretype PKCS12` makes one that can "
+        "be read here"
     )
     assert said(certificates.trusting, "wrong-store-secret") == (
         f"{certificates.trusting}: cannot be used as ssl.truststore.location: it is neither PEM nor a PKCS12 store "

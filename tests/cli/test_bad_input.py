@@ -153,7 +153,7 @@ def test_an_append_that_was_cut_short_is_a_note(tmp_path: Path) -> None:
     ran = run("dump", str(path))
     assert (ran.status, offsets(ran)) == (0, [0, 1])
     assert ran.err.splitlines() == [
-        f"note: {path}: byte {len(FIRST)}, batch at offset 2: the batch has {len(SECOND)} bytes, {len(SECOND) - 4} "
+        f"note: {path}: byte {len(FIRST)}, batch at offset 2: the batch has {len(SECOND)} bytes, but {len(SECOND) - 4} "
         f"are left (an append that was cut short, {len(SECOND) - 4} bytes not read)",
         "2 records and 0 transaction markers in 1 file of 1 partition",
     ]

@@ -41,14 +41,14 @@ def inner(magic: int, offset: int, attributes: int = 0) -> bytes:
 @pytest.mark.parametrize(
     ("second", "why"),
     [
-        (b"12345", "inner message 2 needs 12 bytes for its head, 5 are left"),
-        (pack(">qi", 1, 99) + bytes(4), "inner message 2 claims 99 bytes, 4 are left"),
-        (pack(">qi", 1, 3) + bytes(99), "inner message 2 claims 3 bytes, 99 are left"),
+        (b"12345", "inner message 2 needs 12 bytes for its head, but 5 are left"),
+        (pack(">qi", 1, 99) + bytes(4), "inner message 2 claims 99 bytes, but 4 are left"),
+        (pack(">qi", 1, 3) + bytes(99), "inner message 2 claims 3 bytes, but 99 are left"),
         (inner(1, 1), "inner message 2 has magic 1, but its wrapper has 0"),
         (inner(0, 1, 1), "inner message 2 is itself compressed"),
         (
             with_right_crc(inner(0, 1)[:18] + pack(">i", 9) + b"1234"),
-            "inner message 2 has a key of 9 bytes, 4 are left",
+            "inner message 2 has a key of 9 bytes, but 4 are left",
         ),
     ],
 )
@@ -62,7 +62,7 @@ def test_a_wrapper_of_magic_1_needs_its_last_message(tmp_path: Path) -> None:
     offsets, said, _ = read(tmp_path, {0: wrapper(1, inner(1, 0) + b"12345")})
     assert offsets == []
     assert said == [
-        f"{FILE}: byte 0, batch at offset 12: inner message 2 needs 12 bytes for its head, 5 are left"
+        f"{FILE}: byte 0, batch at offset 12: inner message 2 needs 12 bytes for its head, but 5 are left"
         " (0 records delivered, the rest of its records lost)"
     ]
 
@@ -105,7 +105,7 @@ def test_an_old_message_that_does_not_parse(tmp_path: Path) -> None:
     offsets, said, _ = read(tmp_path, {0: first + changed(second, 18, pack(">i", 99)) + third})
     assert offsets == [10, 12]
     assert said == [
-        f"{FILE}: byte 79, batch at offset 11: the message has a key of 99 bytes, 18 are left"
+        f"{FILE}: byte 79, batch at offset 11: the message has a key of 99 bytes, but 18 are left"
         " (0 records delivered, 1 lost)"
     ]
 

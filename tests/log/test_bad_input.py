@@ -138,7 +138,7 @@ def test_an_append_cut_short_in_its_head(tmp_path: Path, left: int) -> None:
     are, count = ("is", "1 byte") if left == 1 else ("are", f"{left} bytes")
     base_offset = f", batch at offset {base + 1}" if left >= 8 else ""
     assert said == [
-        f"{FOLDER}/{base:020}.log: byte {len(first)}{base_offset}: a batch starts with 12 bytes, {left} {are} left"
+        f"{FOLDER}/{base:020}.log: byte {len(first)}{base_offset}: a batch starts with 12 bytes, but {left} {are} left"
         f" (an append that was cut short, {count} not read)"
     ]
 
@@ -163,7 +163,7 @@ def test_an_append_cut_short(tmp_path: Path, left: int) -> None:
     offsets, said, finding = read(tmp_path, {0: commit(0) + commit(1)[:left]}, "note")
     assert offsets == [0]
     assert said == [
-        f"{FILE}: byte 71, batch at offset 1: the batch has 71 bytes, {left} are left"
+        f"{FILE}: byte 71, batch at offset 1: the batch has 71 bytes, but {left} are left"
         f" (an append that was cut short, {left} bytes not read)"
     ]
     assert finding.bytes == left
@@ -173,7 +173,7 @@ def test_a_torn_batch_in_a_file_that_is_not_the_last(tmp_path: Path) -> None:
     offsets, said, _ = read(tmp_path, {0: commit(0) + commit(1)[:60], 90: commit(90)})
     assert offsets == [0, 90]
     assert said == [
-        f"{FILE}: byte 71, batch at offset 1: the batch has 71 bytes, 60 are left"
+        f"{FILE}: byte 71, batch at offset 1: the batch has 71 bytes, but 60 are left"
         " (60 bytes to the end of the file not read, an unknown number of records)"
     ]
 
@@ -189,7 +189,7 @@ def test_a_wrong_size_is_no_torn_append(tmp_path: Path) -> None:
     assert [row["offset"] for row in rows] == [57, 58, 59, *range(61, 110)]
     assert lines([finding], tmp_path) == [
         f"{FOLDER}/{57:020}.log: byte {before}, batch at offset 60: the batch has 1000012 bytes,"
-        f" {len(data) - before} are left"
+        f" but {len(data) - before} are left"
         f" ({len(entries[3])} bytes skipped up to the next batch, an unknown number of records)"
     ]
     assert finding.severity == "damage"
@@ -318,17 +318,17 @@ def inside(size: int, rest: bytes) -> bytes:
         (b"", "record 2 of 3 is missing"),
         (b"\x80", "record 2 of 3 ends inside a varint"),
         (b"\xff" * 9, "record 2 of 3 has a varint that does not end"),
-        (inside(50, bytes(9)), "record 2 of 3 claims 50 bytes, 9 are left"),
-        (inside(-2, bytes(9)), "record 2 of 3 claims -2 bytes, 9 are left"),
+        (inside(50, bytes(9)), "record 2 of 3 claims 50 bytes, but 9 are left"),
+        (inside(-2, bytes(9)), "record 2 of 3 claims -2 bytes, but 9 are left"),
         (inside(0, b""), "record 2 of 3 ends inside a varint"),
         (inside(4, bytes(4)), "record 2 of 3 ends inside a varint"),
-        (inside(6, b"\0\0\0\x10\0\0"), "record 2 of 3 has a key of 8 bytes, 2 are left"),
-        (inside(6, b"\0\0\0\1\x10\0"), "record 2 of 3 has a value of 8 bytes, 1 are left"),
+        (inside(6, b"\0\0\0\x10\0\0"), "record 2 of 3 has a key of 8 bytes, but 2 are left"),
+        (inside(6, b"\0\0\0\1\x10\0"), "record 2 of 3 has a value of 8 bytes, but 1 are left"),
         (inside(6, b"\0\0\0\1\1\1"), "record 2 of 3 claims -1 headers"),
         (inside(6, b"\0\0\0\1\1\2"), "record 2 of 3 ends inside a varint"),
         (inside(8, b"\0\0\0\1\1\2\1\1"), "record 2 of 3, header 1 of 1 has no key"),
-        (inside(8, b"\0\0\0\1\1\2\x10\1"), "record 2 of 3, header 1 of 1 has a key of 8 bytes, 1 are left"),
-        (inside(9, b"\0\0\0\1\1\2\2h\x10"), "record 2 of 3, header 1 of 1 has a value of 8 bytes, 0 are left"),
+        (inside(8, b"\0\0\0\1\1\2\x10\1"), "record 2 of 3, header 1 of 1 has a key of 8 bytes, but 1 are left"),
+        (inside(9, b"\0\0\0\1\1\2\2h\x10"), "record 2 of 3, header 1 of 1 has a value of 8 bytes, but 0 are left"),
         (inside(8, b"\0\0\0\1\1\0??"), "record 2 of 3 has 2 bytes after its last header"),
     ],
 )
@@ -358,7 +358,7 @@ def test_records_lost_in_a_row(tmp_path: Path) -> None:
     offsets, said, finding = read(tmp_path, {0: commit(0) + broken})
     assert offsets == [0, 1]
     assert said == [
-        f"{FILE}: byte 71, batch at offset 1: record 2 of 4 has a key of 8 bytes, 2 are left"
+        f"{FILE}: byte 71, batch at offset 1: record 2 of 4 has a key of 8 bytes, but 2 are left"
         " (1 record delivered, 3 lost)"
     ]
     assert (finding.records, finding.bytes) == (3, 25)

@@ -54,7 +54,7 @@ def test_what_is_said_of_a_cut_in_a_preallocated_file(tmp_path: Path) -> None:
     rows, _, findings = read_both(write_log(tmp_path, {0: commit(0) + commit(1, value=b"v" * 99)[:100] + bytes(1000)}))
     assert [row["offset"] for row in rows] == [0]
     assert lines(findings, tmp_path) == [
-        f"{FILE}: byte 71, batch at offset 1: the batch has 171 bytes, 100 are left and then only zeros (an append "
+        f"{FILE}: byte 71, batch at offset 1: the batch has 171 bytes, but 100 are left and then only zeros (an append "
         "that was cut short, 1100 bytes not read)"
     ]
 
@@ -79,8 +79,8 @@ def test_a_batch_that_is_complete_is_no_cut_append(tmp_path: Path) -> None:
     rows, _, findings = read_both(write_log(tmp_path, {0: commit(0) + last}))
     assert [row["offset"] for row in rows] == [0]
     assert lines(findings, tmp_path) == [
-        f"{FILE}: byte 71, batch at offset 1: the batch has 10011 bytes, 71 are left, and these are not the beginning"
-        f" of a batch (71 bytes to the end of the file not read, {UNKNOWN})"
+        f"{FILE}: byte 71, batch at offset 1: the batch has 10011 bytes, but 71 are left, and these are not the "
+        f"beginning of a batch (71 bytes to the end of the file not read, {UNKNOWN})"
     ]
 
 

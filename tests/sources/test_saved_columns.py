@@ -240,7 +240,7 @@ def test_files_of_different_kinds(tmp_path: Path) -> None:
     pq.write_table(rows, tmp_path / "a.parquet")
     pq.write_table(rows.drop_columns(["control"]), tmp_path / "b.parquet")
     assert said(SavedRows(tmp_path)) == (
-        f"there is no control, and in {tmp_path / 'a.parquet'} control is taken for control: read files of one kind at "
+        f"there is no control, but in {tmp_path / 'a.parquet'} control is taken for control: read files of one kind at "
         'a time, or say what to take, columns={"control": "…"}, --saved-column control=…, or the option savedColumns '
         "in Spark"
     )

@@ -182,7 +182,7 @@ def test_rows_that_are_not_raw_are_refused(spark: SparkSession) -> None:
         decode_records(spark.createDataFrame([(KEY, VALUE)], "key binary, value binary"), RECORDS)
     assert str(failure.value) == (
         "the DataFrame has no column 'topic': these are not raw rows; kafka_records_engine.spark.raw.as_raw_rows "
-        "makes some of them"
+        "makes raw rows of them"
     )
 
 

@@ -189,7 +189,7 @@ DAMAGE: dict[str, tuple[Callable[[Path], object], str]] = {
     "zeros": (written("commits/1", b"\0" * 30), "empty: {}/commits/1. Copy"),
     "half": (
         written("offsets/1", b'v1\n{"batchWat'),
-        "cut short, since no source has a line in it: {}/offsets/1. Copy",
+        "cut short, since it has no line for any source: {}/offsets/1. Copy",
     ),
     "half a line": (
         written("offsets/2", b'v1\n{}\n{"orders":{"0'),
@@ -213,11 +213,11 @@ DAMAGE: dict[str, tuple[Callable[[Path], object], str]] = {
         "the batch 1 is committed, but its offsets are missing: {}/offsets/1. Copy",
     ),
     "no id": (without("metadata"), "the file with the id of the query is missing: {}/metadata. Name the query"),
-    "other metadata": (written("metadata", b"[]"), "damaged, since it has no id of a query: {}/metadata. Copy"),
+    "other metadata": (written("metadata", b"[]"), "damaged, since it has no query id: {}/metadata. Copy"),
     "no directory": (shutil.rmtree, "there is no such directory: {}. Give the checkpointLocation of a query"),
     "no checkpoint": (
         lambda folder: shutil.rmtree(folder / "offsets"),
-        "not a checkpoint of a Spark query, since it has no directory offsets: {}. Give a local directory, the ",
+        "not a checkpoint of a Spark query, since its directory offsets is missing: {}. Give a local directory, the ",
     ),
 }
 
@@ -285,7 +285,7 @@ def test_the_command(tmp_path: Path) -> None:
     assert "the batch 2 of the query is planned and not committed" in ran.err
     ran = run("table", "lag", str(LOGS), "--spark-checkpoint", str(tmp_path))
     assert (ran.status, ran.out) == (2, "")
-    assert ran.err.startswith("kafka-records: not a checkpoint of a Spark query, since it has no directory offsets: ")
+    assert ran.err.startswith("kafka-records: not a checkpoint of a Spark query, since its directory offsets is missing")
 
 
 @pytest.mark.spark

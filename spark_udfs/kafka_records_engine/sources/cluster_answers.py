@@ -178,7 +178,7 @@ def _configs(cluster: Cluster, topics: Iterable[str], context: Context, *, only_
         reason = MISSING_RIGHT if each.is_right else DAMAGED_LOG
         what = description.words_of(each, cluster.who)
         place = named(cluster.bootstrap)
-        context.report(Finding("damage", reason, what, "they are not in the answer", TOPIC, file=place))
+        context.report(Finding("damage", reason, what, "they are missing from the answer", TOPIC, file=place))
 
 
 def _rows(first: int, values: Sequence[bytes | None], columns: Collection[str]) -> pa.RecordBatch:

@@ -112,7 +112,7 @@ def read_checkpoint(given: GivenCheckpoint) -> QueryProgress:
         raise CheckpointError("there is no such directory", folder, "Give the checkpointLocation of a query")
     if not _is_folder(planned_in):
         raise CheckpointError(
-            "not a checkpoint of a Spark query, since it has no directory offsets",
+            "not a checkpoint of a Spark query, since its directory offsets is missing",
             folder,
             "Give a local directory, the checkpointLocation of one query",
         )
@@ -229,7 +229,7 @@ def _query_id(file: Path) -> str:
     found = _json(content.decode(errors="replace"), file, 1)
     query = found.get("id") if isinstance(found, dict) else None
     if not isinstance(query, str) or not query:
-        raise CheckpointError("damaged, since it has no id of a query", file, _COPY)
+        raise CheckpointError("damaged, since it has no query id", file, _COPY)
     return query
 
 
@@ -244,7 +244,7 @@ def _read_offsets(file: Path) -> _Batch:
     it is done."""
     lines = _lines(file)
     if len(lines) < 3:
-        raise CheckpointError("cut short, since no source has a line in it", file, _COPY)
+        raise CheckpointError("cut short, since it has no line for any source", file, _COPY)
     metadata = _json(lines[1], file, 2) if lines[1].strip() else {}
     stamp = metadata.get("batchTimestampMs") if isinstance(metadata, dict) else None
     offsets: dict[tuple[str, int], int] = {}

@@ -277,7 +277,7 @@ def _batch_spans(batch: BatchHead, data: bytes, done: int, position: int) -> Ite
         try:
             size, position = read_varint(data, position, end)
             if size < 0 or size > end - position:
-                raise BrokenRecordsError(f"{name} claims {plural(size, 'byte')}, {end - position} are left", start)
+                raise BrokenRecordsError(f"{name} claims {plural(size, 'byte')}, but {end - position} are left", start)
             stop = position + size
             position += 1  # the attributes of a record have no meaning yet
             delta, position = read_varlong(data, position, stop)
@@ -315,7 +315,7 @@ def _sized(
     """Where a key or value starts and how long it is: any negative length is a null, given as -1."""
     size, position = read_size(data, position, stop)
     if size > stop - position:
-        raise BrokenRecordsError(f"{name} has a {what} of {plural(size, 'byte')}, {stop - position} are left")
+        raise BrokenRecordsError(f"{name} has a {what} of {plural(size, 'byte')}, but {stop - position} are left")
     return position, max(size, -1)
 
 
@@ -378,7 +378,7 @@ def _key_and_value(data: bytes, position: int, stop: int, name: str) -> tuple[in
 
 def _read_int32(data: bytes, position: int, stop: int) -> tuple[int, int]:
     if stop - position < 4:
-        raise BrokenRecordsError(f"a length needs 4 bytes, {max(stop - position, 0)} are left")
+        raise BrokenRecordsError(f"a length needs 4 bytes, but {max(stop - position, 0)} are left")
     value: int = _INT.unpack_from(data, position)[0]
     return value, position + 4
 
@@ -434,11 +434,11 @@ def _inner_messages(batch: BatchHead, data: bytes) -> Iterator[tuple[Span, int]]
         number += 1
         name = f"inner message {number}"
         if end - position < ENTRY_HEAD:
-            raise BrokenRecordsError(f"{name} needs {ENTRY_HEAD} bytes for its head, {end - position} are left")
+            raise BrokenRecordsError(f"{name} needs {ENTRY_HEAD} bytes for its head, but {end - position} are left")
         (size,) = _INT.unpack_from(data, position + 8)
         left = end - position - ENTRY_HEAD
         if size < smallest or size > left:
-            raise BrokenRecordsError(f"{name} claims {plural(size, 'byte')}, {left} are left")
+            raise BrokenRecordsError(f"{name} claims {plural(size, 'byte')}, but {left} are left")
         offset, _, _, magic, attributes = _MESSAGE.unpack_from(data, position)
         if magic != batch.magic:
             raise BrokenRecordsError(f"{name} has magic {magic}, but its wrapper has {batch.magic}")

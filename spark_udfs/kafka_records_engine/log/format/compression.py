@@ -140,7 +140,7 @@ def _snappy(data: bytes, limit: int) -> Iterator[bytes]:
         (size,) = unpack_from(">i", data, position)
         position += 4
         if size < 0 or position + size > len(data):
-            raise _BrokenError(f"a snappy block of {size} bytes was announced, {len(data) - position} are left")
+            raise _BrokenError(f"a snappy block claims {size} bytes, but {len(data) - position} are left")
         yield _snappy_block(data[position : position + size], limit)
         position += size
 

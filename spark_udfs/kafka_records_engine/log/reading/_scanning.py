@@ -355,9 +355,9 @@ def _needed(data: bytes, at: int, end: int) -> int:
 def _torn(head: bytes, left: int) -> str:
     are = "is" if left == 1 else "are"
     if len(head) < ENTRY_HEAD:
-        return f"a batch starts with {ENTRY_HEAD} bytes, {left} {are} left"
+        return f"a batch starts with {ENTRY_HEAD} bytes, but {left} {are} left"
     needed = ENTRY_HEAD + _SIZE.unpack_from(head, 8)[0]
-    return f"the batch has {plural(needed, 'byte')}, {left} {are} left"
+    return f"the batch has {plural(needed, 'byte')}, but {left} {are} left"
 
 
 def next_offset(segment: SegmentFile) -> int:

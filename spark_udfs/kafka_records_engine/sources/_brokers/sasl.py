@@ -76,7 +76,7 @@ class OAuthBearer:
             what = f"the function that gives the token failed with {type(error).__name__}: call it alone to see why"
             raise ValueError(what) from error
         if not _TOKEN.fullmatch(token if type(token) is str else ""):
-            raise ValueError("invalid token: it may hold letters, digits and - . _ ~ + / =")
+            raise ValueError("invalid token: it may hold only letters, digits and - . _ ~ + / =")
         told = "".join(f"\x01{name}={value}" for name, value in self._extensions.items())
         return f"n,,\x01auth=Bearer {token}{told}\x01\x01".encode()
 

@@ -134,7 +134,7 @@ def _pkcs12(data: bytes, password: str | None) -> tuple[Any, Any, list[Any]]:
     if data[:4] in _JKS:
         raise _StoreError(
             "it is a JKS store, which only Java reads; `keytool -importkeystore -srckeystore OLD -destkeystore NEW.p12 "
-            "-deststoretype PKCS12` makes one that is read here"
+            "-deststoretype PKCS12` makes one that can be read here"
         )
     try:
         from cryptography.hazmat.primitives.serialization import pkcs12

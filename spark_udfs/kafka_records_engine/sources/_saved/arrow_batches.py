@@ -175,7 +175,7 @@ class _Batch:
 def _codec(compression: FlatTable) -> str:
     number, method = compression.number(0, "b"), compression.number(1, "b")
     if method or not 0 <= number < len(_CODECS):
-        raise pa.ArrowInvalid(f"a batch is compressed in a way that is not known (codec {number}, method {method})")
+        raise pa.ArrowInvalid(f"a batch has an unknown compression (codec {number}, method {method})")
     return _CODECS[number]
 
 

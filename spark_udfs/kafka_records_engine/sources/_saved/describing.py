@@ -123,7 +123,7 @@ def _check_alike(paths: Sequence[str], taken: Sequence[tuple[TakenColumn, ...]])
                 )
                 raise LogSourceError(
                     path,
-                    f"{one}, and in {printable(first_path)} {other}: read files of one kind at a time, or say what to "
+                    f"{one}, but in {printable(first_path)} {other}: read files of one kind at a time, or say what to "
                     f"take, {how_to_say(raw, '…')}",
                 )
 
