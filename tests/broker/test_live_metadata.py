@@ -76,7 +76,7 @@ def test_secrets_are_never_told(told: Broker) -> None:
 
 
 def test_there_is_no_past(told: Broker) -> None:
-    with pytest.raises(LogSourceError, match="brokers tell what their cluster is now"):
+    with pytest.raises(LogSourceError, match="brokers know only the present state of their cluster"):
         read_table("topics", LiveBrokers(told.bootstrap), as_of="1h")
 
 

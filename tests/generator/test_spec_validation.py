@@ -69,7 +69,7 @@ REFUSED: Mapping[str, str] = {
     "tagged records": "fields[0].tag: records cannot be tagged",
     "tagged mapKey": "fields[0].fields[0].mapKey: a tagged field cannot be a key",
     "mapKey at top level": "fields[0].mapKey: is only for elements of an array, not for fields of the message",
-    "field flexibleVersions on int32": "fields[0].flexibleVersions: only string and bytes can have their own, this",
+    "field flexibleVersions on int32": "fields[0].flexibleVersions: only string and bytes can have their own, but this",
     "field flexibleVersions below message": "fields[0].flexibleVersions: takes only versions in which the message is",
     "tagged zeroCopy bytes": "fields[0].zeroCopy: a tagged field cannot be zeroCopy: the code Kafka generates",
     "entityType groupId on int32": "fields[0].entityType: groupId needs the type string or []string, but this is int32",
