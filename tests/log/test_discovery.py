@@ -199,6 +199,8 @@ def test_a_data_directory_that_cannot_be_listed(tmp_path: Path, monkeypatch: pyt
 
 
 def test_sources_that_are_no_places() -> None:
-    with pytest.raises(LogSourceError, match=r"^'': an empty name is not a source; write \. for the current directory$"):
+    with pytest.raises(
+        LogSourceError, match=r"^'': an empty name is not a source; write \. for the current directory$"
+    ):
         find_logs([""])
     assert refusal(Path("/dev/null")) == "/dev/null: this is neither a file nor a directory"
