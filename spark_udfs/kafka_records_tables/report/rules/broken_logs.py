@@ -189,7 +189,7 @@ def groups_shown(groups: Sequence[str]) -> str:
 
     if not groups:
         return ""
-    has, all_of = ("has its", "it is hit") if len(groups) == 1 else ("have their", "all of them are affected")
+    has, all_of = ("has its", "it is affected") if len(groups) == 1 else ("have their", "all of them are affected")
     return f"{counted(len(groups), 'group')} {has} records there, and {all_of}: {listed(groups, 8)}. "
 
 
@@ -323,7 +323,7 @@ def _checks_rule(kind: str, title: str, about: str, levels: dict[Level, str]) ->
     return ReportRule(
         kind=kind,
         title=title,
-        about=f"{about} Of the table `checks`: {', '.join(words)}.",
+        about=f"{about} From the table `checks`: {', '.join(words)}.",
         tables=("checks", "groups" if kind == "coordinator_cannot_load" else "timeline"),
         levels=levels,
         cases=_cases_of(kind),

@@ -216,9 +216,9 @@ RULE = incident_rule(
     kind=KIND,
     title="offsets expired while a group was away, and it began again elsewhere",
     about="""\
-Tombstones of offsets that a clean-up wrote, and the first commits for these partitions after them. Whether the group
-began at the start or at the end is told by where the log ended when its member came, and how many records were read
-again or never is counted for each partition. A group that was at the end at its first commit may have begun at either:
+Tombstones of offsets that a clean-up wrote, and the first commits for these partitions after them. Where the log
+ended when its member came shows whether the group began at the start or at the end; how many records were read again
+or never is counted for each partition. A group that was at the end at its first commit may have begun at either:
 then both counts are given, and one of them happened.""",
     tables=("activity", "current_offsets", "timeline"),
     levels={

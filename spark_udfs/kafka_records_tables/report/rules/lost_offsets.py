@@ -356,7 +356,7 @@ RULES = (
         Level.CRITICAL,
         "records were deleted before a group consumed them",
         "Offsets below the start of the log that they point into: retention has deleted records that were not "
-        "consumed. One finding for a topic, with all groups. Only a source that holds the topic itself can tell (a "
+        "consumed. One finding for a topic, with all groups. This needs a source that holds the topic itself (a "
         "data directory, running brokers).",
     ),
     _rule(

@@ -192,9 +192,9 @@ RULE = ReportRule(
     about="""\
 Ranges of offsets in the state of share partitions that were delivered `deliveries` times or more and wait to be
 delivered again, and those that were given up because they were delivered as often as `delivery_limit` allows, or the
-limit of the group if the metadata log shows it. Records that a consumer rejected before are no finding: it has
-decided so. Only offsets at and after the start offset are in the state; what was given up before is in none, once the
-start offset has passed it.""",
+limit of the group if the metadata log shows it. Records that a consumer rejected before are not a finding: the consumer
+has decided so. Only offsets at and after the start offset are in the state; what was given up before is in none, once
+the start offset has passed it.""",
     tables=("share_partitions", "share_group_topics", "groups"),
     levels={
         Level.HIGH: "records were given up, or the next delivery is their last",

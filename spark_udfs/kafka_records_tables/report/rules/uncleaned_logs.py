@@ -291,7 +291,7 @@ RULE = incident_rule(
     about=f"""\
 Logs of `{OFFSETS}` and `{TRANSACTIONS}` in a broker's data directory of which more than half could be cleaned (see
 `held_by` of `log_files`) and which no cleaner has touched for `within` since. What an open transaction holds back is
-told by `transaction_open`. Only files show this, so running brokers and saved rows have no such finding.""",
+reported by `transaction_open`. Only files show this, so running brokers and saved rows have no such finding.""",
     tables=("open_transactions", "groups"),
     levels={
         Level.HIGH: "`large` bytes or more could be cleaned",

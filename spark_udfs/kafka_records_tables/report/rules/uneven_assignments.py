@@ -145,7 +145,7 @@ def _tell(context: RuleContext, case: dict[str, Any]) -> ReportFinding:
         why_not_sure="an assignor may weigh partitions by something that no record tells",
         rows=(rows,),
         next=(
-            context.see("See who has what", rows),
+            context.see("See which member has which partitions", rows),
             context.describe_members(group),
         ),
         measured={

@@ -104,7 +104,11 @@ subscribe to other topics may be on their way.""",
     cases=_cases,
     tell=_tell,
     listing=lambda _: Rows("deletable_offsets", ("kind=offset", "reason=not_subscribed")),
-    thresholds=(Threshold("many", "count", 1000, "offsets of one group", "so many hide in listings what matters"),),
+    thresholds=(
+        Threshold(
+            "many", "count", 1000, "offsets of one group", "so many make it hard to find in listings what matters"
+        ),
+    ),
 )
 
 
