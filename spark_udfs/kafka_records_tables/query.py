@@ -143,7 +143,7 @@ def _order(table: Table, sort: Sequence[str]) -> tuple[Key, ...]:
     for key in keys:
         kind = column_called(table, key.column).type
         if kind not in (*_ORDERED, "bool"):
-            raise QueryError(f"{key.column} is a {_kind(kind)}, by which nothing can be sorted")
+            raise QueryError(f"{key.column} is a {_kind(kind)}, and rows cannot be sorted by it")
     named = {key.column for key in keys}
     return (*keys, *(Key(name) for name in table.sort if name not in named))
 
@@ -175,7 +175,7 @@ def _check_operator(column: Column, operator: Operator) -> None:
     if kind not in (*_ORDERED, "bool"):
         raise QueryError(f"{column.name} is a {_kind(kind)}: it can be compared with null only ({column.name} is null)")
     if operator == "~" and kind != "string":
-        raise QueryError(f"{column.name} is {_article(kind)}: ~ looks into texts only")
+        raise QueryError(f"{column.name} is {_article(kind)}: ~ searches only texts")
     if kind == "bool" and operator not in ("=", "!="):
         raise QueryError(f"{column.name} is a bool: compare it with = or !=")
 
@@ -195,7 +195,7 @@ def _value(column: Column, text: str) -> str | int | float | bool | datetime:
             return _moment(text)
         except ValueError:
             raise QueryError(
-                f"{column.name} is a timestamp, and {text!r} is not one: write 2026-01-31, 2026-01-31T12:00 (UTC) or "
+                f"{column.name} is a timestamp, but {text!r} is not one: write 2026-01-31, 2026-01-31T12:00 (UTC) or "
                 "2026-01-31T12:00+02:00"
             ) from None
     if kind == "float64":
@@ -270,7 +270,7 @@ def milliseconds(text: str, now_ms: int | None = None) -> int:
                 f"{text} is a moment of the years before 1974 as milliseconds since 1970: write {_MOMENTS}"
             )
         if len(text) > len(str(_LAST_MS)) or int(text) > _LAST_MS:
-            raise QueryError(f"{text} is behind the year 9999 as milliseconds since 1970: write {_MOMENTS}")
+            raise QueryError(f"{text} is after the year 9999 as milliseconds since 1970: write {_MOMENTS}")
         return int(text)
     try:
         moment = _moment(text)

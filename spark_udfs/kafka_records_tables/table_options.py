@@ -64,7 +64,7 @@ def option_values(table: Table, given: Mapping[str, Any], as_of_ms: int | None =
     for name in chosen:
         other = next((each for each in known[name].not_with if each in chosen), None)
         if other is not None:
-            raise OptionError(name, f" does not go with {other}: leave one of them out")
+            raise OptionError(name, f" cannot be combined with {other}: leave one of them out")
     return {name: value_of(option, chosen.get(name, option.default), as_of_ms) for name, option in known.items()}
 
 
@@ -250,7 +250,7 @@ def _duration(option: Option, value: Any) -> int:
     if length < 0:
         raise QueryError(f"{length} ms: a duration is 0 or more")
     if length < option.least_ms:
-        raise QueryError(f"{length} ms is too short: the shortest there is has {option.least_ms} ms")
+        raise QueryError(f"{length} ms is too short: the shortest has {option.least_ms} ms")
     return length
 
 

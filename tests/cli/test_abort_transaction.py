@@ -21,7 +21,7 @@ AT = ("abort-transaction", "--bootstrap", "localhost:1")
             (*AT, "--topic", "t:0", "--execute"),
             "--execute needs --start-offset or --producer-id: one transaction is aborted at a time",
         ),
-        ((*AT, "--topic", "t:0", "--yes"), "--yes goes with --execute"),
+        ((*AT, "--topic", "t:0", "--yes"), "--yes needs --execute"),
     ],
 )
 def test_wrong_usage(arguments: tuple[str, ...], complaint: str, capsys: pytest.CaptureFixture[str]) -> None:

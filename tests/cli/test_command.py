@@ -336,5 +336,5 @@ def test_a_java_that_does_not_start(monkeypatch: pytest.MonkeyPatch, tmp_path: P
     path = _java(tmp_path, "exit 1")
     monkeypatch.setenv("JAVA_HOME", str(tmp_path))
     assert _complaint() == (
-        f"Spark needs Java 17 or later, and {path} does not tell its version: install a JDK or set JAVA_HOME."
+        f"Spark needs Java 17 or later, and {path} does not report its version: install a JDK or set JAVA_HOME."
     )

@@ -187,7 +187,7 @@ NEEDED = "(needed are group_id, topic, partition, offset)"
         (b"group_id,topic,partition,offset\ng,t,0,1e3\n", "row 1: offset: '1e3' is not a whole number"),
         (
             b"group_id,topic,partition,offset\ng,t,0,9007199254740994.0\n",
-            "row 1: offset: 9007199254740994.0 was a floating point number, and these are not exact beyond "
+            "row 1: offset: 9007199254740994.0 was a floating point number, which is not exact beyond "
             "9007199254740992",
         ),
         (b'[{"group_id":"g","topic":"t","partition":0,"offset":0.5}]', "row 1: offset: 0.5 is not a whole number"),
@@ -275,7 +275,7 @@ def test_what_is_written_before_can_be_read(tmp_path: Path) -> None:
         "h": {("t", 0): CommittedOffset(10, 0, ODD)},
     }
     assert found["h"].topic_ids == {"t": "M4_2Tv--T0Gv8t6piaeUcQ"}
-    with pytest.raises(CommandError, match="is there already; name another file with --output"):
+    with pytest.raises(CommandError, match="already exists; name another file with --output"):
         DeletedFile(path)
 
 
@@ -525,18 +525,21 @@ def test_an_address_at_which_nobody_has_ever_answered_is_given_up_soon(
         (["list"], "the following arguments are required: --bootstrap"),
         (["--bootstrap", "h:1"], "name one LIST, or groups with --group, or a file with --restore"),
         (["--bootstrap", "h:1", "a", "b"], "name one LIST, or groups with --group, or a file with --restore"),
-        (["--bootstrap", "h:1", "a", "--topic", "t"], "--topic goes with --group"),
-        (["--bootstrap", "h:1", "--group", "g"], "--group goes with --topic, or with --whole-groups"),
-        (["--bootstrap", "h:1", "a", "--overwrite"], "--overwrite goes with --restore"),
-        (["--bootstrap", "h:1", "--group", "g", "--topic", "t", "--also", "no_members"], "--also goes with a LIST"),
+        (["--bootstrap", "h:1", "a", "--topic", "t"], "--topic needs --group"),
+        (["--bootstrap", "h:1", "--group", "g"], "--group needs --topic or --whole-groups"),
+        (["--bootstrap", "h:1", "a", "--overwrite"], "--overwrite needs --restore"),
+        (["--bootstrap", "h:1", "--group", "g", "--topic", "t", "--also", "no_members"], "--also needs a LIST"),
         (
             ["--bootstrap", "h:1", "a", "--also", "members"],
             "argument --also: 'members' is not one of no_members, simple_group",
         ),
-        (["--bootstrap", "h:1", "--restore", "f", "--whole-groups"], "--restore does not go with --whole-groups"),
+        (
+            ["--bootstrap", "h:1", "--restore", "f", "--whole-groups"],
+            "--restore cannot be combined with --whole-groups",
+        ),
         (
             ["--bootstrap", "h:1", "--restore", "f", "--output", "o"],
-            "--output goes with --restore only where --overwrite replaces something",
+            "--output with --restore needs --overwrite: only overwritten offsets are written to it",
         ),
         (["--bootstrap", "h", "a"], "argument --bootstrap: invalid broker 'h': write HOST:PORT"),
     ],

@@ -117,7 +117,7 @@ def test_a_group_in_two_partitions_of_the_log_has_two_offsets(tmp_path: Path) ->
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (("groups",), "--format reset-offsets goes with the table current_offsets, not with groups"),
+        (("groups",), "--format reset-offsets is for the table current_offsets, not for groups"),
         (
             ("current_offsets", "--columns", "topic"),
             "--columns: --format reset-offsets has columns of its own",

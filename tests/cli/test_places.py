@@ -34,7 +34,10 @@ def test_the_same_lines(tmp_path: Path, capfd: pytest.CaptureFixture[str], form:
 def test_only_what_grows_is_followed(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     archive = archived(SEGMENTS, tmp_path, ".tar")
     assert main(["dump", "--follow", str(archive)]) == 2
-    assert f"{archive}: --follow reads brokers and log files of this machine: only they grow" in capfd.readouterr().err
+    assert (
+        f"{archive}: --follow reads only brokers and log files of this machine, because other sources do not grow"
+        in capfd.readouterr().err
+    )
 
 
 def test_what_is_read_is_not_written_over(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:

@@ -100,7 +100,7 @@ def test_undecodable_records_are_named_by_file_and_offset(tmp_path: Path, capsys
         (["--saved-encoding", "base32"], "'base32' is not one of base64, hex, text, nor key=… or value=… of these"),
         (["--saved-format", "excel"], "invalid choice: 'excel'; choose one of parquet"),
         (["--saved-time-unit", "min"], "invalid choice: 'min'; choose one of s, ms, us, ns"),
-        (["--bootstrap", "h:1", "--saved-format", "csv"], "--bootstrap reads brokers, and SOURCE is for files"),
+        (["--bootstrap", "h:1", "--saved-format", "csv"], "--bootstrap reads brokers, and SOURCE reads files"),
     ],
 )
 def test_options_that_make_no_sense(
@@ -124,7 +124,7 @@ def test_times_are_in_the_unit_that_is_said(tmp_path: Path, capsys: pytest.Captu
 def test_brokers_are_not_saved(capsys: pytest.CaptureFixture[str]) -> None:
     status, _, said = run(capsys, "counts", "--bootstrap", "localhost:1", "--saved-format", "csv")
     assert status == 2
-    assert "--saved-column and all other --saved-… are about files: not with --bootstrap" in said
+    assert "--saved-column and all other --saved-… are for files: leave them out with --bootstrap" in said
 
 
 def test_a_wrong_encoding_is_damage(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

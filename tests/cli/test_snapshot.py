@@ -220,8 +220,8 @@ def test_a_full_disk(segments: str, kept: str, monkeypatch: pytest.MonkeyPatch) 
         assert run("snapshot", segments, "--output", kept) == Ran(
             2,
             "",
-            f"kafka-records: {kept}: No space left on device; complete files are kept, and the next run goes on after "
-            "them\n",
+            f"kafka-records: {kept}: No space left on device; complete files are kept, and the next run continues "
+            "after them\n",
         )
     assert not list(Path(kept).rglob("*.part"))
     assert run("snapshot", segments, "--output", kept) == Ran(0, ALL_NEW, "")

@@ -15,7 +15,7 @@ from tests.cli.running import run
 SEGMENTS = str(Path(__file__).parents[2] / "tests/data/topics/kafka-4.3/segments")
 
 
-_NO_QUERY = "the query has to be one SELECT: tables are read, and nothing is written but --output"
+_NO_QUERY = "the query must be one SELECT: it reads tables and writes only --output"
 
 
 def test_rows_of_a_view_are_those_of_its_table() -> None:
@@ -62,7 +62,7 @@ def test_options_of_tables_and_files_with_types(tmp_path: Path) -> None:
     [
         (
             "SELECT * FROM grups",
-            "no table is called 'grups'; did you mean groups?; kafka-records table --list has them all",
+            "no table is called 'grups'; did you mean groups?; kafka-records table --list names them all",
         ),
         ("SELECT nope FROM checks", 'the query: Binder Error: Referenced column "nope" not found in FROM clause!'),
         ("SELCT group_id FROM groups", 'the query: Parser Error: syntax error at or near "SELCT"'),

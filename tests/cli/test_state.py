@@ -28,7 +28,7 @@ def test_rows_are_those_without_a_state(segments: str, tmp_path: Path) -> None:
     ("arguments", "said"),
     [
         (("--as-of", "2h"), "--state keeps what logs hold now: kafka-records snapshot keeps it for --as-of"),
-        (("--engine", "spark"), "--state goes with --engine local"),
+        (("--engine", "spark"), "--state needs --engine local"),
     ],
 )
 def test_what_does_not_go_together(segments: str, tmp_path: Path, arguments: tuple[str, ...], said: str) -> None:

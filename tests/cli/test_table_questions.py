@@ -180,7 +180,11 @@ A_DURATION = "write 90s, 30m, 24h, 7d or 2w, or as in ISO 8601 P7D or PT24H"
     ("table", "arguments", "message"),
     [
         ("groups", ("--within", "24h"), "--within: groups has no such option, expirations has"),
-        ("expirations", ("--within", "24h", "--at", "now"), "--within does not go with at: leave one of them out"),
+        (
+            "expirations",
+            ("--within", "24h", "--at", "now"),
+            "--within cannot be combined with at: leave one of them out",
+        ),
         ("expirations", ("--at", "soon"), f"--at: 'soon' is not a moment: write {_MOMENTS}; {AHEAD}"),
         ("expirations", ("--retention", "-7d"), f"--retention: '-7d' is not a duration: {A_DURATION}"),
         ("expirations", ("--rules", "x"), "argument --rules: invalid choice: 'x'; choose one of kafka-4.3, kip-211"),
@@ -256,8 +260,8 @@ def test_an_end_that_says_no_format_is_refused(segments: str, tmp_path: Path, na
     ran = run("table", "current_offsets", segments, "--output", str(path))
     assert (ran.status, ran.err.splitlines()[0]) == (
         2,
-        f"kafka-records table: error: --output {path}: its end says no format: call it .json, .jsonl, .ndjson, .csv, "
-        ".parquet, .arrow, .prom or .txt, or give --format",
+        f"kafka-records table: error: --output {path}: its extension names no format: call it .json, .jsonl, .ndjson, "
+        ".csv, .parquet, .arrow, .prom or .txt, or give --format",
     )
     assert not path.exists()
     assert run("table", "current_offsets", segments, "--output", str(path), "--format", "csv").status == 0
@@ -348,7 +352,7 @@ def test_repeated_findings_are_summed_up_and_a_file_has_all(tmp_path: Path) -> N
     assert (first["severity"], first["reason"], first["path"]) == ("damage", "BufferUnderflow", "leader_epoch")
     assert (first["raw_key"], first["raw_value"]) == (broken[0][0].hex(), value[:12].hex())
     assert (
-        complaint(run(*arguments, "--findings", str(out))) == f"{out}: there is a file already; --overwrite replaces it"
+        complaint(run(*arguments, "--findings", str(out))) == f"{out}: the file already exists; --overwrite replaces it"
     )
     assert run(*arguments, "--findings", str(out), "--overwrite").status == 1
 
@@ -369,7 +373,7 @@ def test_repeated_findings_are_summed_up_and_a_file_has_all(tmp_path: Path) -> N
             "90s, 30m, 2h, 7d or 1w for a time before now",
         ),
         (("--format", "parquet"), "--format parquet needs --output: a Parquet file is not a text"),
-        (("--format", "json", "--wide"), "--wide goes with --format table; json leaves nothing out"),
+        (("--format", "json", "--wide"), "--wide needs --format table; json leaves nothing out"),
         (
             ("--package", "no_such_package"),
             "--package no_such_package: Python finds no package of that name that kafka-records-codegen has made; the "
@@ -414,14 +418,14 @@ def test_findings_have_a_file_of_their_own(tmp_path: Path) -> None:
     link.symlink_to(result)
     arguments = ("table", "groups", str(tmp_path / "data"), "--output", str(result), "--findings")
     for path in (result, tmp_path / "data" / ".." / "result.csv"):
-        message = f"{path}: is the file of --output as well: --findings needs one of its own"
+        message = f"{path}: is also the file of --output: give --findings another file"
         assert complaint(run(*arguments, str(path))) == message
         assert not result.exists()
     result.write_text("kept")
-    message = f"{link}: is the file of --output as well: --findings needs one of its own"
+    message = f"{link}: is also the file of --output: give --findings another file"
     assert complaint(run(*arguments, str(link), "--overwrite")) == message
     assert result.read_text() == "kept"
-    message = f"{segment}: is one of the files that are read: write the result to another"
+    message = f"{segment}: is one of the files that are read: write the result to another file"
     assert complaint(run(*arguments, str(segment), "--overwrite")) == message
     onto = ("--format", "csv", "--output", str(segment), "--overwrite")
     assert complaint(run("table", "groups", str(segment.parent), *onto)) == message

@@ -89,12 +89,12 @@ def test_spark_that_does_not_start_says_why(topics_dir: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (("--master", "local[1]"), "--master goes with --engine spark"),
-        (("--conf", "spark.x=1"), "--conf goes with --engine spark"),
+        (("--master", "local[1]"), "--master needs --engine spark"),
+        (("--conf", "spark.x=1"), "--conf needs --engine spark"),
         (("--conf", "driver.memory=4g"), "argument --conf: 'driver.memory=4g' is not spark.SOMETHING=VALUE"),
         (
             ("--engine", "spark", "--processes", "2"),
-            '--processes goes with --engine local; --master "local[N]" says how many Spark starts',
+            '--processes needs --engine local; --master "local[N]" says how many Spark starts',
         ),
     ],
 )

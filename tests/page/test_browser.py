@@ -288,7 +288,10 @@ def test_thresholds_have_units_and_brokers_are_explained_once(browser: Browser, 
     page.locator(".finding .details > summary").first.click()
     page.get_by_text("what was measured").click()
     said = page.locator(".finding .pairs").inner_text()
-    assert "threshold offsets_expiring.alive_within\n1 d – how lately a group without members has committed" in said
+    assert (
+        "threshold offsets_expiring.alive_within\n1 d – a group without members that has committed this recently"
+        in said
+    )
     assert "threshold commits_flooding.share\n25 % – " in said
     write_page(report_of({"groups": groups_of(["orders"])}, findings_about("orders", "orders")), file)
     expect(opened.go().get_by_text("export BOOTSTRAP")).to_have_count(0)

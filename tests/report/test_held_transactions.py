@@ -47,7 +47,7 @@ def test_what_an_application_left_is_one(findings: dict[tuple[str, ...], ReportF
     both, alone = findings["a",], findings["b",]
     assert (both.level, both.title, both.measured["transactions"]) == (Level.HIGH, "transactions hang", 2)
     assert both.problem.startswith(
-        "2 transactions that no transactional id answers for (producer ids 100, 101) have been open, the oldest for 3 h"
+        "2 transactions of no known transactional id (producer ids 100, 101) have been open, the oldest for 3 h"
     )
     assert 'They hold back the offsets of 2 of 2 partitions of "a": "orders" (partitions 0-1).' in both.problem
     assert [each.timestamp_ms for each in both.evidence] == [END_MS - 3 * HOUR, END_MS - 2 * HOUR]
@@ -63,11 +63,11 @@ def test_what_an_application_left_is_one(findings: dict[tuple[str, ...], ReportF
 def test_what_a_coordinator_does_not_end_is_one(findings: dict[tuple[str, ...], ReportFinding]) -> None:
     late = findings["late",]
     assert (late.level, late.transactional_ids) == (Level.HIGH, ("one", "two"))
-    assert "All of them are of the coordinator of __transaction_state-0, which ends what is late" in late.problem
+    assert "All belong to the coordinator of __transaction_state-0, which should abort them" in late.problem
     assert late.rows[0] == Rows("transactions", ("log_partition=0",))
 
 
 def test_what_is_just_open_is_one_note_for_a_group(findings: dict[tuple[str, ...], ReportFinding]) -> None:
     new = findings["new",]
     assert (new.level, new.title, new.transactional_ids) == (Level.NOTE, "transactions are open", ("five", "six"))
-    assert new.problem.endswith("Whether they have ended since, these files do not tell.")
+    assert new.problem.endswith("These files do not show whether they have ended since.")

@@ -238,7 +238,7 @@ def test_a_coordinator_that_cannot_load_stops_all_groups_of_its_partition(incide
     (told,) = (each for each in read_report(found.folder, processes=1).findings if each.level == Level.CRITICAL)
     assert {*told.group_ids} - {*found.truth.group_ids} == {"console-consumer-48213"}
     assert {*found.truth.group_ids} < {*told.group_ids}
-    assert f"{len(told.group_ids)} groups have their records there, and all of them are hit" in told.problem
+    assert f"{len(told.group_ids)} groups have their records there, and all of them are affected" in told.problem
     assert told.problem.endswith("it looks as if that had happened already.")
     assert told.confidence == "medium"
     assert any("docs/rescue.md" in step.what for step in told.next)

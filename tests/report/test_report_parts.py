@@ -150,7 +150,7 @@ def test_a_report_goes_by_the_thresholds_that_it_is_given(report: Report, falls:
         ({"offsets_expiring": {"withn": "7d"}}, "offsets_expiring has no threshold 'withn'; did you mean within?"),
         ({"offsets_expiring": 3}, "offsets_expiring is a table: write offsets_expiring.within"),
         ({"offsets_expiring.within": "soon"}, "offsets_expiring.within: 'soon' is not a duration"),
-        ({"commits_flooding": {"share": 2}}, "commits_flooding.share: 2 is no share: write a number from 0 to 1"),
+        ({"commits_flooding": {"share": 2}}, "commits_flooding.share: 2 is not a share: write a number from 0 to 1"),
         ({"report": {"most_of_a_kind": -1}}, "report.most_of_a_kind: -1 is not a count"),
         ({"report": {"most_of_a_kind": float("inf")}}, "report.most_of_a_kind: inf is not a count"),
         ({"report": {"most_of_a_kind": float("nan")}}, "report.most_of_a_kind: nan is not a count"),
@@ -281,10 +281,10 @@ def test_reports_about_other_groups_or_topics_are_not_compared(report: Report, f
     ran = run("report", str(tmp_path), "--diff", str(old), "--topic-filter", "orders*")
     assert (ran.status, ran.out) == (2, "")
     assert ran.err == (
-        'kafka-records: --diff: the earlier report is about the groups "a", "b", and this one about all groups: what '
-        "only one of the two was asked about would count as new or gone; ask both the same\n"
+        'kafka-records: --diff: the earlier report is about the groups "a", "b", but this one is about all groups: '
+        "findings about what only one of them covers would count as new or gone; make both with the same selection\n"
     )
-    with pytest.raises(DiffError, match=r'about all topics, and this one about the topic "orders\*"'):
+    with pytest.raises(DiffError, match=r'about all topics, but this one is about the topic "orders\*"'):
         read_report(ArrowRows(falls.table()), topic_filter="orders*", diff=report)
 
 
@@ -325,7 +325,7 @@ def written(report: Report, path: Path) -> Path:
 @pytest.mark.parametrize(
     ("text", "why"),
     [
-        ("{", "is no JSON document"),
+        ("{", "is not a JSON document"),
         ("\n", "is empty"),
         ("[]", "is not a report"),
         (
@@ -353,8 +353,8 @@ def test_the_page_is_what_the_declarations_say() -> None:
 def test_wrong_usage_is_told() -> None:
     for arguments, why in (
         (("--fail-on", "hig"), "'hig' is not a level; did you mean high?"),
-        (("--output", "report.xls"), "its end says no format"),
-        (("--no-tables",), "--no-tables goes with --format json"),
+        (("--output", "report.xls"), "its extension names no format"),
+        (("--no-tables",), "--no-tables needs --format json"),
         (("--diff", "/nowhere.json"), "--diff: /nowhere.json: No such file or directory"),
         (("--retention", "long"), "'long' is not a duration"),
     ):

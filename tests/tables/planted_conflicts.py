@@ -192,7 +192,7 @@ def _given_and_to_be_given_up(cluster: Cluster) -> None:
     cluster.current("m", 0, epoch=2, gives_up=(0,))
 
 
-_NOT_THIS: Final = "and the group is {} at this place of the log"
+_NOT_THIS: Final = "and the group is {} at this point of the log"
 
 PLANTED: Final[Mapping[str, tuple[Callable[[Cluster], Any], str | None]]] = {
     "a consumer group after commits": (_after_commit("Consumer"), None),
@@ -260,11 +260,14 @@ PLANTED: Final[Mapping[str, tuple[Callable[[Cluster], Any], str | None]]] = {
     "a consumer group with a target": (_group_of("Consumer"), "but 1 target assignment is still in it"),
     "a share group with a target": (_group_of("Share"), "but 1 target assignment is still in it"),
     "a streams group with a target": (_group_of("Streams"), "no tombstone of its epoch"),
-    "a partition taken at the same epoch": (_taken(2, after=2), "at epoch 2, and somebody has it at epoch 2"),
-    "a partition taken at an earlier epoch": (_taken(1, after=2), "at epoch 1, and somebody has it at epoch 2"),
+    "a partition taken at the same epoch": (_taken(2, after=2), "at epoch 2, but another member has it at epoch 2"),
+    "a partition taken at an earlier epoch": (_taken(1, after=2), "at epoch 1, but another member has it at epoch 2"),
     "a partition taken at a later epoch": (_taken(3, after=2), None),
-    "an update of who had it": (_taken_and_touched, "at epoch 2, and somebody has it at epoch 3"),
+    "an update of who had it": (_taken_and_touched, "at epoch 2, but another member has it at epoch 3"),
     "a partition that comes back": (_given_up, None),
-    "a partition twice with one member": (_given_and_to_be_given_up, "at epoch 2, and somebody has it at epoch 2"),
+    "a partition twice with one member": (
+        _given_and_to_be_given_up,
+        "at epoch 2, but another member has it at epoch 2",
+    ),
 }
 """By what is planted, how, and what the detail of the conflict ends with; None if the log loads."""

@@ -65,10 +65,10 @@ def test_conditions(text: str, expected: Condition) -> None:
         ("partition=2147483648", "partition is an int32, and 2147483648 is outside of its range"),
         ("is_tombstone=1", "is_tombstone is a bool: '1' is neither true nor false"),
         ("is_tombstone<true", "is_tombstone is a bool: compare it with = or !="),
-        ("offset~1", "offset is an int64: ~ looks into texts only"),
+        ("offset~1", "offset is an int64: ~ searches only texts"),
         (
             "commit_timestamp>20260101",
-            "commit_timestamp is a timestamp, and '20260101' is not one: write 2026-01-31, 2026-01-31T12:00 (UTC) or "
+            "commit_timestamp is a timestamp, but '20260101' is not one: write 2026-01-31, 2026-01-31T12:00 (UTC) or "
             "2026-01-31T12:00+02:00",
         ),
     ],
@@ -86,7 +86,7 @@ def test_a_list_is_null_or_not() -> None:
     assert str(raised.value) == "partitions is a list: it can be compared with null only (partitions is null)"
     with pytest.raises(QueryError) as raised:
         query_of(TRANSACTIONS, sort=["partitions"])
-    assert str(raised.value) == "partitions is a list, by which nothing can be sorted"
+    assert str(raised.value) == "partitions is a list, and rows cannot be sorted by it"
 
 
 @pytest.mark.parametrize(
@@ -121,7 +121,7 @@ MOMENTS = (
         ("", f"'' is not a moment: write {MOMENTS}"),
         ("0001-01-01T00:00+14:00", f"'0001-01-01T00:00+14:00' is not a moment: write {MOMENTS}"),
         ("20260131", f"20260131 is a moment of the years before 1974 as milliseconds since 1970: write {MOMENTS}"),
-        ("9" * 5000, f"{'9' * 5000} is behind the year 9999 as milliseconds since 1970: write {MOMENTS}"),
+        ("9" * 5000, f"{'9' * 5000} is after the year 9999 as milliseconds since 1970: write {MOMENTS}"),
     ],
 )
 def test_no_moments(text: str, message: str) -> None:

@@ -176,7 +176,7 @@ def test_what_a_column_may_be_is_told() -> None:
         ({"group": ["g", 3]}, "group must be a text or several, but 3 is not"),
         ({"columns": 3}, "columns is a list of names, not 3"),
         ({"columns": [3]}, "columns must be a list of names, but 3 is not"),
-        ({"columns": []}, "no column is asked for; groups has group_id, "),
+        ({"columns": []}, "no column is requested; groups has group_id, "),
         ({"topic": ["t"]}, "topic is a text, not ['t']"),
         ({"package": 3}, "package is a text, not 3"),
         ({"package": "nope.nope"}, "there is no package 'nope.nope': "),
@@ -190,7 +190,7 @@ def test_what_a_column_may_be_is_told() -> None:
             "into PYTHONPATH",
         ),
         ({"assume": "aborted"}, "assume is \"committed\" or None, not 'aborted'"),
-        ({"columns": ["state", "state"]}, "the column state is asked for twice"),
+        ({"columns": ["state", "state"]}, "the column state is requested twice"),
         ({"processes": 0}, "processes is a number of processes above 0, not 0"),
     ],
 )

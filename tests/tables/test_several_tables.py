@@ -308,8 +308,8 @@ def test_rows_without_a_topic_are_of_the_one_that_all_tables_have() -> None:
     ("tables", "asked", "error", "text"),
     [
         ("groups", {}, TypeError, r"tables is a list of tables: write \['groups'\]"),
-        ([], {}, ValueError, "no table is asked for"),
-        (["groups", "groups"], {}, ValueError, "the table groups is asked for twice"),
+        ([], {}, ValueError, "no table is requested"),
+        (["groups", "groups"], {}, ValueError, "the table groups is requested twice"),
         (["group"], {}, UnknownTable, "no table is called 'group'"),
         (
             ["groups", "members"],

@@ -22,7 +22,10 @@ LIVE = {"bootstrap": "broker-1:9092,broker-2:9092", "topic": "t"}
     ("options", "sentence"),
     [
         ({}, "there is nothing to read: give load a path, or the option path or bootstrap"),
-        ({**LIVE, "path": "/data"}, "either files are read or brokers: leave out the path, or the option bootstrap"),
+        (
+            {**LIVE, "path": "/data"},
+            "files and brokers cannot be read together: leave out the path, or the option bootstrap",
+        ),
         ({"bootstrap": "broker-1:9092"}, "raw rows of brokers are those of one topic: name it with the option topic"),
         ({**LIVE, "bootstrap": "broker-1"}, "invalid broker 'broker-1': write HOST:PORT"),
         (
@@ -54,7 +57,10 @@ LIVE = {"bootstrap": "broker-1:9092,broker-2:9092", "topic": "t"}
             {"path": "/data", "topic": "orders", "records": "OffsetCommit"},
             "there is no module kafka_records.schemas.orders, which would define the records of orders",
         ),
-        ({"path": "/data", "records": "OffsetCommit", "table": "groups"}, "the option table does not go with records"),
+        (
+            {"path": "/data", "records": "OffsetCommit", "table": "groups"},
+            "the option table cannot be combined with records",
+        ),
         (
             {"path": "/data", "coordinates": "offset"},
             "the option coordinates is for decoded records: name them with " "the option records",
@@ -70,7 +76,7 @@ LIVE = {"bootstrap": "broker-1:9092,broker-2:9092", "topic": "t"}
             "PT24H",
         ),
         ({**LIVE, "maxOffsetsPerTrigger": "0"}, "the option maxOffsetsPerTrigger is '0': write a number above 0"),
-        ({**LIVE, "savedFormat": "csv"}, "the option savedFormat is for files: leave it out where brokers are read"),
+        ({**LIVE, "savedFormat": "csv"}, "the option savedFormat is for files: leave it out when brokers are read"),
         (
             {"path": "x", "savedFormat": "excel"},
             "format must be one of parquet, arrow, avro, json, csv, delta, not 'excel'",
@@ -129,14 +135,17 @@ def test_what_cannot_be_asked(options: dict[str, str], sentence: str) -> None:
     ("options", "sentence"),
     [
         ({"maxOffsetsPerTrigger": "5"}, "the option maxOffsetsPerTrigger is for streams (readStream)"),
-        ({"startingOffsets": "latest"}, "startingOffsets is latest, where a query that is not a stream finds nothing"),
+        (
+            {"startingOffsets": "latest"},
+            "startingOffsets is latest, but a query that is not a stream finds nothing there",
+        ),
         (
             {"startingOffsets": '{"t": {"0": -1}}'},
-            "startingOffsets is latest, where a query that is not a stream finds nothing",
+            "startingOffsets is latest, but a query that is not a stream finds nothing there",
         ),
         (
             {"endingOffsets": '{"t": {"0": -2}}'},
-            "endingOffsets is earliest, before which there is nothing: write latest, or offsets",
+            "endingOffsets is earliest, but there is nothing before it: write latest, or offsets",
         ),
     ],
 )
@@ -152,7 +161,7 @@ def test_what_no_batch_can_do(options: dict[str, str], sentence: str) -> None:
         ({**LIVE, "bytesPerTask": "5"}, "the option bytesPerTask is for queries that are no stream (read)"),
         (
             {"bootstrap": "broker-1:9092", "table": "groups"},
-            "a stream gives raw rows and no table, which needs a log from its start: leave the option table out, and "
+            "a stream gives only raw rows, but a table needs a log from its start: leave the option table out, and "
             "give the rows to kafka_records_tables.spark.changes",
         ),
         (

@@ -58,15 +58,19 @@ def add_parser(commands: Any) -> None:
     """Add the subcommand to the subparsers `commands`."""
     parser = commands.add_parser(
         "abort-transaction",
-        help="abort a transaction that hangs, which no coordinator will end",
+        help="abort a hanging transaction that no coordinator will end",
         description=_DESCRIPTION,
         epilog=f"{_DETAILS}\n{_EXAMPLES}\n{_EXIT_STATUS_HELP}",
     )
     add_brokers(parser, "the brokers; they show the others", "nothing more is asked, and the exit status is 2")
     parser.add_argument("--topic", metavar="NAME:P", help="topic and partition in which the transaction is open")
-    parser.add_argument("--start-offset", type=int, metavar="N", help="the offset at which it begins (first_offset)")
-    parser.add_argument("--producer-id", type=int, metavar="N", help="its producer id")
-    parser.add_argument("--execute", action="store_true", help="do it; without, only print what would be done")
+    parser.add_argument(
+        "--start-offset", type=int, metavar="N", help="the offset at which the transaction begins (first_offset)"
+    )
+    parser.add_argument("--producer-id", type=int, metavar="N", help="the producer id of the transaction")
+    parser.add_argument(
+        "--execute", action="store_true", help="carry it out; without it, only print what would be done"
+    )
     parser.add_argument("--yes", action="store_true", help="do not ask before doing it")
     parser.set_defaults(run=run, parser=parser)
 
@@ -154,7 +158,7 @@ def _checked(options: argparse.Namespace) -> tuple[str, int]:
     if options.execute and options.start_offset is None and options.producer_id is None:
         raise UsageError("--execute needs --start-offset or --producer-id: one transaction is aborted at a time")
     if options.yes and not options.execute:
-        raise UsageError("--yes goes with --execute")
+        raise UsageError("--yes needs --execute")
     topic, colon, partition = options.topic.rpartition(":")
     if not colon or not topic or not (partition.isascii() and partition.isdigit()):
         raise UsageError(f"argument --topic: invalid partition {options.topic!r}: write NAME:P, such as orders:0")

@@ -85,8 +85,8 @@ class Catalog:
                 close = did_you_mean(topic, _TOPICS)
                 raise UsageError(f"{topic} is not a topic of Kafka's coordinators: those are {TOPICS_TEXT}{close}")
             raise UsageError(
-                f"{self.package} has no folder called like {topic}, but {', '.join(self.folders)}; "
-                f"say which one it is: --package {self.package}.FOLDER"
+                f"{self.package} has no folder named after {topic}, but {', '.join(self.folders)}; "
+                f"choose one: --package {self.package}.FOLDER"
             )
         return topic
 

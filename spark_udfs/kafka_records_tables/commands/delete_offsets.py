@@ -89,14 +89,14 @@ def add_parser(commands: Any) -> None:
         type=_reasons,
         default=(),
         metavar="REASON,…",
-        help="take rows of LIST with these reasons too: no_members (the group is empty now, perhaps for a deployment "
-        "only), simple_group (whoever commits may be at work); without, not_subscribed alone",
+        help="also take rows of LIST with these reasons: no_members (the group is empty now, perhaps only during a "
+        "deployment), simple_group (whoever commits may be at work); default: only not_subscribed",
     )
     parser.add_argument(
         "--whole-groups",
         action="store_true",
         help="delete the groups of --group, or those that LIST calls deletable, with all that they have "
-        "(DeleteGroups); share groups are left out, since nothing brings back what they have",
+        "(DeleteGroups); share groups are left out, since their state cannot be restored",
     )
     parser.add_argument(
         "--restore",
@@ -107,9 +107,11 @@ def add_parser(commands: Any) -> None:
     parser.add_argument(
         "--overwrite",
         action="store_true",
-        help="with --restore, also where another offset is meanwhile; that one is written to a file before",
+        help="with --restore, also replace offsets that were committed since; they are written to a file first",
     )
-    parser.add_argument("--execute", action="store_true", help="do it; without, only print what would be done")
+    parser.add_argument(
+        "--execute", action="store_true", help="carry it out; without it, only print what would be done"
+    )
     parser.add_argument("--yes", action="store_true", help="do not ask before doing it")
     parser.add_argument(
         "--output",
@@ -163,17 +165,17 @@ def _check(options: argparse.Namespace) -> None:
     if sum(ways) != 1 or len(options.sources) > 1:
         raise UsageError("name one LIST, or groups with --group, or a file with --restore")
     if options.topic and not options.group:
-        raise UsageError("--topic goes with --group")
+        raise UsageError("--topic needs --group")
     if options.group and bool(options.topic) == options.whole_groups:
-        raise UsageError("--group goes with --topic, or with --whole-groups")
+        raise UsageError("--group needs --topic or --whole-groups")
     if options.restore is not None and options.whole_groups:
-        raise UsageError("--restore does not go with --whole-groups")
+        raise UsageError("--restore cannot be combined with --whole-groups")
     if options.restore is not None and options.output is not None and not options.overwrite:
-        raise UsageError("--output goes with --restore only where --overwrite replaces something")
+        raise UsageError("--output with --restore needs --overwrite: only overwritten offsets are written to it")
     if options.also and not options.sources:
-        raise UsageError("--also goes with a LIST")
+        raise UsageError("--also needs a LIST")
     if options.overwrite and options.restore is None:
-        raise UsageError("--overwrite goes with --restore")
+        raise UsageError("--overwrite needs --restore")
 
 
 def _wanted(options: argparse.Namespace) -> DeletionList:

@@ -96,7 +96,9 @@ def add_parser(commands: Any) -> None:
     parser.add_argument("--bytes", action="store_true", help="add the bytes of keys and values, which explain reads")
     parser.add_argument("--show-secrets", action="store_true", help=SHOW_SECRETS_HELP)
     parser.add_argument(
-        "--follow", action="store_true", help="then wait for more, and print it as it is appended, until Ctrl-C"
+        "--follow",
+        action="store_true",
+        help="then wait for new records and print them as they are appended, until Ctrl-C",
     )
     add_record_options(parser)
     parser.without = {
@@ -110,7 +112,7 @@ def add_parser(commands: Any) -> None:
 def run(options: argparse.Namespace) -> int:
     """Dump, and return the exit status."""
     if options.follow and options.timeout is not None:
-        raise UsageError("--follow ends with Ctrl-C, and --timeout before: leave one of them out")
+        raise UsageError("--follow runs until Ctrl-C, but --timeout ends it earlier: leave one of them out")
     require("dump", "tables", "numpy", "pyarrow", "google_crc32c")
     from kafka_records_tables.commands.catalog import catalog_of
     from kafka_records_tables.commands.dump_run import DumpRun

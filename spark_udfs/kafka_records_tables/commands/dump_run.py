@@ -136,7 +136,10 @@ class DumpRun:
         except KeyboardInterrupt:
             # Ctrl-C is the normal end.
             return self._say_totals()
-        raise CommandError(f"{self._source.name}: --follow reads brokers and log files of this machine: only they grow")
+        raise CommandError(
+            f"{self._source.name}: --follow reads only brokers and log files of this machine, because "
+            "other sources do not grow"
+        )
 
     def _follow_files(self) -> Never:
         from kafka_records_tables.commands.log_follower import Follower

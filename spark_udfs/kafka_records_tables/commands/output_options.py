@@ -42,7 +42,7 @@ def add_output_options(
     """The options --format, --wide, --output and --overwrite; `default` says in words which format comes without."""
     shown = f"how to print the result (default: {default})"
     parser.add_argument("--format", choices=(*FORMATS, *more_formats), default="table", help=shown)
-    parser.add_argument("--wide", action="store_true", help="with --format table: everything, however wide that is")
+    parser.add_argument("--wide", action="store_true", help="with --format table: print everything, however wide it is")
     parser.add_argument(
         "--output",
         type=file_path("the result goes to standard output"),
@@ -67,7 +67,8 @@ def format_of_name(options: argparse.Namespace, more_formats: Collection[str] = 
     if form not in (*FORMATS, *more_formats):
         allowed = [each for each, name in FORMAT_OF.items() if name in (*FORMATS, *more_formats)]
         raise UsageError(
-            f"--output {options.output}: its end says no format: call it {', '.join(allowed)} or .txt, or give --format"
+            f"--output {options.output}: its extension names no format: call it {', '.join(allowed)} or .txt, "
+            "or give --format"
         )
     return form
 
@@ -86,12 +87,12 @@ def file_path(instead: str) -> Callable[[str], Path]:
 def output_of(options: argparse.Namespace) -> Output:
     """The output that the options name. Raises a UsageError for options that do not go together."""
     if options.wide and options.format != "table":
-        raise UsageError(f"--wide goes with --format table; {options.format} leaves nothing out")
+        raise UsageError(f"--wide needs --format table; {options.format} leaves nothing out")
     if options.csv_safe and options.format != "csv":
-        raise UsageError(f"--csv-safe goes with --format csv; no program runs what {options.format} holds as a formula")
+        raise UsageError(f"--csv-safe needs --format csv; no program runs what {options.format} holds as a formula")
     if options.output is None:
         if options.overwrite and getattr(options, "findings", None) is None:
-            raise UsageError("--overwrite goes with --output")
+            raise UsageError("--overwrite needs --output")
         if options.format == "parquet":
             raise UsageError("--format parquet needs --output: a Parquet file is not a text")
         if options.format == "arrow" and sys.stdout.isatty():

@@ -42,7 +42,7 @@ def add_assume(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--assume",
         choices=["committed"],
-        help="what records count as whose source does not show transactions; without it they are refused",
+        help="how to count records of a source that does not show transactions; without it they are refused",
     )
     parser.add_argument(
         "--package",
@@ -59,7 +59,7 @@ def add_state(parser: argparse.ArgumentParser) -> None:
         type=path_argument,
         metavar="DIR",
         help="keep what is read in this directory, so that the next run reads what is new; for one cluster, and one "
-        "run at a time. It may be deleted: the next run begins again. Not with --as-of",
+        "run at a time. If it is deleted, the next run starts over. Not with --as-of",
     )
 
 
@@ -69,9 +69,9 @@ def check_state_options(options: argparse.Namespace, given: GivenSource, questio
     if options.state is None:
         return
     if options.engine == "spark":
-        raise UsageError("--state goes with --engine local")
+        raise UsageError("--state needs --engine local")
     if given.by_requests:
-        raise UsageError("--state keeps records, and requests return none: leave out --source requests")
+        raise UsageError("--state keeps records, but requests return none: leave out --source requests")
     if options.as_of is not None:
         raise UsageError("--state keeps what logs hold now: kafka-records snapshot keeps it for --as-of")
     from kafka_records_tables.engines.with_state import check_state
@@ -96,7 +96,7 @@ def add_engine(parser: argparse.ArgumentParser) -> None:
         "--processes",
         type=count_argument(1),
         metavar="N",
-        help="read with N processes; default: one per core, and this one alone for less than 64 MiB",
+        help="read with N processes; default: one per core, or only this one for less than 64 MiB",
     )
     parser.add_argument(
         "--master",
@@ -126,11 +126,11 @@ def check_engine(options: argparse.Namespace) -> None:
     """Raise a UsageError for an option of the other engine."""
     if options.engine == "spark":
         if options.processes:
-            raise UsageError('--processes goes with --engine local; --master "local[N]" says how many Spark starts')
+            raise UsageError('--processes needs --engine local; --master "local[N]" says how many Spark starts')
         return
     wrong = "--master" if options.master else "--conf" if options.conf else None
     if wrong:
-        raise UsageError(f"{wrong} goes with --engine spark")
+        raise UsageError(f"{wrong} needs --engine spark")
 
 
 def spark_settings(options: argparse.Namespace) -> SparkSettings | None:

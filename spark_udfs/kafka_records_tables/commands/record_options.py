@@ -20,7 +20,7 @@ def add_record_options(parser: argparse.ArgumentParser) -> None:
         "--type", action="append", default=[], metavar="TYPE", help="records of this type, by number or name"
     )
     what.add_argument(
-        "--group", action="append", default=[], metavar="ID", help="records of this group, those of share groups too"
+        "--group", action="append", default=[], metavar="ID", help="records of this group, including share groups"
     )
     what.add_argument(
         "--transactional-id", action="append", default=[], metavar="ID", help="records of this transactional id"

@@ -128,7 +128,7 @@ def add_parser(commands: Any) -> None:
         "--format",
         choices=_FORMATS,
         help=(
-            "how to write the report (default: what the end of the file's name says, .html, .json, .prom or .txt, and "
+            "how to write the report (default: by the extension of the file, .html, .json, .prom or .txt, or "
             "text without --output)"
         ),
     )
@@ -142,15 +142,16 @@ def add_parser(commands: Any) -> None:
     parser.add_argument(
         "--details",
         action="store_true",
-        help="as text: all findings, notes too, with causes, effects, evidence, all steps (json and html have them)",
+        help="in text: print all findings and notes with causes, effects, evidence and all steps (json and html have "
+        "them)",
     )
     parser.add_argument("--no-tables", action="store_true", help="with --format json: leave out the rows of the tables")
     parser.add_argument(
         "--diff",
         type=path_argument,
         metavar="OLD.json",
-        help="say what is new, gone, worse or better since this report of the same groups and topics, which --format "
-        "json has written",
+        help="say what is new, gone, worse or better since this earlier report of the same groups and topics, written "
+        "with --format json",
     )
     parser.add_argument(
         "--fail-on",
@@ -205,7 +206,7 @@ def run(options: argparse.Namespace) -> int:
     check_engine(options)
     catalog_of(options.package)
     if options.fail_on is not None and options.fail_on.only_new and options.diff is None:
-        raise UsageError("--fail-on new:… needs --diff OLD.json, the report since which a finding is new")
+        raise UsageError("--fail-on new:… needs --diff OLD.json, the earlier report to compare with")
     form = _format(options)
     limits = _thresholds(options)
     given = given_source(options)
@@ -246,7 +247,8 @@ def _format(options: argparse.Namespace) -> str:
     ending = "" if options.output is None else options.output.suffix.lower()
     if options.format is None and options.output is not None and ending not in _FORMAT_OF:
         raise UsageError(
-            f"--output {options.output}: its end says no format: call it .html, .json, .prom or .txt, or --format"
+            f"--output {options.output}: its extension names no format: call it .html, .json, .prom or .txt, "
+            "or give --format"
         )
     form: str = options.format or _FORMAT_OF.get(ending, "text")
     if form == "html" and options.output is None:
@@ -256,9 +258,9 @@ def _format(options: argparse.Namespace) -> str:
     if options.details and form != "text":
         raise UsageError("--details is only for text: json and html always have all details")
     if options.no_tables and form != "json":
-        raise UsageError("--no-tables goes with --format json")
+        raise UsageError("--no-tables needs --format json")
     if options.overwrite and options.output is None:
-        raise UsageError("--overwrite goes with --output")
+        raise UsageError("--overwrite needs --output")
     return form
 
 

@@ -61,21 +61,21 @@ def add_parser(commands: Any) -> None:
         default=[],
         metavar="NAME",
         help="keep this topic, regardless of what it holds, instead of those of coordinators; may be repeated. For "
-        "files that are not in a folder <topic>-<partition> it says what they are of",
+        "files that are not in a folder <topic>-<partition> it names their topic",
     )
     parser.add_argument(
         "--output",
         required=True,
         type=path_argument,
         metavar="DIR",
-        help="the directory; it is made if it is not there, and otherwise has to be a snapshot or empty",
+        help="the directory; it is created if it is missing, and otherwise must be a snapshot or empty",
     )
     parser.add_argument(
         "--file-size",
         type=_mebibytes,
         default=256 * _MIB,
         metavar="MIB",
-        help="begin another file when one has reached this size (default: 256)",
+        help="start a new file when one has reached this size (default: 256)",
     )
     parser.set_defaults(run=run, parser=parser)
 

@@ -54,7 +54,7 @@ class SnapshotRun:
             raise CommandError(str(error)) from None
         except OSError as error:
             what = f"{error.filename or self._output}: {error.strerror or error}"
-            raise CommandError(f"{what}; complete files are kept, and the next run goes on after them") from None
+            raise CommandError(f"{what}; complete files are kept, and the next run continues after them") from None
         self._say(report)
         return self._found.status
 

@@ -44,8 +44,9 @@ def add_sources(parser: argparse.ArgumentParser) -> None:
         type=_column,
         default=[],
         metavar="RAW=NAME",
-        help=f"the column NAME holds RAW: {', '.join(_RAW)} …; a dot leads to a member (record.key), columns of CSV "
-        "without a line of names are called 1, 2 …, and nothing after the = stands for none; may be repeated",
+        help=f"the column NAME holds RAW: {', '.join(_RAW)} …; a dot leads to a member (record.key), CSV columns "
+        "without a header line are called 1, 2 …, and an empty NAME means that there is no such "
+        "column; may be repeated",
     )
     saved.add_argument(
         "--saved-encoding",
@@ -53,18 +54,18 @@ def add_sources(parser: argparse.ArgumentParser) -> None:
         type=_encoding,
         default=[],
         metavar="[RAW=]NAME",
-        help="how texts hold the bytes of keys and values: base64, hex, or text for the bytes of the text itself; "
+        help="how strings encode the bytes of keys and values: base64, hex, or text for the bytes of the text itself; "
         "key=… and value=… name one of them",
     )
     saved.add_argument(
         "--saved-format",
         choices=["parquet", "arrow", "avro", "json", "csv", "delta"],
-        help="what the files are, where neither their first bytes nor their names tell",
+        help="the format of the files, if neither their first bytes nor their names show it",
     )
     saved.add_argument(
         "--saved-time-unit",
         choices=["s", "ms", "us", "ns"],
-        help="the unit of numbers that say when records were written, where their size does not tell it",
+        help="the unit of numeric times of records, if their size does not show it",
     )
 
 
@@ -91,14 +92,14 @@ def add_brokers(
         "--command-config",
         type=path_argument,
         metavar="FILE",
-        help="properties that say how to talk to brokers, as Kafka's own tools take them: TLS, users, passwords",
+        help="file of properties for connecting to brokers, as for Kafka's own tools: TLS, users, passwords",
     )
     parser.add_argument(
         "--timeout",
         type=_timeout,
         metavar="DURATION",
-        help=f"after so long (30s, 5m) no broker is waited for any more: {after_the_limit}; without it the brokers "
-        "have as long as they make progress",
+        help=f"stop waiting for brokers after this time (30s, 5m): {after_the_limit}; without it, they have time "
+        "as long as they make progress",
     )
 
 
@@ -142,7 +143,7 @@ def given_source(options: argparse.Namespace) -> GivenSource:
     saved = _saved_as(options)
     if options.bootstrap is None:
         if options.command_config is not None:
-            raise UsageError("--command-config says how to talk to the brokers of --bootstrap, which is not there")
+            raise UsageError("--command-config is for the brokers of --bootstrap: give both")
         if options.timeout is not None:
             raise UsageError("--timeout limits how long the brokers of --bootstrap are waited for: give both")
         if getattr(options, "source", LOGS) == REQUESTS:
@@ -151,9 +152,9 @@ def given_source(options: argparse.Namespace) -> GivenSource:
             raise UsageError("the following arguments are required: SOURCE (or --bootstrap)")
         return GivenSource(tuple(options.sources), saved=saved)
     if options.sources:
-        raise UsageError("--bootstrap reads brokers, and SOURCE is for files: give one of them")
+        raise UsageError("--bootstrap reads brokers, and SOURCE reads files: give only one of them")
     if saved.is_told:
-        raise UsageError("--saved-column and all other --saved-… are about files: not with --bootstrap")
+        raise UsageError("--saved-column and all other --saved-… are for files: leave them out with --bootstrap")
     config = None if options.command_config is None else Path(options.command_config)
     by_requests = getattr(options, "source", LOGS) == REQUESTS
     return GivenSource(bootstrap=options.bootstrap, config=config, limit=options.timeout, by_requests=by_requests)
@@ -164,7 +165,7 @@ def add_topic(parser: argparse.ArgumentParser, default: str = "") -> None:
     parser.add_argument(
         "--topic",
         metavar="NAME",
-        help="read this topic only; for files that are not in a folder <topic>-<partition> it says what they hold"
+        help="read this topic only; for files that are not in a folder <topic>-<partition> it names their topic"
         + default,
     )
 
@@ -182,6 +183,6 @@ def add_package(parser: argparse.ArgumentParser) -> None:
         "--package",
         metavar="NAME[.FOLDER]",
         default=KAFKA,
-        help="read records of your own with this package, which kafka-records-codegen made of your specs and Python "
-        "finds (PYTHONPATH); a topic belongs to the folder of specs called like it, or to FOLDER",
+        help="read records of your own with this package, which kafka-records-codegen made of your specs and which "
+        "must be in PYTHONPATH; a topic belongs to the folder of specs named after it, or to FOLDER",
     )

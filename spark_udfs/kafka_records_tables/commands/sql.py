@@ -37,7 +37,7 @@ def add_parser(commands: Any) -> None:
     """Add the subcommand to the subparsers `commands`."""
     parser = commands.add_parser(
         "sql",
-        help="ask the tables in SQL, by DuckDB",
+        help="query the tables in SQL, with DuckDB",
         usage="kafka-records sql [options] SOURCE... QUERY",
         description=_DESCRIPTION,
         epilog=f"{_DETAILS}\n{OUTPUT_HELP}\n{_EXAMPLES}\n{EXIT_STATUS_HELP}",

@@ -87,7 +87,7 @@ class SqlRun:
         """
         statements = database.extract_statements(self._task.query)
         if len(statements) != 1 or statements[0].type != duckdb.StatementType.SELECT:
-            raise CommandError("the query has to be one SELECT: tables are read, and nothing is written but --output")
+            raise CommandError("the query must be one SELECT: it reads tables and writes only --output")
         for name, table in TABLES.items():
             database.register(name, table.schema.empty_table())
         names = [*dict.fromkeys(_named_tables(database, self._task.query))]
@@ -99,7 +99,7 @@ class SqlRun:
                 raise
             near = did_you_mean(unknown[0].lower(), TABLES)
             raise CommandError(
-                f"no table is called {unknown[0]!r}{near}; kafka-records table --list has them all"
+                f"no table is called {unknown[0]!r}{near}; kafka-records table --list names them all"
             ) from None
         return [name for name in TABLES if name in {name.lower() for name in names}]
 
@@ -142,7 +142,7 @@ def _named_tables(database: duckdb.DuckDBPyConnection, query: str) -> Iterator[s
     ((found,),) = database.execute("SELECT json_serialize_sql(?)", [query]).fetchall()
     parsed = json.loads(found)
     if parsed.get("error"):
-        raise CommandError(f"the query cannot be taken apart: {parsed.get('error_message', 'no reason given')}")
+        raise CommandError(f"the query cannot be parsed: {parsed.get('error_message', 'no reason given')}")
     left: list[Any] = [parsed]
     while left:
         node = left.pop()

@@ -168,7 +168,7 @@ def add_parser(commands: Any) -> None:
         "--findings",
         type=file_path("findings go to standard error"),
         metavar="FILE",
-        help="write everything that was found to this file too, as JSON lines",
+        help="also write all findings to this file, as JSON lines",
     )
     add_state(parser)
     add_engine(parser)
@@ -197,9 +197,15 @@ def _add_questions(parser: argparse.ArgumentParser) -> None:
         help="only rows that meet the condition, see below; may be repeated",
     )
     parser.add_argument(
-        "--sort", type=_names, default=[], metavar="A,B", help="sort by these; largest first with -: --sort=-A"
+        "--sort",
+        type=_names,
+        default=[],
+        metavar="A,B",
+        help="sort by these columns; a - sorts the largest first: --sort=-A",
     )
-    parser.add_argument("--limit", type=count_argument(0), metavar="N", help="at most N rows, the first by the order")
+    parser.add_argument(
+        "--limit", type=count_argument(0), metavar="N", help="at most N rows, the first in the sort order"
+    )
     add_as_of(parser, "the table as it was at this moment, see below")
     add_own_options(parser)
     add_assume(parser)
@@ -331,11 +337,11 @@ def _check_format(table: Table, options: argparse.Namespace) -> None:
     if options.format == METRICS_FORMAT:
         _check_metrics(table, options)
     elif options.max_series is not None:
-        raise UsageError(f"--max-series goes with --format {METRICS_FORMAT}")
+        raise UsageError(f"--max-series needs --format {METRICS_FORMAT}")
     if options.format not in OFFSET_FORMATS:
         return
     if table.name != "current_offsets":
-        raise UsageError(f"--format {options.format} goes with the table current_offsets, not with {table.name}")
+        raise UsageError(f"--format {options.format} is for the table current_offsets, not for {table.name}")
     if options.columns:
         raise UsageError(f"--columns: --format {options.format} has columns of its own")
 
@@ -369,7 +375,7 @@ def _query(table: Table, options: argparse.Namespace) -> Query:
 def _check_records(table: Table, options: argparse.Namespace) -> None:
     """Raise a UsageError for a question about records to a table that is not made of any."""
     if options.as_of is not None and not is_of_records(table):
-        raise UsageError(f"--as-of: rows of {table.name} tell how logs are now")
+        raise UsageError(f"--as-of: rows of {table.name} show logs as they are now")
     if options.group and table.group is None and not table.group_inputs:
         raise UsageError(f"--group: rows of {table.name} are about no group; {_other_options(table)}")
     if table.records or table.inputs:

@@ -75,9 +75,9 @@ def check_output(output: Output, sources: Iterable[str]) -> None:
 def check_file(path: Path, option: str, overwrite: bool) -> None:
     """Raise a CommandError for a path of `option` at which no file can be written."""
     if path.is_dir():
-        raise CommandError(f"{path}: is a directory, {option} names a file")
+        raise CommandError(f"{path}: is a directory, but {option} needs a file")
     if path.exists() and not overwrite:
-        raise CommandError(f"{path}: there is a file already; --overwrite replaces it")
+        raise CommandError(f"{path}: the file already exists; --overwrite replaces it")
     if not path.parent.is_dir():
         raise CommandError(f"{path}: there is no directory {path.parent}")
 
@@ -85,7 +85,7 @@ def check_file(path: Path, option: str, overwrite: bool) -> None:
 def refuse_source(path: Path, sources: Iterable[str]) -> None:
     """Raise a CommandError if `path` is one of the files that are read, under any name."""
     if path.exists() and any(is_same_file(path, file) for source in sources for file in _log_files(source)):
-        raise CommandError(f"{path}: is one of the files that are read: write the result to another")
+        raise CommandError(f"{path}: is one of the files that are read: write the result to another file")
 
 
 def is_same_file(path: Path, other: Path) -> bool:

@@ -202,7 +202,7 @@ def _entries(
             rows = read_table("transactions", source)
             if not rows.is_complete:
                 raise LogSourceError(
-                    source.name, f"{TRANSACTIONS} was not read as a whole: it is unknown who owns them"
+                    source.name, f"{TRANSACTIONS} was not read completely: it is unknown who owns them"
                 )
             told += rows.table.filter(pc.is_in(rows.table["producer_id"], pa.array([*unknown], pa.int64()))).to_pylist()
         except AbsentTopic:

@@ -47,7 +47,7 @@ class DeletedFile:
             self._file = path.open("x", encoding="utf-8")
             _sync_folder(path.parent)
         except FileExistsError:
-            raise CommandError(f"{path}: is there already; name another file with --output") from None
+            raise CommandError(f"{path}: already exists; name another file with --output") from None
         except OSError as error:
             raise CommandError(f"{path}: {error.strerror or error}; nothing was changed") from None
 
@@ -109,7 +109,7 @@ class DeletedFile:
             os.fsync(self._file.fileno())
         except OSError as error:
             what = f"{self.path}: {error.strerror or error}"
-            raise CommandError(f"{what}; nothing more is changed, and what was is in the file") from None
+            raise CommandError(f"{what}; nothing more is changed, and the file has what was changed") from None
 
 
 def _sync_folder(folder: Path) -> None:

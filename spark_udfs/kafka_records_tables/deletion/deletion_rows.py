@@ -170,7 +170,7 @@ def _whole(value: Any) -> int | None:
         return None
     number = int(match[1])
     if match[2] and abs(number) > _EXACT:
-        raise ValueError(f"{value} was a floating point number, and these are not exact beyond {_EXACT}")
+        raise ValueError(f"{value} was a floating point number, which is not exact beyond {_EXACT}")
     return number
 
 

@@ -91,10 +91,10 @@ def options_of_each(tables: Sequence[Table], given: Mapping[str, Any]) -> list[d
     a table that is named twice or none at all."""
     names = [table.name for table in tables]
     if not names:
-        raise ValueError(f"no table is asked for; there are {', '.join(TABLES)}")
+        raise ValueError(f"no table is requested; there are {', '.join(TABLES)}")
     for name in names:
         if names.count(name) > 1:
-            raise ValueError(f"the table {name} is asked for twice")
+            raise ValueError(f"the table {name} is requested twice")
     known = [option.name for option in own_options(tables)]
     for name in given:
         if name not in known:
@@ -117,12 +117,12 @@ def chosen_columns(table: Table, columns: Sequence[str] | None) -> list[str]:
         return list(table.names)
     chosen = arguments.names("columns", columns)
     if not chosen:
-        raise ValueError(f"no column is asked for; {table.name} has {', '.join(table.names)}")
+        raise ValueError(f"no column is requested; {table.name} has {', '.join(table.names)}")
     for name in chosen:
         if name not in table.names:
             raise UnknownColumn(f"{table.name} has no column {name!r}; {near(name, table.names)}")
         if chosen.count(name) > 1:
-            raise ValueError(f"the column {name} is asked for twice")
+            raise ValueError(f"the column {name} is requested twice")
     return list(chosen)
 
 
@@ -156,7 +156,7 @@ def _check_package(package: str, table: Table) -> None:
         )
     unfit = misfits(table, package)
     if unfit:
-        raise ValueError(f"the package {package} does not do: {'; '.join(unfit)}")
+        raise ValueError(f"the package {package} cannot be used: {'; '.join(unfit)}")
 
 
 def _checked_assume(assume: str | None) -> Literal["committed"] | None:

@@ -44,7 +44,7 @@ def check_java() -> None:
         java = found
     version = _version(java)
     if version is None:
-        raise JavaMissing(f"{needs}, and {java} does not tell its version: install a JDK or set JAVA_HOME.")
+        raise JavaMissing(f"{needs}, and {java} does not report its version: install a JDK or set JAVA_HOME.")
     # Java 8 and older call themselves 1.8.
     major = re.match(r"\d+", version.removeprefix("1."))
     if major is None or int(major[0]) < JAVA_NEEDED:

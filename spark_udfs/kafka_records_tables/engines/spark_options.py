@@ -178,9 +178,9 @@ class Asked:
             if name in self.given:
                 raise BadOption(f"the option {name} is for streams (readStream)")
         if self.starting == LATEST or FROM_END in _offsets(self.starting):
-            raise BadOption("startingOffsets is latest, where a query that is not a stream finds nothing")
+            raise BadOption("startingOffsets is latest, but a query that is not a stream finds nothing there")
         if self.ending == EARLIEST or FROM_START in _offsets(self.ending):
-            raise BadOption("endingOffsets is earliest, before which there is nothing: write latest, or offsets")
+            raise BadOption("endingOffsets is earliest, but there is nothing before it: write latest, or offsets")
         return self
 
     def with_known_topics(self) -> Asked:
@@ -196,7 +196,7 @@ class Asked:
             raise BadOption("a stream gives raw rows: leave the option records out, and give them to decode_records")
         if self.rows is not None:
             raise BadOption(
-                "a stream gives raw rows and no table, which needs a log from its start: leave the option table out, "
+                "a stream gives only raw rows, but a table needs a log from its start: leave the option table out, "
                 "and give the rows to kafka_records_tables.spark.changes"
             )
         for name in _OF_BATCHES:
@@ -262,7 +262,7 @@ def asked(options: Mapping[str, str]) -> Asked:
 def _records(place: PathsToRead | Brokers, given: Mapping[str, str], mode: Mode) -> Asked:
     for name in _NOT_OF_RECORDS:
         if name in given:
-            raise BadOption(f"the option {name} does not go with records")
+            raise BadOption(f"the option {name} cannot be combined with records")
     if isinstance(place, Brokers):
         raise BadOption("the option records reads saved rows: brokers give raw rows, and decode_records decodes them")
     reader = record_reader(given, mode, _flag(given, SHOW_SECRETS.spark_option, False))
@@ -308,9 +308,9 @@ def _place(options: Mapping[str, str], given: Mapping[str, str], properties: dic
         return place
     for name in SAVED_OPTIONS:
         if name in given:
-            raise BadOption(f"the option {name} is for files: leave it out where brokers are read")
+            raise BadOption(f"the option {name} is for files: leave it out when brokers are read")
     if paths:
-        raise BadOption("either files are read or brokers: leave out the path, or the option bootstrap")
+        raise BadOption("files and brokers cannot be read together: leave out the path, or the option bootstrap")
     brokers = Brokers(bootstrap, given.get("commandConfig"), properties, _timeout(given))
     # What is wrong with an address or a property is told here, and not when the query runs.
     brokers.source()

@@ -25,10 +25,10 @@ State = str | PathLike[str]
 def check_state(question: Question, *, by_spark: bool) -> None:
     """Raise ValueError for a question whose records are not kept."""
     if by_spark:
-        raise ValueError("state goes with the local engine: leave it out, or Spark")
+        raise ValueError("state needs the local engine: leave out state or Spark")
     if question.as_of_ms is not None:
         raise ValueError(
-            "state keeps what logs hold now, and as_of asks about an earlier moment: kafka-records snapshot keeps that"
+            "state keeps what logs hold now, but as_of asks about an earlier moment: kafka-records snapshot keeps that"
         )
     requests = requests_of(question)
     if not any(each.table.topic in COORDINATOR_TOPICS for request in requests for each in at_the_bottom(request)):
@@ -55,6 +55,6 @@ def source_with_state(
     topic = requests[0].table.topic if len(requests) == 1 else ""
     given = source_of(source, question.topic or topic or None)
     if has(given, AnswersForCoordinators):
-        raise ValueError("state keeps records, and this source has none: LiveBrokers has them")
+        raise ValueError("state keeps records, but this source has none: LiveBrokers has them")
     with StateDirectory(state, needed_by_state).opened() as directory:
         yield directory.logs(given, with_history=wants_history(requests), on_progress=on_progress)

@@ -53,8 +53,8 @@ class EarlierReport:
             old, new = _selected(noun, before), _selected(noun, now)
             if old != new:
                 raise DiffError(
-                    f"the earlier report is about {old}, and this one about {new}: what only one of the two was "
-                    "asked about would count as new or gone; ask both the same"
+                    f"the earlier report is about {old}, but this one is about {new}: findings about what "
+                    "only one of them covers would count as new or gone; make both with the same selection"
                 )
 
 
@@ -221,13 +221,13 @@ def _document(path: Path) -> dict[str, Any]:
     except OSError as error:
         raise DiffError(f"{path}: {error.strerror}") from None
     except UnicodeDecodeError:
-        raise DiffError(f"{path}: is no JSON document; {_WANTED}") from None
+        raise DiffError(f"{path}: is not a JSON document; {_WANTED}") from None
     if not text.strip():
-        raise DiffError(f"{path}: is empty, and no JSON document; {_WANTED}")
+        raise DiffError(f"{path}: is empty, and not a JSON document; {_WANTED}")
     try:
         document = json.loads(text)
     except (ValueError, RecursionError):
-        raise DiffError(f"{path}: is no JSON document; {_WANTED}") from None
+        raise DiffError(f"{path}: is not a JSON document; {_WANTED}") from None
     if not isinstance(document, dict) or document.get("format") != FORMAT:
         raise DiffError(f"{path}: is not a report; {_WANTED}")
     version = document.get("format_version")

@@ -143,9 +143,9 @@ def _read(path: Path) -> Mapping[str, Any]:
     except OSError as error:
         raise ThresholdsError(f"{path}: {error.strerror}") from None
     except UnicodeDecodeError:
-        raise ThresholdsError(f"{path}: is not UTF-8, as TOML is") from None
+        raise ThresholdsError(f"{path}: is not UTF-8, but TOML must be") from None
     except tomllib.TOMLDecodeError as error:
-        raise ThresholdsError(f"{path}: is no TOML: {error}") from None
+        raise ThresholdsError(f"{path}: is not TOML: {error}") from None
 
 
 def _value(name: str, threshold: Threshold, value: Any, is_file: bool = True) -> Any:
@@ -155,7 +155,7 @@ def _value(name: str, threshold: Threshold, value: Any, is_file: bool = True) ->
     is_number = isinstance(value, int | float) and not isinstance(value, bool)
     if threshold.kind == "share":
         if not is_number or not 0 <= value <= 1:
-            raise ThresholdsError(f"{name}: {value!r} is no share: write a number from 0 to 1")
+            raise ThresholdsError(f"{name}: {value!r} is not a share: write a number from 0 to 1")
         return value
     # What is not finite has no remainder.
     if not is_number or value % 1 != 0 or value < 0:

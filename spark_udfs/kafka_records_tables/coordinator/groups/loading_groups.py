@@ -135,7 +135,7 @@ class LoadingGroups:
             return Group(event.group_id, kind, event.offset)
         if group.kind != kind:
             known = "simple (it has commits)" if group.is_simple and not group.classic_members else group.kind
-            raise _RefusedError(f"the record is of a {kind} group, and the group is {known} at this place of the log")
+            raise _RefusedError(f"the record is of a {kind} group, and the group is {known} at this point of the log")
         return group
 
     def _member(self, group: Group, event: Event) -> None:
@@ -165,8 +165,8 @@ class LoadingGroups:
             since = owned.get(place)
             if since is not None and since >= epoch:
                 raise _RefusedError(
-                    f"the member gets partition {place[1]} of the topic with id {place[0]} at epoch {epoch}, and "
-                    f"somebody has it at epoch {since}"
+                    f"the member gets partition {place[1]} of the topic with id {place[0]} at epoch {epoch}, but "
+                    f"another member has it at epoch {since}"
                 )
             owned[place] = epoch
 

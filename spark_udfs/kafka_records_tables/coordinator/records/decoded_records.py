@@ -249,7 +249,7 @@ def undecided(
     return Finding(
         severity="damage",
         reason=UNDECIDED_TRANSACTION,
-        what=f"{what}: nobody can tell how the transaction of producer {producer} ended, its marker was not read",
+        what=f"{what}: it is unknown how the transaction of producer {producer} ended: its marker was not read",
         consequence=consequence,
         record_type=record_type,
         **place_of(rows, row, context),

@@ -159,7 +159,7 @@ def _incident(
             "The group will not get these records again: it has moved on. They are still in the topic until its "
             "retention deletes them."
             if not is_rejected
-            else "If they are records, nobody gets them again; they are in the topic until its retention takes them."
+            else "If they are records, nobody gets them again; they are in the topic until its retention deletes them."
         ),
         consequence="data_lost",
         group_ids=(group,),
@@ -212,10 +212,10 @@ RULE = incident_rule(
     title="a share group gave up records that nobody has processed",
     about="""\
 Ranges of offsets that the state of a share partition ever had as archived after `deliveries` deliveries or more (or as
-many as the share.delivery.count.limit of the group, where the metadata log tells it), counted over all records of the
-state: when the start offset has passed them, the present state has forgotten them.
-Records that a consumer rejects at its first deliveries are told where there are `rejected` of them or more: it has
-decided so.""",
+many as the share.delivery.count.limit of the group, if the metadata log shows it), counted over all records of the
+state: when the start offset has passed them, the present state no longer has them.
+Records that a consumer rejects at its first deliveries are reported if there are `rejected` of them or more: the
+consumer has decided so.""",
     tables=("share_partitions", "share_group_topics", "members"),
     levels={
         Level.CRITICAL: "it goes on",
@@ -240,7 +240,7 @@ decided so.""",
         ),
     ),
     thresholds=(
-        Threshold("rejected", "count", 10, "ranges that consumers rejected", "fewer are the odd bad record"),
+        Threshold("rejected", "count", 10, "ranges that consumers rejected", "a few bad records are usual"),
         Threshold(
             "deliveries",
             "count",

@@ -111,7 +111,7 @@ def _tell_of(kind: str) -> Callable[[RuleContext, dict[str, Any]], ReportFinding
             problem=(
                 f"{counted(len(details), _NOUNS.get(kind, 'problem'))}{who}{where}"
                 f"{', for instance' if len(details) > 1 else ''}: {details[0].rstrip('.')}. "
-                + ("It goes when what is under way ends." if is_passing else f"{_what(kind, case)}{stand}")
+                + ("It disappears when the change under way ends." if is_passing else f"{_what(kind, case)}{stand}")
             ),
             group_ids=tuple(dict.fromkeys((*groups, *stopped))),
             topics=topics,
@@ -189,7 +189,7 @@ def groups_shown(groups: Sequence[str]) -> str:
 
     if not groups:
         return ""
-    has, all_of = ("has its", "it is hit") if len(groups) == 1 else ("have their", "all of them are hit")
+    has, all_of = ("has its", "it is affected") if len(groups) == 1 else ("have their", "all of them are affected")
     return f"{counted(len(groups), 'group')} {has} records there, and {all_of}: {listed(groups, 8)}. "
 
 
@@ -288,10 +288,12 @@ _WHAT: Final = {
         "effect. It happens when partitions are added to the topic."
     ),
     "records_unknown": "Most likely a newer release wrote them.",
-    "assignments_broken": "Two members may consume the same partition, or somebody who is gone keeps one.",
-    "partitions_unassigned": "Nobody of the group consumes these partitions, although it has members: their lag grows.",
+    "assignments_broken": "Two members may consume the same partition, or a member that is gone keeps one.",
+    "partitions_unassigned": (
+        "No member of the group consumes these partitions, although it has members: their lag grows."
+    ),
     "share_state_broken": (
-        "Nobody of the group can consume these partitions: the leader that reads the state is refused."
+        "No member of the group can consume these partitions: the leader that reads the state is refused."
     ),
     "share_state_left": "A group of that name may be refused its own.",
 }
@@ -321,7 +323,7 @@ def _checks_rule(kind: str, title: str, about: str, levels: dict[Level, str]) ->
     return ReportRule(
         kind=kind,
         title=title,
-        about=f"{about} Of the table `checks`: {', '.join(words)}.",
+        about=f"{about} From the table `checks`: {', '.join(words)}.",
         tables=("checks", "groups" if kind == "coordinator_cannot_load" else "timeline"),
         levels=levels,
         cases=_cases_of(kind),
@@ -344,20 +346,20 @@ RULES = (
         "records_misplaced",
         "records are in a partition that their coordinator does not read",
         "Records whose group, transactional id or share partition belongs into another partition. How many partitions "
-        "a topic has, running brokers tell; in files it is checked with `--partitions`. One finding for a topic.",
+        "a topic has is known from running brokers; for files, give `--partitions`. One finding for a topic.",
         {Level.HIGH: "always"},
     ),
     _checks_rule(
         "partitions_unassigned",
-        "nobody has some partitions of a group with members",
+        "some partitions of a group with members are assigned to nobody",
         f"Partitions that are in no target assignment, although they are there.{_UNDER_WAY}",
-        {Level.HIGH: "always", Level.NOTE: "while the group is at it"},
+        {Level.HIGH: "always", Level.NOTE: "while the change is under way"},
     ),
     _checks_rule(
         "assignments_broken",
         "assignments of a group contradict one another",
         f"Assignments of somebody who is not a member, or of one partition to two members.{_UNDER_WAY}",
-        {Level.HIGH: "always", Level.NOTE: "while the group is at it"},
+        {Level.HIGH: "always", Level.NOTE: "while the change is under way"},
     ),
     _checks_rule(
         "share_state_broken",
@@ -377,7 +379,7 @@ RULES = (
     _checks_rule(
         "records_unknown",
         "records of an unknown type",
-        "Records of a type that no Kafka knows.",
+        "Records of a type that no release of Kafka knows.",
         {Level.NOTE: "always"},
     ),
 )

@@ -156,7 +156,7 @@ def _incident(
     deleted = Verdict(
         f"Somebody deleted the group {shown(group)} or its offsets while it was away.",
         evidence_for=() if is_due else evidence[:1],
-        refuted_by=None if others else Evidence("the clean-up took what was due, and no request does just that"),
+        refuted_by=None if others else Evidence("the clean-up deleted exactly what was due, which no request does"),
     )
     lately = context.at_ms - context.limit(f"{KIND}.lately")
     finding = ReportFinding(
@@ -172,7 +172,7 @@ def _incident(
             f" deleted at {moment(since)}{away}. When it came back, at {moment(began)}, it had none."
         ),
         impact=(
-            f"Out of offsets, {' and '.join(what)}."
+            f"Without offsets, {' and '.join(what)}."
             if what
             else "It went on where it was: nothing was lost or repeated."
         ),
@@ -216,9 +216,9 @@ RULE = incident_rule(
     kind=KIND,
     title="offsets expired while a group was away, and it began again elsewhere",
     about="""\
-Tombstones of offsets that a clean-up wrote, and the first commits for these partitions after them. Whether the group
-began at the start or at the end is told by where the log ended when its member came, and how many records were read
-again or never is counted for each partition. A group that was at the end at its first commit may have begun at either:
+Tombstones of offsets that a clean-up wrote, and the first commits for these partitions after them. Where the log
+ended when its member came shows whether the group began at the start or at the end; how many records were read again
+or never is counted for each partition. A group that was at the end at its first commit may have begun at either:
 then both counts are given, and one of them happened.""",
     tables=("activity", "current_offsets", "timeline"),
     levels={
@@ -248,7 +248,11 @@ then both counts are given, and one of them happened.""",
     ),
     thresholds=(
         Threshold(
-            "lately", "duration", "7d", "what happened within this time matters", "who was hit notices within a week"
+            "lately",
+            "duration",
+            "7d",
+            "what happened within this time matters",
+            "whoever is affected notices within a week",
         ),
     ),
     folds=(Folds("offsets_began_anew"), Folds("offsets_rewound")),

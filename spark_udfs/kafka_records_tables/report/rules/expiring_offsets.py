@@ -143,7 +143,7 @@ def _tell(context: RuleContext, case: dict[str, Any]) -> ReportFinding:
     is_sure = case["works"] or case["was_used"] or not case["is_lower_bound"]
     waiting = to_consume(context, group, topics)
     behind = f" It has {waiting} now." if waiting else ""
-    lived = f"It was in use for {length(case['lived_ms'])} before, as far as the log tells. "
+    lived = f"It was in use for {length(case['lived_ms'])} before, as far as the log shows. "
     return ReportFinding(
         kind="offsets_expiring",
         level=Level(case["level"]),
@@ -245,15 +245,13 @@ lower. Expiry is counted with the retention that was given; see `retention_diffe
     tell=_tell,
     listing=_listing,
     thresholds=(
-        Threshold("within", "duration", "72h", "how long ahead expiry is looked for", "a long weekend"),
-        Threshold(
-            "high_within", "duration", "24h", "expiry that somebody should see to today", "one working day", "within"
-        ),
+        Threshold("within", "duration", "72h", "how far ahead to look for expiry", "a long weekend"),
+        Threshold("high_within", "duration", "24h", "expiry that should be handled today", "one working day", "within"),
         Threshold(
             "critical_within",
             "duration",
             "2h",
-            "expiry that cannot wait, of a group at work",
+            "expiry that cannot wait, because the group is at work",
             "time to find out whose group it is and to commit its offsets again",
             "high_within",
         ),
@@ -261,7 +259,7 @@ lower. Expiry is counted with the retention that was given; see `retention_diffe
             "alive_within",
             "duration",
             "24h",
-            "how lately a group without members has committed that is at work",
+            "a group without members that has committed this recently is at work",
             "jobs that assign themselves partitions run once a day at least",
         ),
         Threshold(

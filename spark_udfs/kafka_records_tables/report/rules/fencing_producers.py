@@ -143,8 +143,14 @@ cleaner has taken is not counted; no record says which client started.""",
         ),
     ),
     thresholds=(
-        Threshold("starts", "count", 5, "starts in a row", "two rolling restarts are no quarrel"),
-        Threshold("pause", "duration", "2m", "a time without a start that ends a row", "supervisors wait up to that"),
+        Threshold("starts", "count", 5, "starts in a row", "two rolling restarts are not a conflict"),
+        Threshold(
+            "pause",
+            "duration",
+            "2m",
+            "time without a start after which a series ends",
+            "supervisors wait up to this long before a restart",
+        ),
     ),
     folds=(Folds("transaction_open", ("transactional_id",)),),
 )

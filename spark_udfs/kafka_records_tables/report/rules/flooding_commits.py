@@ -156,7 +156,7 @@ def _how_exact(context: RuleContext, case: dict[str, Any]) -> str:
     """That `activity` counts by hours, and that nobody looked further back."""
     from kafka_records_tables.report.rule_context import HOUR_MS, moment
 
-    began = "the first hour in which it was that often; it may have begun in the one before"
+    began = "the first hour with so many commits; they may have begun in the hour before"
     if case["window_start_timestamp_ms_min"] - HOUR_MS < context.at_ms - context.limit("commits_flooding.lately"):
         return "or earlier: only the last hours were looked at"
     last = case["window_start_timestamp_ms_max"]
@@ -189,7 +189,7 @@ compacted is not seen.""",
     tell=_tell,
     listing=lambda _: Rows("activity"),
     thresholds=(
-        Threshold("lately", "duration", "24h", "how far back commits count", "a day has its busy hours in it"),
+        Threshold("lately", "duration", "24h", "how far back commits count", "a day includes the busy hours"),
         Threshold(
             "interval_ms",
             "count",
@@ -220,7 +220,7 @@ compacted is not seen.""",
             "share",
             0.25,
             "the part of all bytes",
-            "one group of many has no reason for a quarter",
+            "one group among many has no reason to write a quarter",
             "high_share",
         ),
         Threshold("high_share", "share", 0.5, "the same for the higher level", "more than all others together"),

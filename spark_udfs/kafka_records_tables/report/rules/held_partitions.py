@@ -153,7 +153,7 @@ RULE = incident_rule(
     about="""\
 Members of consumer groups (KIP-848) that were asked to give up partitions `after` ago or earlier, still have them, and
 have committed nothing since: their applications hang, while their heartbeats go on. A member that commits works on, and
-gives them up with its next poll. Classic groups tell nothing of this.""",
+gives them up with its next poll. The records of classic groups do not show this.""",
     tables=("assignments", "members", "lag"),
     levels={Level.HIGH: "always"},
     find=_find,
@@ -167,7 +167,7 @@ gives them up with its next poll. Classic groups tell nothing of this.""",
             "duration",
             "20s",
             "how long a member has to give up partitions",
-            "it takes a poll and a heartbeat, which is 5 s",
+            "giving up takes a poll and a heartbeat, which is 5 s",
         ),
     ),
     folds=(Folds("members_unsettled"), Folds("too_slow"), Folds("endless_rebalances"), Folds("group_stands_still")),

@@ -137,14 +137,14 @@ def _tell(context: RuleContext, case: dict[str, Any]) -> ReportFinding:
     own = Rows("transactions", (f"log_partition={place}",)) if word == "late" and place is not None else rows
     waits = (Rows("pending_offsets", of_group(groups[0])),) if groups else ()
     told = (own, rows, *waits) if word == "late" or not waits else (*waits, rows)
-    who = f"of {listed(ids)}" if ids else "that no transactional id answers for"
+    who = f"of {listed(ids)}" if ids else "of no known transactional id"
     producers = ", ".join(str(one["producer_id"]) for one in cause[:3])
     opened = f"{length(oldest['age_ms'])}{_why(context, oldest) if is_one else _why_all(cause)}."
     effect = f" {_effect(context, held, 'It holds' if is_one else 'They hold')}" if held else ""
     at_it = _waiting_at(context, cause)
     if at_it:
         effect += f" {_who_waits(at_it)}"
-    past = f" Whether {'it has' if is_one else 'they have'} ended since, these files do not tell."
+    past = f" These files do not show whether {'it has' if is_one else 'they have'} ended since."
     is_sure = hangs and not (word == "left" and not context.is_stored)
     return ReportFinding(
         kind="transaction_open",
@@ -205,8 +205,8 @@ def _why_all(cause: list[dict[str, Any]]) -> str:
     if word == "left":
         return f": their {_written(cause)} have no end in the log, and nobody will end them"
     return (
-        f", all longer than their time-outs. All of them are of the coordinator of __transaction_state-{place}, which"
-        " ends what is late: it is not at work, or its markers do not arrive"
+        f", all longer than their time-outs. All belong to the coordinator of __transaction_state-{place}, which should"
+        " abort them: it is not running, or its markers do not arrive"
     )
 
 
@@ -379,7 +379,7 @@ their application; those that are late by their coordinator; and those that are 
             "settled_after",
             "duration",
             "5m",
-            "a transaction without an entry is taken for one that hangs when it is this old",
+            "a transaction without an entry counts as hanging when it is this old",
             "topics are read one after another, and a transaction that ends in between looks like a hanging one",
             "critical_after",
         ),

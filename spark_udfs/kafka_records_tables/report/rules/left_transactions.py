@@ -178,7 +178,7 @@ def _incident(context: RuleContext, row: dict[str, Any], later: list[dict[str, A
     steps = _steps(context, row, own)
     waits = (
         f"{listed(groups)} {'reads' if len(groups) == 1 else 'read'} committed records only and "
-        f"{'stands' if len(groups) == 1 else 'stand'} still there: {counted(stuck, 'record')} wait."
+        f"{'gets' if len(groups) == 1 else 'get'} no further: {counted(stuck, 'record')} wait."
         if groups
         else ""
     )
@@ -270,7 +270,7 @@ Open transactions to which nothing was added for `after`, and for `times` as lon
 take (equal but for its end) that began its transactions later. That id took the place of a dead instance if its own
 first record is later too; otherwise it is a sibling. Groups that wait at the last stable offset are found by `lag`.""",
     tables=("transactions", "open_transactions", "lag"),
-    levels={Level.HIGH: "groups stand still there", Level.MODERATE: "no group that is known does"},
+    levels={Level.HIGH: "groups wait there", Level.MODERATE: "no known group does"},
     find=_find,
     listing=Rows("open_transactions"),
     causes=(

@@ -18,7 +18,7 @@ _LIVELY = Threshold(
     "alive_within",
     "duration",
     "24h",
-    "how lately a group without members has committed that may come back",
+    "a group without members that has committed this recently may come back",
     "jobs that assign themselves partitions run once a day at least",
 )
 
@@ -121,9 +121,9 @@ def _who(context: RuleContext, groups: dict[str, dict[str, Any]]) -> str:
         ((group, each),) = groups.items()
         return f"The group {shown(group)} {life_words(context, group, each['members'], each['last_ms'])}."
     works = [group for group, each in groups.items() if each["works"]]
-    alive = f"{len(works)} of them with members or lately at work" if works else "none of them at work lately"
+    alive = f"{len(works)} of them with members or recently active" if works else "none of them recently active"
     named = [*works, *(group for group in groups if group not in set(works))]
-    return f"It hits {counted(len(groups), 'group')}, {alive}: {listed(named, 8)}."
+    return f"It affects {counted(len(groups), 'group')}, {alive}: {listed(named, 8)}."
 
 
 def _since(kind: str, places: list[dict[str, Any]]) -> str:
@@ -206,7 +206,7 @@ def _weigh_foreign(context: RuleContext, case: dict[str, Any]) -> Verdict:
     ]
     before = [each for each in absent if each["group_id"] not in in_part]
     return Verdict(
-        "The offsets were not consumed up to but written: by a tool or a script, with offsets of another cluster or"
+        "The offsets were not reached by consuming: a tool or a script wrote them, with offsets of another cluster or"
         " topic.",
         evidence_for=tuple(
             Evidence(
@@ -287,7 +287,7 @@ _CAUSES = {
         Hypothesis(
             "log_cut",
             "the log lost its end when a replica that lacked it became leader",
-            "How far the log reached at the commit is only known for the present.",
+            "It is unknown how far the log reached at the commit; only its present end is known.",
             _weigh_cut,
         ),
         Hypothesis(
@@ -323,7 +323,7 @@ _GO_TO = {"offsets_below_log_start": "earliest", "offsets_beyond_end": "latest"}
 _PREVENTION = {
     "offsets_below_log_start": (
         NextStep(
-            "So that it does not go on: raise retention.ms or retention.bytes of the topic above what the group is"
+            "To stop this, raise retention.ms or retention.bytes of the topic above what the group is"
             " behind, until its consumers have caught up, and give the group more consumers when it cannot keep up"
         ),
     )
@@ -356,7 +356,7 @@ RULES = (
         Level.CRITICAL,
         "records were deleted before a group consumed them",
         "Offsets below the start of the log that they point into: retention has deleted records that were not "
-        "consumed. One finding for a topic, with all groups. Only a source that holds the topic itself can tell (a "
+        "consumed. One finding for a topic, with all groups. This needs a source that holds the topic itself (a "
         "data directory, running brokers).",
     ),
     _rule(

@@ -91,8 +91,8 @@ def _incident(context: RuleContext, family: str, groups: list[dict[str, Any]]) -
         f"Each run of a script or job takes a new group id: {shown(family)} and something random or counted.",
         evidence_for=(
             Evidence(
-                f"{len(groups)} groups with one prefix, each with one member at most that came once, the last one made"
-                f" at {moment(times[-1])}",
+                f"{len(groups)} groups with one prefix, each with one member at most that came once, the last one "
+                f"created at {moment(times[-1])}",
                 OFFSETS,
                 first[-1]["log_partition"],
                 first[-1]["log_offset"],
@@ -125,7 +125,10 @@ def _incident(context: RuleContext, family: str, groups: list[dict[str, Any]]) -
         evidence_count=len(groups),
         rows=(Rows("groups", ("member_count=0",)),),
         next=(
-            NextStep("Have the script use one group.id for all runs, or none: a consumer that assigns itself (assign)"),
+            NextStep(
+                "Have the script use one group.id for all runs, or no group: a consumer that assigns itself "
+                "partitions (assign)"
+            ),
             context.ask_kafka(
                 f"Then delete the groups that are left, here the first {min(len(names), 3)} of {len(names)}",
                 "kafka-consumer-groups",
@@ -142,7 +145,7 @@ def _incident(context: RuleContext, family: str, groups: list[dict[str, Any]]) -
 
 RULE = incident_rule(
     kind=KIND,
-    title="a new group is made for each run of something",
+    title="each run of a program creates a new group",
     about="""\
 Groups whose names are equal except for an end that may be random or counted, `groups` or more, of which nine in ten
 have an epoch of `epochs` at most, had one member at most, and have none now; they came one after another over `spread`
@@ -164,9 +167,15 @@ note.""",
     thresholds=(
         Threshold("groups", "count", 25, "groups of one prefix", "an application rarely has as many"),
         Threshold("epochs", "count", 4, "the epoch of a group that was used once", "joining and leaving raise it"),
-        Threshold("spread", "duration", "20s", "time over which they came", "a deployment makes all of its at once"),
         Threshold(
-            "an_hour", "count", 5, "new groups an hour that need somebody", "people who look at a topic make few"
+            "spread", "duration", "20s", "time over which they came", "a deployment creates all of its groups at once"
+        ),
+        Threshold(
+            "an_hour",
+            "count",
+            5,
+            "new groups an hour that somebody should look into",
+            "people who look at a topic create few",
         ),
     ),
     folds=(Folds("offsets_unneeded"), Folds("offsets_expiring")),

@@ -119,7 +119,7 @@ RULE = incident_rule(
     about="""\
 Transactional ids that are equal but for their ends, of which nine in ten were used for `epochs` epochs of a producer at
 most and are done, and which came one after the other over `spread` or longer. Instances of one application that started
-together, and ids that are used again after a restart, are no finding.""",
+together, and ids that are used again after a restart, are not a finding.""",
     tables=("transactions",),
     levels={Level.MODERATE: "it goes on", Level.LOW: "the last one came a while ago"},
     find=_find,

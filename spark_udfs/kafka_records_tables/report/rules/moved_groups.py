@@ -161,7 +161,7 @@ def _incident(context: RuleContext, count: int, before: int | None, moved: list[
     if again:
         named = listed([each.group_id for each in again])
         parts.append(
-            f"{counted(len(again), 'group')} ({named}) began again before where they were, and read"
+            f"{counted(len(again), 'group')} ({named}) began again at lower offsets, and read"
             f" {'at least ' if any(each.is_least for each in again) else ''}"
             f"{counted(sum(each.read_again for each in again), 'record')} a second time"
         )
@@ -199,7 +199,7 @@ def _incident(context: RuleContext, count: int, before: int | None, moved: list[
         "--dry-run",
     )
     facts = (
-        Evidence(f"{OFFSETS} has {count} partitions, by which these groups have another one"),
+        Evidence(f"{OFFSETS} has {count} partitions, so these groups belong to another one"),
         *(
             Evidence(
                 f"{each.group_id} is in partition {', '.join(map(str, each.old))}, and its coordinator reads"

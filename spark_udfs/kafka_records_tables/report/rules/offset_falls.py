@@ -265,7 +265,7 @@ _CAUSES = {
         Hypothesis(
             "out_of_range",
             "the offset was out of range, and auto.offset.reset decided",
-            "No record of the offsets topic tells.",
+            "No record of the offsets topic shows this.",
             _says("Its offset was out of range, and auto.offset.reset decided.", "the group had members then"),
         ),
     ),
@@ -302,7 +302,10 @@ _LOOK = {
     "offsets_reset": ("See what happened to the group at that time", "timeline"),
     "offsets_rewound": ("See which members it had at that time", "timeline"),
     "offsets_began_anew": ("See what deleted the offsets, and how sure that is", "disappearances"),
-    "two_committers": ("See when the group had members: who commits without being one assigns itself", "timeline"),
+    "two_committers": (
+        "See when the group had members: a client that commits without being a member assigns itself partitions",
+        "timeline",
+    ),
 }
 _DECIDE = {
     "offsets_reset": (
@@ -323,12 +326,14 @@ _DECIDE = {
 LATELY = Threshold(
     "lately", "duration", "24h", "what happened within this time is news", "since the last shift", "of_the_past"
 )
-PAST = Threshold("of_the_past", "duration", "7d", "older falls are notes", "who was hit has noticed within a week")
+PAST = Threshold(
+    "of_the_past", "duration", "7d", "older falls are notes", "whoever is affected has noticed within a week"
+)
 
 
 def _rule(kind: str, lately: Level, earlier: Level, title: str, about: str) -> ReportRule:
     levels = {
-        lately: "the last one is of the last `lately`",
+        lately: "the last one was within `lately`",
         earlier: "it is older",
         Level.NOTE: "it is older than `of_the_past`",
     }

@@ -132,9 +132,9 @@ def _incident(context: RuleContext, group: str, topic: str, jumps: list[Jump], r
             f" {counted(lost, 'record')}{speed}.{more}{keeps}"
         ),
         impact=(
-            "The group has not read these records, and they are gone. It goes on while the group is as slow."
+            "The group has not read these records, and they are gone. It continues as long as the group is this slow."
             if goes_on
-            else "Nobody of the group has read these records, and they are gone."
+            else "No member of the group has read these records, and they are gone."
         ),
         consequence="data_lost",
         group_ids=(group,),
@@ -144,7 +144,7 @@ def _incident(context: RuleContext, group: str, topic: str, jumps: list[Jump], r
         is_going_on=goes_on,
         scale={"records_lost": lost, "jumps": len(jumps), "records_lost_a_minute": a_minute or 0},
         symptom_confidence="medium",
-        why_not_sure="how many records of a jump were read before it is taken from the other commits of the group",
+        why_not_sure="how many records were read before a jump is estimated from the other commits of the group",
         evidence=tuple(
             Evidence(
                 f"{each.topic}-{each.partition}: from {each.before} to {each.after.offset}",
@@ -264,7 +264,11 @@ loss is the sum over all jumps, less what the group usually reads in between."""
     ),
     thresholds=(
         Threshold(
-            "commits", "count", 5, "commits of a partition by which the others are measured", "of fewer none is usual"
+            "commits",
+            "count",
+            5,
+            "commits of a partition by which the others are measured",
+            "fewer show no usual distance",
         ),
         Threshold("times", "count", 4, "how many times the usual distance a jump is", "polls are of different sizes"),
     ),

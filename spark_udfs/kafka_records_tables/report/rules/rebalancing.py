@@ -223,18 +223,20 @@ Where a cleaner has been, earlier changes are gone, so counts are lower bounds."
             "pause",
             "duration",
             "10m",
-            "a time without a rebalance that ends a row of them",
+            "time without a rebalance after which a series ends",
             "two rebalance time-outs of most clients (max.poll.interval.ms is five minutes)",
         ),
-        Threshold("least", "count", 10, "rebalances of a row", "fewer happen in any deployment"),
+        Threshold("least", "count", 10, "rebalances of a series", "fewer happen in any deployment"),
         Threshold(
             "per_member",
             "count",
             6,
-            "rebalances of a row for each member",
+            "rebalances of a series for each member",
             "each joins once, a rolling restart takes two for each, and one that fails and is repeated four",
         ),
-        Threshold("lately", "duration", "24h", "rows that ended so lately are no notes", "since the last shift"),
+        Threshold(
+            "lately", "duration", "24h", "series that ended this recently are not just notes", "since the last shift"
+        ),
     ),
     causes=CAUSES,
     questions=QUESTIONS,
@@ -363,9 +365,9 @@ UNSETTLED = ReportRule(
     about="""\
 Groups of the newer kinds (consumer, streams) that are Assigning, Reconciling or NotReady since their epoch changed,
 `report.group_settles_within` ago or earlier.
-It takes a member its rebalance time-out at most, after which the coordinator removes it; a member that sends
-heartbeats and never gives up a partition, or topics that a streams group waits for, keep it so. A classic group
-tells nothing of this.""",
+A member has its rebalance time-out for this, after which the coordinator removes it; a member that sends
+heartbeats and never gives up a partition, or topics that a streams group waits for, keep it so. The records of a
+classic group do not show this.""",
     tables=("groups", "timeline", "members"),
     levels={
         Level.HIGH: "for `high_after`",

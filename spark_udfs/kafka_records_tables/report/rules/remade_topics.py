@@ -235,7 +235,7 @@ topic_recreated). One finding for a topic, regardless of the number of groups. K
             "alive_within",
             "duration",
             "24h",
-            "how lately a group without members has committed that may come back",
+            "a group without members that has committed this recently may come back",
             "jobs that assign themselves partitions run once a day at least",
         ),
     ),

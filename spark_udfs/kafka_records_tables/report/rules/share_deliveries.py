@@ -107,13 +107,13 @@ def _tell(context: RuleContext, case: dict[str, Any]) -> ReportFinding:
         problem=(
             f"In the share group {shown(group)}, topic {shown(topic or topic_id)},"
             f" {partitions_shown(partitions)}: {'; '.join(parts)}. {_now(context, group)}"
-            f"{' Nobody gets again what was given up.' if given_up else ''}"
+            f"{' What was given up is not delivered again.' if given_up else ''}"
             " Its consumers cannot do their work on these records, or do not acknowledge them in time."
         ),
         group_ids=(group,),
         topics=(topic,) if topic else (),
         partitions=tuple(partitions),
-        since_note="the state has no times of deliveries; the records that it was made of have, see the second step",
+        since_note="the state has no times of deliveries, but its records have: see the second step",
         confidence="high" if not given_up else "medium",
         why_not_sure=None if not given_up else "a consumer may have rejected a record at its last delivery",
         evidence=tuple(
@@ -192,9 +192,9 @@ RULE = ReportRule(
     about="""\
 Ranges of offsets in the state of share partitions that were delivered `deliveries` times or more and wait to be
 delivered again, and those that were given up because they were delivered as often as `delivery_limit` allows, or the
-limit of the group where the metadata log tells it. Records that a consumer rejected before are no finding: it has
-decided so. Only offsets at and after the start offset are in the state; what was given up before is in none, once the
-start offset has passed it.""",
+limit of the group if the metadata log shows it. Records that a consumer rejected before are not a finding: the consumer
+has decided so. Only offsets at and after the start offset are in the state; what was given up before is in none, once
+the start offset has passed it.""",
     tables=("share_partitions", "share_group_topics", "groups"),
     levels={
         Level.HIGH: "records were given up, or the next delivery is their last",

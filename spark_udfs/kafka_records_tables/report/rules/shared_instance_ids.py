@@ -144,7 +144,7 @@ RULE = incident_rule(
     kind=KIND,
     title="members with one group.instance.id take each other's place",
     about="""\
-Static members of whom one with the same group.instance.id took the place `times` times or more, without a `pause` in
+Static members that another one with the same group.instance.id replaced `times` times or more, without a `pause` in
 between (`timeline`, member_replaced). A rolling restart replaces each member once. The records of a group keep the
 client id of the first member, so they do not say which process joined; and a group of the consumer protocol refuses the
 second process, which leaves no record.""",
@@ -167,8 +167,14 @@ second process, which leaves no record.""",
         ),
     ),
     thresholds=(
-        Threshold("times", "count", 5, "replacements in a row", "two rolling restarts are no quarrel"),
-        Threshold("pause", "duration", "2m", "a time without one that ends a row", "supervisors wait up to that"),
+        Threshold("times", "count", 5, "replacements in a row", "two rolling restarts are not a conflict"),
+        Threshold(
+            "pause",
+            "duration",
+            "2m",
+            "time without a replacement after which a series ends",
+            "supervisors wait up to this long before a restart",
+        ),
     ),
     folds=(
         Folds("endless_rebalances"),

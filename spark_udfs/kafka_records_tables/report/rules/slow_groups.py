@@ -173,7 +173,7 @@ def _incident(context: RuleContext, group: str, topic: str, growth: Growth) -> I
             f" {counted(waiting, 'record')}."
         ),
         impact=(
-            f"It falls behind by {writes - reads:.1f} records a second: what it writes is later and later, and what"
+            f"It falls behind by {writes - reads:.1f} records a second: its results come later and later, and what"
             " the topic deletes by its age before it is read is lost."
         ),
         consequence="work_stopped" if reads < writes / 10 else "none",
@@ -256,7 +256,7 @@ a backlog that shrinks.""",
         Threshold("records", "count", 100, "records left over", "fewer are read in a moment"),
         Threshold("after", "duration", "10s", "how long the oldest of them has waited", "pauses are as long"),
         Threshold("lasts", "duration", "20s", "how long the backlog has grown", "a burst takes as long to read"),
-        Threshold("left_over", "share", 0.1, "share of what was written that was not read", "what is on its way"),
+        Threshold("left_over", "share", 0.1, "share of what was written that was not read", "the rest is on its way"),
     ),
     folds=(Folds("group_stands_still"),),
 )

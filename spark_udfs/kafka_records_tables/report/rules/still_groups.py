@@ -80,7 +80,7 @@ def _incident(context: RuleContext, group: str, places: list[dict[str, Any]]) ->
         topics=topics,
         partitions=numbers if len(topics) == 1 else (),
         who=tuple(
-            Actor("is a member and commits nothing", group, each["member_id"], each["client_id"], each["client_host"])
+            Actor("is a member but commits nothing", group, each["member_id"], each["client_id"], each["client_host"])
             for each in members[:5]
         ),
         since_timestamp_ms=since,
@@ -91,7 +91,7 @@ def _incident(context: RuleContext, group: str, places: list[dict[str, Any]]) ->
         rows=(Rows("progress", of_group(group)), Rows("lag", of_group(group))),
         next=(
             NextStep(f"Take a thread dump of {listed(owners)} (jstack) and look into its log, then restart it"),
-            context.see("See which partitions stand still, and since when", Rows("progress", of_group(group))),
+            context.see("See which partitions do not move, and since when", Rows("progress", of_group(group))),
             context.describe_members(group),
         ),
         measured={"wait_ms": wait} if usual is None else {"wait_ms": wait, "usual_ms": usual},
@@ -102,7 +102,7 @@ def _incident(context: RuleContext, group: str, places: list[dict[str, Any]]) ->
 
 RULE = incident_rule(
     kind=KIND,
-    title="a group has members and reads nothing",
+    title="a group has members but reads nothing",
     about="""\
 Groups with members whose partitions are `stopped` in `progress`: records wait for longer than they ever did for this
 group, and nothing is committed. Groups without members do not count: nobody is there to read.""",
@@ -110,7 +110,7 @@ group, and nothing is committed. Groups without members do not count: nobody is 
     levels={Level.HIGH: "always"},
     find=_find,
     listing=Rows("progress", ("state=stopped",)),
-    causes=(PossibleCause("application_hangs", "the application hangs", "for: it is a member and commits nothing"),),
+    causes=(PossibleCause("application_hangs", "the application hangs", "for: it is a member but commits nothing"),),
     thresholds=(
         Threshold("after", "duration", "30s", "how long records have waited", "shorter stops happen in any deployment"),
     ),

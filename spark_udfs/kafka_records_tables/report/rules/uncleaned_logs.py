@@ -118,7 +118,8 @@ def _verdicts(context: RuleContext, log: _Log, sizes: list[dict[str, Any]], stuc
     waited = context.at_ms - log.since_ms
     here = Evidence(
         f"{log.files} closed files of {log.name} from offset {log.start} on are not cleaned"
-        f" ({log.dirty_bytes} of {log.all_bytes} bytes), and a cleaner had reason to from {moment(log.since_ms)} on",
+        f" ({log.dirty_bytes} of {log.all_bytes} bytes), but a cleaner should have cleaned them "
+        f"from {moment(log.since_ms)} on",
         log.topic,
         log.partition,
         log.start,
@@ -128,7 +129,7 @@ def _verdicts(context: RuleContext, log: _Log, sizes: list[dict[str, Any]], stuc
     others = _cleaned_since(context, log, sizes)
     is_off = all(row["cleaner_offset"] is None for row in sizes)
     failed = Verdict(
-        f"A cleaner failed at {log.name} and leaves it alone from then on: it tries no such log again before the broker"
+        f"A cleaner failed at {log.name} and has skipped it since: it tries no such log again before the broker"
         " restarts.",
         evidence_for=tuple(each for each in (here, damaged, others) if each is not None),
         is_certain=damaged is not None and others is not None,
@@ -212,7 +213,7 @@ def _cleaned_since(context: RuleContext, log: _Log, sizes: list[dict[str, Any]])
 
 
 def _nothing_cleaned(log: _Log) -> Evidence:
-    return Evidence(f"cleaner-offset-checkpoint has no log at all, {log.name} neither", log.topic, log.partition)
+    return Evidence(f"cleaner-offset-checkpoint has no log at all, so not {log.name} either", log.topic, log.partition)
 
 
 # -- telling -----------------------------------------------------------------------------------------------------------
@@ -290,7 +291,7 @@ RULE = incident_rule(
     about=f"""\
 Logs of `{OFFSETS}` and `{TRANSACTIONS}` in a broker's data directory of which more than half could be cleaned (see
 `held_by` of `log_files`) and which no cleaner has touched for `within` since. What an open transaction holds back is
-told by `transaction_open`. Only files tell of it, so running brokers and saved rows have no such finding.""",
+reported by `transaction_open`. Only files show this, so running brokers and saved rows have no such finding.""",
     tables=("open_transactions", "groups"),
     levels={
         Level.HIGH: "`large` bytes or more could be cleaned",
@@ -302,7 +303,7 @@ told by `transaction_open`. Only files tell of it, so running brokers and saved 
     causes=(
         PossibleCause(
             _FAILED,
-            "a cleaner failed at this log, and leaves it alone",
+            "a cleaner failed at this log, and skips it from then on",
             "for: other logs were cleaned later, bytes of it are damaged",
         ),
         PossibleCause(
@@ -338,7 +339,7 @@ told by `transaction_open`. Only files tell of it, so running brokers and saved 
             "large",
             "count",
             1_000_000_000,
-            "bytes that could be cleaned from which on it is urgent",
+            "bytes that could be cleaned, from which on the finding is urgent",
             "a coordinator takes some ten seconds to read as much",
         ),
     ),

@@ -145,7 +145,7 @@ def _tell(context: RuleContext, case: dict[str, Any]) -> ReportFinding:
         why_not_sure="an assignor may weigh partitions by something that no record tells",
         rows=(rows,),
         next=(
-            context.see("See who has what", rows),
+            context.see("See which member has which partitions", rows),
             context.describe_members(group),
         ),
         measured={
@@ -167,10 +167,10 @@ RULE = ReportRule(
     title="members of a group have very different numbers of partitions",
     about="""\
 Stable groups whose members all subscribe to the same and have very different numbers of partitions, or of active
-tasks: range over many small topics does it, and so do members with classic protocols in a group that was converted.
-Groups whose members subscribe to different topics are left alone, and so are Connect and share groups, and groups to
-which something has happened within `report.group_settles_within`: an incremental rebalance gives away in a second step
-what it takes in the first.""",
+tasks: the range assignor over many small topics causes this, and so do members with classic protocols in a
+group that was converted. Groups whose members subscribe to different topics are left alone, and so are Connect and
+share groups, and groups to which something has happened within `report.group_settles_within`: an incremental rebalance
+gives away in a second step what it takes in the first.""",
     tables=("assignments", "members", "groups", "timeline"),
     levels={
         Level.MODERATE: "most and least differ by `moderate_difference`",
@@ -185,7 +185,7 @@ what it takes in the first.""",
             "count",
             4,
             "partitions between most and least",
-            "below, nobody feels it",
+            "smaller differences do not matter",
             "moderate_difference",
         ),
         Threshold(

@@ -105,7 +105,9 @@ subscribe to other topics may be on their way.""",
     tell=_tell,
     listing=lambda _: Rows("deletable_offsets", ("kind=offset", "reason=not_subscribed")),
     thresholds=(
-        Threshold("many", "count", 1000, "offsets of one group", "so many are found in listings before what matters"),
+        Threshold(
+            "many", "count", 1000, "offsets of one group", "so many make it hard to find in listings what matters"
+        ),
     ),
 )
 
@@ -144,12 +146,12 @@ def _tell_group(context: RuleContext, case: dict[str, Any]) -> ReportFinding:
         ),
         group_ids=(group,),
         since_timestamp_ms=emptied,
-        since_note="the records that would tell are gone" if emptied is None else None,
+        since_note="the records that would show this are gone" if emptied is None else None,
         evidence=(Evidence("the record of the group", OFFSETS, case["log_partition"], case["log_offset"]),),
         evidence_count=1,
         rows=(rows,),
         next=(
-            context.see("See since when nobody is in it", Rows("timeline", of_group(group, "event=emptied"))),
+            context.see("See since when it has had no members", Rows("timeline", of_group(group, "event=emptied"))),
             context.ask_kafka(
                 "If no consumer comes back to it, delete it with its state",
                 "kafka-share-groups",
@@ -164,7 +166,7 @@ EMPTY = ReportRule(
     kind="share_groups_empty",
     title="a share group has no members",
     about="""\
-Share groups without members, for `report.group_settles_within` or longer. Nothing takes them away (`expirations`,
+Share groups without members, for `report.group_settles_within` or longer. Nothing deletes them (`expirations`,
 share_group).""",
     tables=("groups", "timeline"),
     levels={Level.NOTE: "always"},
