@@ -88,7 +88,7 @@ def read_table(
         The name of a table (`kafka_records_tables.TABLES`), or a declaration of your own.
     source
         A path or several: data directories of a broker, partition folders, `.log` files. Or raw rows: a
-        `pyarrow.Table`, a Polars or pandas frame, whatever has `__arrow_c_stream__`. Or a
+        `pyarrow.Table`, a Polars or pandas frame, any object with `__arrow_c_stream__`. Or a
         `kafka_records_engine.sources.Source`.
     group
         Only what is about this group, or these (for `transactions`: transactional ids).
@@ -99,8 +99,8 @@ def read_table(
         (`2026-01-31T12:00`, `2h` ago): the log up to the first record with a later timestamp. Where a cleaner took away
         what was known then, a finding says from which time on the answer is complete.
     assume
-        What records count as whose source does not tell of transactions: `committed`. By default tables that depend on
-        it refuse such a source.
+        How to count records if the source does not say which are transactional: `committed`. By default a table that
+        depends on transactions refuses such a source.
     topic
         The topic that files or rows hold which do not say so; the topic of the table by default. `log_ends`, which is
         about every topic, is about this one only.
@@ -129,14 +129,15 @@ def read_table(
     Raises
     ------
     UnknownTable, UnknownColumn, UnknownOption
-        For a name that is none.
+        For a name that does not exist.
     TypeError, ValueError
         For other arguments that are not what they should be, before anything is read.
     LogSourceError
         For a source that is not there or holds no log of the topic; for a `state` of another cluster, and one that
         another process uses.
     UnknownTransactions
-        For records whose source does not tell of transactions, unless `assume` says what they count as.
+        If the source does not say which records are transactional and the table depends on it, unless `assume` says how
+        to count them.
     WorkerEnded
         When a process ends before its work is done.
     SparkFailed
@@ -271,14 +272,14 @@ def read_tables(
     Raises
     ------
     UnknownTable, UnknownOption
-        For a name that is none; for an option that none of the tables has.
+        For a name that does not exist; for an option that none of the tables has.
     TypeError, ValueError
         For other arguments that are not what they should be, before anything is read. So a table that is about logs as
         they are now is refused with `as_of`, and `log_ends` with `group`.
     LogSourceError
         For a source that is not there or holds no log of any of the tables.
     Exception
-        Whatever `read_table` raises for one of the tables.
+        Anything that `read_table` raises for one of the tables.
 
     Examples
     --------

@@ -49,7 +49,7 @@ class Selection:
         What is asked of them.
     most_held
         Bytes of rows that are held to be sorted; where there are more, all come as they are, in no particular order.
-        None: all are sorted, whatever memory that takes. A limit takes memory for as many rows only.
+        None: all are sorted, regardless of memory. With a limit, memory is needed only for that many rows.
     """
 
     def __init__(
@@ -118,8 +118,8 @@ class Selection:
         return self._ordered(self._candidates(held, limit)).slice(0, limit)
 
     def _candidates(self, rows: list[pa.RecordBatch], limit: int) -> list[pa.RecordBatch]:
-        """Those of the rows that may be among the first `limit`, by the first column of the order alone: to sort all of
-        them takes much longer than to look for the last value that counts."""
+        """The rows that may be among the first `limit`, by only the first column of the order: sorting all rows takes
+        much longer than looking for the last value that counts."""
         if not limit or not self._query.order or sum(batch.num_rows for batch in rows) <= _SPARE:
             return rows
         key = self._query.order[0]

@@ -158,7 +158,7 @@ def test_a_transaction_whose_marker_cannot_be_read_is_not_guessed(tmp_path: Path
     lines = ran.err.splitlines()
     assert lines[0] == (
         f"{path}: byte {len(batch(0, [commit('a', 1)]))}, batch at offset 1: record at offset 1: the commit of group a "
-        "for t-0: nobody can tell how the transaction of producer 7 ended, its marker was not read "
+        "for t-0: the outcome of the transaction of producer 7 is unknown, its marker was not read "
         "(its row is left out: this offset or an older one may be the committed one)"
     )
     assert lines[2:4] == [

@@ -248,7 +248,7 @@ def test_records_that_could_not_be_used_are_found() -> None:
         (
             1,
             "UndecidedTransaction",
-            "the commit of group undecided for orders-0: nobody can tell how the transaction of producer 1000 ended, "
+            "the commit of group undecided for orders-0: the outcome of the transaction of producer 1000 is unknown, "
             "its marker was not read",
             "its row is left out: this offset or an older one may be the committed one",
         ),

@@ -186,7 +186,7 @@ class HasIdentity(Protocol):
 
 
 class KnowsTransactions(Protocol):
-    """A log partition that knows before it is read whether its records say which transaction they belong to."""
+    """A log partition that knows before it is read whether its rows say which records are transactional."""
 
     @property
     def tells_transactions(self) -> bool:
@@ -194,7 +194,7 @@ class KnowsTransactions(Protocol):
 
 
 def tell_transactions(logs: Iterable[Any]) -> bool:
-    """Whether the records of all these log partitions have transactions, as far as that is known before they are
+    """Whether all of these log partitions say which records are transactional, as far as that is known before they are
     read."""
     return all(log.tells_transactions for log in logs if has(log, KnowsTransactions))
 

@@ -244,12 +244,12 @@ def undecodable(
 def undecided(
     rows: pa.RecordBatch, row: int, context: Context, record_type: int, what: str, consequence: str
 ) -> Finding:
-    """The finding about a record of a transaction of which nobody can tell how it ended; `what` names it in words."""
+    """The finding about a record of a transaction whose outcome is unknown; `what` names the record in words."""
     producer = rows.column("producer_id")[row].as_py()
     return Finding(
         severity="damage",
         reason=UNDECIDED_TRANSACTION,
-        what=f"{what}: nobody can tell how the transaction of producer {producer} ended, its marker was not read",
+        what=f"{what}: the outcome of the transaction of producer {producer} is unknown, its marker was not read",
         consequence=consequence,
         record_type=record_type,
         **place_of(rows, row, context),

@@ -121,7 +121,7 @@ def _incident(context: RuleContext, group: str, stuck: list[StuckPartition], oth
     always = ", always under new member ids" if len({each.member_id for each in tries}) == len(tries) else ""
     leaving = _how_they_left(context, group, usual)
     more = [f"{each.place} at {each.offset}" for each in stuck[1:]]
-    along = f" {', '.join(more[:4])} {'stands' if len(more) == 1 else 'stand'} still since as well." if more else ""
+    along = f" {', '.join(more[:4])} {'has' if len(more) == 1 else 'have'} not moved since, either." if more else ""
     goes_on = max(each.left_ms or 0 for each in tries) >= context.at_ms - max(10 * usual, 60_000)
     words = ("--group", group), ("--topic", f"{first.topic}:{first.partition}")
     skip = context.ask_kafka(

@@ -178,7 +178,7 @@ def _incident(context: RuleContext, row: dict[str, Any], later: list[dict[str, A
     steps = _steps(context, row, own)
     waits = (
         f"{listed(groups)} {'reads' if len(groups) == 1 else 'read'} committed records only and "
-        f"{'stands' if len(groups) == 1 else 'stand'} still there: {counted(stuck, 'record')} wait."
+        f"{'is' if len(groups) == 1 else 'are'} stuck there: {counted(stuck, 'record')} wait."
         if groups
         else ""
     )

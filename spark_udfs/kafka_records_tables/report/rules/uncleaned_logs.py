@@ -289,8 +289,8 @@ RULE = incident_rule(
     title="a log is not cleaned any more",
     about=f"""\
 Logs of `{OFFSETS}` and `{TRANSACTIONS}` in a broker's data directory of which more than half could be cleaned (see
-`held_by` of `log_files`) and which no cleaner has touched for `within` since. What an open transaction holds back is
-told by `transaction_open`. Only files tell of it, so running brokers and saved rows have no such finding.""",
+`held_by` of `log_files`) and which no cleaner has touched for `within` since. `transaction_open` reports what an open
+transaction holds back. Only files show this, so there is no such finding for running brokers and saved rows.""",
     tables=("open_transactions", "groups"),
     levels={
         Level.HIGH: "`large` bytes or more could be cleaned",
