@@ -121,7 +121,7 @@ MOMENTS = (
         ("", f"'' is not a moment: write {MOMENTS}"),
         ("0001-01-01T00:00+14:00", f"'0001-01-01T00:00+14:00' is not a moment: write {MOMENTS}"),
         ("20260131", f"20260131 is a moment of the years before 1974 as milliseconds since 1970: write {MOMENTS}"),
-        ("9" * 5000, f"{'9' * 5000} is behind the year 9999 as milliseconds since 1970: write {MOMENTS}"),
+        ("9" * 5000, f"{'9' * 5000} is after the year 9999 as milliseconds since 1970: write {MOMENTS}"),
     ],
 )
 def test_no_moments(text: str, message: str) -> None:
