@@ -129,7 +129,7 @@ def pytest_runtest_call(item: pytest.Item) -> None:
     if session is not None and session in _shared:
         session.conf.unset("spark.sql.catalog.kafka_records")
     if session is not None:
-        type(session)._activeSession = session  # what PySpark gives, whatever the JVM has
+        type(session)._activeSession = session  # what PySpark gives, regardless of the JVM's
         session._jvm.SparkSession.setActiveSession(session._jsparkSession)
 
 

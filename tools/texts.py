@@ -83,7 +83,7 @@ def _strings(source: str, path: str) -> Iterator[Text]:
     tree = ast.parse(source)
     docs = dict(_docstrings(tree))
     parents = {child: node for node in ast.walk(tree) for child in ast.iter_child_nodes(node)}
-    for node in ast.walk(tree):
+    for node in parents:
         if (
             isinstance(node, ast.Constant)
             and isinstance(node.value, str)
@@ -128,9 +128,10 @@ def _docstrings(tree: ast.Module) -> Iterator[tuple[ast.expr, Kind]]:
                 case ast.Expr(value=ast.Constant(value=str()) as value):
                     yield value, "private docstring" if private or _is_private(before) else "docstring"
             before = child
+        inside = private or isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
         for child in ast.iter_child_nodes(node):
-            inside = isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
-            stack.append((child, private or inside or _is_private(child)))
+            if not isinstance(child, ast.expr):  # an expression has no docstrings in it
+                stack.append((child, inside or _is_private(child)))
 
 
 def _is_private(node: ast.AST | None) -> bool:
@@ -168,6 +169,8 @@ def _spaced(node: ast.AST) -> bool:
 
 def _comments(source: str, path: str) -> Iterator[Text]:
     """Comments, lines that follow each other as one."""
+    if "#" not in source:
+        return
     block: list[tokenize.TokenInfo] = []
 
     def joined() -> Text:

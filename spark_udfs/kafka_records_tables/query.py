@@ -1,7 +1,8 @@
-"""What is asked of the rows of a table: which of them, which columns, in which order.
+"""A query on the rows of a table: which rows, which columns, in which order.
 
 What people write (`offset>=100`, `-commit_timestamp`, `2h ago`) is read here and compared with the declaration of the
-table. Nothing here loads numpy or pyarrow, so that a command can complain at once; `selection` applies it to rows.
+table. Nothing here loads numpy or pyarrow, so that a command can report a mistake at once; `selection` applies the
+query to rows.
 """
 
 from __future__ import annotations
@@ -39,15 +40,15 @@ _LAST_MS: Final = 253_402_300_799_999
 
 
 class QueryError(ValueError):
-    """Something that cannot be asked of a table; a sentence says what can."""
+    """A query that a table cannot answer; the message says what to write instead."""
 
 
 @dataclass(frozen=True, slots=True)
 class Condition:
     """One comparison of a column with a value; rows for which it does not hold are left out.
 
-    A null holds in no comparison but `is null`, as in SQL. Texts are compared by their code points; `~` says that the
-    text contains `value`. A `timestamp` is compared with an aware datetime.
+    As in SQL, no comparison with null holds, except `is null`. Texts are compared by their code points; `~` holds if
+    the text contains `value`. A `timestamp` is compared with an aware datetime.
     """
 
     column: str
@@ -64,13 +65,13 @@ class Key(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Query:
-    """All that is asked of the rows; `query_of` makes one out of texts."""
+    """A query on rows; `query_of` makes one out of texts."""
 
     columns: tuple[str, ...]
     conditions: tuple[Condition, ...] = ()
-    """All of them hold."""
+    """All of them have to hold."""
     topics: tuple[str, ...] = ()
-    """Patterns with `*`, `?` and `[…]`: rows about a topic whose name one of them matches. All rows without."""
+    """Patterns with `*`, `?` and `[…]`: only rows about a topic whose name one of them matches. If empty, all rows."""
     order: tuple[Key, ...] = ()
     limit: int | None = None
 
@@ -89,22 +90,22 @@ def query_of(
     Parameters
     ----------
     columns
-        Names, in the order wanted; None for all.
+        Names of columns, in the order to return; None for all.
     where
         Conditions, `COLUMN OPERATOR VALUE`, `COLUMN is null` or `COLUMN is not null`.
     topics
         Patterns for the names of the topics that rows are about.
     sort
-        Names, with `-` in front for the largest first. Rows that are equal in them are in the order of the table.
+        Names of columns, with `-` in front for the largest first. Rows with equal values are in the order of the table.
     limit
-        The most rows.
+        The maximum number of rows.
 
     Raises
     ------
     UnknownColumn
         For a name that no column has.
     QueryError
-        For everything else that cannot be asked.
+        For everything else that the table cannot answer.
     """
     chosen = table.names if columns is None else tuple(column_called(table, name).name for name in columns)
     if not chosen:
@@ -130,7 +131,7 @@ def column_called(table: Table, name: str) -> Column:
 
 
 def topic_columns(table: Table) -> tuple[str, ...]:
-    """The columns that name the topic, or list topics, that a row is about; none where rows are about no topic."""
+    """The columns with the topic, or a list of the topics, that a row is about; empty if rows are not about topics."""
     return tuple(
         column.name
         for column in table.columns
@@ -256,7 +257,7 @@ def duration(text: str) -> int:
 def milliseconds(text: str, now_ms: int | None = None) -> int:
     """The moment that a text names, in milliseconds since 1970.
 
-    ISO 8601, in UTC where it names no zone; at least twelve digits of milliseconds since 1970; or a time before now:
+    ISO 8601, in UTC if it names no zone; at least twelve digits of milliseconds since 1970; or a time before now:
     `90s`, `30m`, `2h`, `7d`, `1w`, with or without `ago` after it. Raises QueryError.
     """
     text = text.strip()

@@ -80,7 +80,7 @@ def read_table(
     state: State | None = None,
     **options: Any,
 ) -> Result:
-    """A table over a source, all of it in memory.
+    """Read a table over a source into memory.
 
     Parameters
     ----------
@@ -88,59 +88,61 @@ def read_table(
         The name of a table (`kafka_records_tables.TABLES`), or a declaration of your own.
     source
         A path or several: data directories of a broker, partition folders, `.log` files. Or raw rows: a
-        `pyarrow.Table`, a Polars or pandas frame, whatever has `__arrow_c_stream__`. Or a
+        `pyarrow.Table`, a Polars or pandas frame, any object with `__arrow_c_stream__`. Or a
         `kafka_records_engine.sources.Source`.
     group
-        Only what is about this group, or these (for `transactions`: transactional ids).
+        Return only rows about this group, or these groups (for `transactions`: transactional ids).
     columns
         The names of the columns to return, in this order; all by default.
     as_of
-        Answer as at this moment, an aware datetime, milliseconds since 1970, or a text as the command takes it
-        (`2026-01-31T12:00`, `2h` ago): the log up to the first record with a later timestamp. Where a cleaner took away
-        what was known then, a finding says from which time on the answer is complete.
+        The moment that the answer is about: an aware datetime, milliseconds since 1970, or a text as the command takes
+        it (`2026-01-31T12:00`, `2h` ago). The log counts up to the first record with a later timestamp. If a cleaner
+        has removed records since, a finding says from which time on an answer is complete.
     assume
-        What records count as whose source does not tell of transactions: `committed`. By default tables that depend on
-        it refuse such a source.
+        How to count records if the source does not say which are transactional: `committed`. By default a table that
+        depends on transactions refuses such a source.
     topic
-        The topic that files or rows hold which do not say so; the topic of the table by default. `log_ends`, which is
-        about every topic, is about this one only.
+        The topic of files or rows that do not name one; the topic of the table by default. `log_ends`, which has every
+        topic otherwise, has only this one.
     package
-        The generated package whose schemas say what the records hold.
+        The generated package with the schemas of the records.
     processes
-        How many processes read; 1 reads in this one. By default a process per core where there is enough to read.
+        How many processes read; with 1, this process reads. By default one process per core, if there is enough to
+        read.
     spark
-        A session whose workers read instead, one task per partition of the log; they have to see the same files.
+        A session whose workers read instead, one task per log partition; they have to see the same files.
     on_progress
-        Called with the bytes that were read so far, and with those there are.
+        Called with the number of bytes read so far, and the number of all bytes to read.
     state
-        A directory that keeps what was read for the next time, so that this costs what is new (docs/live.md). For one
-        cluster or directory, and used by one reading at a time. Not with `as_of` and `spark`.
+        A directory that keeps what was read, so that the next reading reads only what is new (docs/live.md). It is for
+        one cluster or directory, and for one reading at a time. Not with `as_of` and `spark`.
     **options
-        What only this table can be asked, by the names of its options (docs/tables.md): moments are aware datetimes or
-        milliseconds since 1970, durations are timedeltas or milliseconds, and texts do for both (`7d`, `PT24H`).
+        The options of this table, by their names (docs/tables.md). Moments are aware datetimes or milliseconds since
+        1970, durations are timedeltas or milliseconds; both can be texts (`7d`, `PT24H`).
 
     Returns
     -------
     Result
-        `.table`, a `pyarrow.Table` sorted by the columns that name its rows; `.findings`, among them a note for each
-        group that was asked for and that no row is about; `.counts`. It hands out an Arrow stream
-        (`__arrow_c_stream__`), so that DuckDB and Polars take it as it is; `.table.to_pandas()` is for pandas 2.
+        `.table`, a `pyarrow.Table` sorted by the columns that identify its rows; `.findings`, with a note for each
+        requested group without a row; `.counts`. The result has `__arrow_c_stream__`, so DuckDB and Polars take it
+        directly; with pandas 2, use `.table.to_pandas()`.
 
     Raises
     ------
     UnknownTable, UnknownColumn, UnknownOption
-        For a name that is none.
+        For a name that does not exist.
     TypeError, ValueError
         For other arguments that are not what they should be, before anything is read.
     LogSourceError
-        For a source that is not there or holds no log of the topic; for a `state` of another cluster, and one that
-        another process uses.
+        For a source that does not exist or has no log of the topic; for a `state` that belongs to another cluster or is
+        in use by another process.
     UnknownTransactions
-        For records whose source does not tell of transactions, unless `assume` says what they count as.
+        If the source does not say which records are transactional and the table depends on it, unless `assume` says how
+        to count them.
     WorkerEnded
-        When a process ends before its work is done.
+        If a process ends before its work is done.
     SparkFailed
-        When Spark does not finish.
+        If Spark does not finish.
 
     Examples
     --------
@@ -181,7 +183,7 @@ def stream_table(
     on_progress: OnProgress | None = None,
     **options: Any,
 ) -> Stream:
-    """The same rows as `read_table`, as they come and in no particular order, for answers too large to hold."""
+    """Stream the rows of `read_table` in no particular order, for answers too large for memory."""
     question = question_of(
         [table], group=group, as_of=as_of, assume=assume, topic=topic, package=package, options=options
     )
@@ -189,7 +191,7 @@ def stream_table(
 
 
 def stream_answer(question: Question, source: Any, engine: Engine) -> Stream:
-    """What `stream_table` gives, for a question to one table that was asked elsewhere."""
+    """The answer of `stream_table` to a question about one table that the caller has built."""
     (request,) = requests_of(question)
     declaration = request.table
     absent = AbsentGroups(question.groups)
@@ -244,10 +246,10 @@ def read_tables(
     state: State | None = None,
     options: Mapping[str, Any] | None = None,
 ) -> Results:
-    """Several tables over a source, all of them in memory. Each log partition is read once for all of them.
+    """Read several tables over a source into memory. Each log partition is read once for all of them.
 
-    Each answer is what `read_table` gives. A table that two views are made of is read once as well. There is a note
-    about a group that was asked for if no row of any of the tables is about it.
+    Each answer is the one of `read_table`. If two views use the same table, it is read once too. A requested group gets
+    a note if no row of any table is about it.
 
     Parameters
     ----------
@@ -256,29 +258,28 @@ def read_tables(
     source, group, as_of, assume, package, processes, spark, on_progress, state
         As for `read_table`, for all tables.
     topic
-        The topic that files or rows hold which do not say so; that of the tables by default, if they have one topic.
+        The topic of files or rows that do not name one; by default the topic of the tables, if all have the same.
     options
-        What single tables can be asked, by the names of their options: every table that has an option of the name is
-        asked the same.
+        Options of tables, by their names. Each option applies to every table that has it.
 
     Returns
     -------
     Results
-        A mapping from the names of the tables, in their order, to `Result`. `.missing` says by name why a table has
-        none: the source lacks its topic. `.reading` has what was found while reading, once; `.findings` has that and
-        what the tables found; `.counts` has what was read, once.
+        A mapping from the names of the tables, in their order, to `Result`. `.missing` says by name why a table is
+        missing: the source lacks its topic. `.reading` has the findings about the logs, each once; `.findings` has
+        these and the findings of the tables; `.counts` has what was read, each log counted once.
 
     Raises
     ------
     UnknownTable, UnknownOption
-        For a name that is none; for an option that none of the tables has.
+        For a name that does not exist; for an option that none of the tables has.
     TypeError, ValueError
         For other arguments that are not what they should be, before anything is read. So a table that is about logs as
         they are now is refused with `as_of`, and `log_ends` with `group`.
     LogSourceError
-        For a source that is not there or holds no log of any of the tables.
+        For a source that does not exist or has no log for any of the tables.
     Exception
-        Whatever `read_table` raises for one of the tables.
+        Anything that `read_table` raises for one of the tables.
 
     Examples
     --------
@@ -298,7 +299,7 @@ def read_tables(
 
 
 def read_answers(question: Question, source: Any, engine: Engine) -> Results:
-    """What `read_tables` gives, for a question to several tables that was asked elsewhere."""
+    """The answer of `read_tables` to a question about several tables that the caller has built."""
     requests = requests_of(question)
     declarations = [request.table for request in requests]
     several = SeveralTables(requests, source, question.topic)

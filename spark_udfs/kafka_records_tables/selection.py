@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from kafka_records_tables.tables.declaration import Table
 
 HELD: Final = 512 * 1024 * 1024
-"""Bytes of rows that are held to be sorted where nobody asked for an order."""
+"""Bytes of rows that are held to be sorted if nobody asked for an order."""
 
 _SPARE: Final = 65_536
 """Rows beyond a limit that gather before they are sorted and cut off."""
@@ -37,19 +37,19 @@ _COMPARED: Final = {
 
 
 class Selection:
-    """The rows of `table` that a query asks for, as `pyarrow.RecordBatch`es of `schema`; to be read once.
+    """The rows of `table` that a query asks for, as `pyarrow.RecordBatch`es of `schema`. They can be read only once.
 
     Parameters
     ----------
     table
-        What the rows are of.
+        The table that the rows are from.
     rows
         All rows, in any order.
     query
-        What is asked of them.
+        The rows, columns and order to return.
     most_held
-        Bytes of rows that are held to be sorted; where there are more, all come as they are, in no particular order.
-        None: all are sorted, whatever memory that takes. A limit takes memory for as many rows only.
+        The most bytes of rows to hold for sorting; if there are more, all rows are returned in no particular order.
+        None: all are sorted, regardless of memory. With a limit, memory is needed only for that many rows.
     """
 
     def __init__(
@@ -63,13 +63,13 @@ class Selection:
         sorted_by = [key.column for key in query.order if key.column not in query.columns]
         self._held = pa.schema([*self.schema, *(table.schema.field(name) for name in sorted_by)])
         self.is_sorted = True
-        """Whether the rows come in the order of the query; known when the first one has come."""
+        """Whether the rows are in the order of the query; known once the first row is returned."""
         self.matching = 0
-        """Rows that match, at the end all of them; more than come where there is a limit."""
+        """The number of rows that match, complete after the last row; with a limit, fewer may be returned."""
         self.nulls: Counter[str] = Counter()
-        """By column how many rows a comparison left out because they have null there."""
+        """By column, the number of rows that a comparison left out because they have null there."""
         self.stopping = 0
-        """Of all rows, those about a record that a coordinator does not load (`Column.stopping`)."""
+        """The number of all rows about a record that a coordinator does not load (`Column.stopping`)."""
 
     def __iter__(self) -> Iterator[pa.RecordBatch]:
         rows = self._matching()
@@ -118,8 +118,8 @@ class Selection:
         return self._ordered(self._candidates(held, limit)).slice(0, limit)
 
     def _candidates(self, rows: list[pa.RecordBatch], limit: int) -> list[pa.RecordBatch]:
-        """Those of the rows that may be among the first `limit`, by the first column of the order alone: to sort all of
-        them takes much longer than to look for the last value that counts."""
+        """The rows that may be among the first `limit`, by only the first column of the order: sorting all rows takes
+        much longer than looking for the last value that counts."""
         if not limit or not self._query.order or sum(batch.num_rows for batch in rows) <= _SPARE:
             return rows
         key = self._query.order[0]
@@ -188,8 +188,8 @@ def _about(rows: pa.RecordBatch, table: Table, patterns: Iterable[str]) -> pa.Ar
 
 
 def names_topic(column: Any, patterns: Iterable[str]) -> NDArray[np.bool_]:
-    """In which rows a column names a topic that one of the patterns matches: a text, or a list of texts or of structs
-    with a `topic`."""
+    """In which rows a column names a topic that matches one of the patterns. The column has texts, lists of texts, or
+    lists of structs with a `topic`."""
     if not pa.types.is_list(column.type):
         return np.asarray(_hits(column, patterns))
     members = column.flatten()

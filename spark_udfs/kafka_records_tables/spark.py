@@ -75,55 +75,55 @@ def table(
     Parameters
     ----------
     raw
-        Rows of `kafka_records_engine.spark.raw.RAW_SCHEMA`, in any order and each as often as it likes; rows of other
-        topics are ignored. Control rows decide about transactions: what is saved keeps them. Rows below a raised log
-        start must have been left out, as `read_segments` does.
+        Rows of `kafka_records_engine.spark.raw.RAW_SCHEMA`, in any order, duplicates allowed; rows of other topics are
+        ignored. Saved rows must include control rows, which decide about transactions, and must not include rows below
+        a raised log start; `read_segments` leaves those out.
     name
         The name of a table (`kafka_records_tables.TABLES`), or a declaration of your own.
     group
-        Only what is about this group, or these (for `transactions`: transactional ids).
+        Return only rows about this group, or these groups (for `transactions`: transactional ids).
     columns
         The names of the columns to return, in this order; all by default.
     as_of
-        Answer as at this moment, an aware datetime, milliseconds since 1970, or a text as the command takes it
-        (`2026-01-31T12:00`, `2h` ago): the log up to the first record with a later timestamp. All rows of the topic are
-        brought together for it.
+        The moment that the answer is about: an aware datetime, milliseconds since 1970, or a text as the command takes
+        it (`2026-01-31T12:00`, `2h` ago). The log counts up to the first record with a later timestamp. All rows of the
+        topic are brought together for it.
     assume
-        What records count as whose source does not show transactions: `committed`. By default tables that depend on it
-        refuse such rows.
+        How to count records if their source does not say which are transactional: `committed`. By default a table that
+        depends on transactions refuses such rows.
     mode
-        `FAILFAST` ends the query at the first damage that is found, which the error names. `PERMISSIVE` gives the rows
-        that can be told; `findings` lists what was found.
+        `FAILFAST` ends the query at the first damage; the error names it. `PERMISSIVE` returns the rows that are not
+        affected; `findings` lists the damage.
     package
-        The generated package whose schemas say what the records hold.
+        The generated package with the schemas of the records.
     **options
-        What only this table can be asked, as in `kafka_records_tables.read_table`.
+        The options of this table, as in `kafka_records_tables.read_table`.
 
     Returns
     -------
     DataFrame
-        Rows as the table declares them, in no particular order. Columns have their meaning as comment.
+        The rows of the table, in no particular order. The comment of each column has its meaning.
 
     Raises
     ------
     UnknownTable, UnknownColumn, UnknownOption, ValueError, TypeError
-        At once, for arguments that do not fit.
+        At once, for invalid arguments.
     StreamGiven
         At once, for a streaming DataFrame: `changes` takes those.
     MissingColumn
         At once (under Spark Connect a message of Spark's when the query runs), for rows that are not raw rows:
         `as_raw_rows` makes some of them.
     WorkerPython
-        At once, when local workers would run a Python without this package.
+        At once, if local workers would run a Python without this package.
     DamageFound
         In a worker, under FAILFAST.
     UnknownTransactions
-        For rows whose source tells neither transaction nor producer, unless `assume` says what they count as: at once
-        where `as_raw_rows` found no such columns (but under Spark Connect), in a worker for a row with nulls in them.
+        For rows without transaction and producer, unless `assume` says how to count them: at once if `as_raw_rows`
+        found no such columns (except under Spark Connect), in a worker for a row with nulls in them.
 
     Notes
     -----
-    A partition of the topic is handled by one task, which has to hold what the coordinator of that partition holds.
+    One task handles each partition of the topic. It needs memory for what the coordinator of that partition holds.
 
     Examples
     --------
@@ -188,12 +188,12 @@ def findings(
     package: str = "kafka_records",
     **options: Any,
 ) -> DataFrame:
-    """What is found while the rows of a table are made: records that could not be used, and where an answer ends.
+    """The findings about a table: records that could not be used, and where an answer ends.
 
-    A second query, which reads `raw` again and makes the table again: a DataFrame has rows and nothing beside them.
-    Give it something that reads the same both times. (`kafka_records_tables.read_table(…, spark=spark)` gives rows and
-    findings of one run, for files.) Takes what `table` takes; gives rows of `FINDINGS_SCHEMA`, of severity `damage`
-    where something is missing from the table or may be, and `note` otherwise.
+    This is a second query, which reads `raw` and computes the table again, because a DataFrame has only rows. So `raw`
+    has to be the same both times. (For files, `kafka_records_tables.read_table(…, spark=spark)` gives rows and findings
+    of one run.) The arguments are those of `table`. The rows are of `FINDINGS_SCHEMA`; the severity is `damage` if
+    something is or may be missing from the table, and `note` otherwise.
     """
     request = request_of(of_records(name), group=group, as_of=as_of, assume=assume, package=package, options=options)
     return _findings_of(raw, request)
@@ -238,42 +238,43 @@ def changes(
     columns
         The names of the columns of the table to return; all by default. `merged` needs all of them.
     mode
-        `FAILFAST` ends the query at the first damage that is found, and at a row below the offset up to which its log
-        partition was read. `PERMISSIVE` gives the rows that can be told, and leaves such a row out.
+        `FAILFAST` ends the query at the first damage, and at a row below the offset up to which its log partition was
+        read. `PERMISSIVE` returns the rows that are not affected, and leaves such a row out.
     delete_retention
-        `delete.retention.ms` of the topic. A query that comes back later than that, and finds offsets missing, has lost
-        tombstones and markers: `FAILFAST` ends it; under `PERMISSIVE` commits that waited for their markers are
-        `unknown` from then on, and rows that were deleted meanwhile stay. Of a source that tells no transactions
-        (`read_kafka`) nobody can know, and nothing is looked for.
+        `delete.retention.ms` of the topic. If a query is resumed after a longer pause and finds offsets missing, it has
+        lost tombstones and markers: `FAILFAST` ends it; under `PERMISSIVE` commits that waited for their markers are
+        `unknown` from then on, and rows that were deleted meanwhile stay. If the source does not show transactions
+        (`read_kafka`), such a loss cannot be detected, and there is no check.
     group, assume, package, **options
         As in `table`.
 
     Returns
     -------
     DataFrame
-        A streaming DataFrame for the output mode `append`. `change` is `upsert` (the row is new or was another one) or
-        `delete` (it is no more, and comes as it was); `as_of_offset` the offset after the last record of the log
-        partition that the table had seen. The columns of the table follow. Applied in their order, the changes of all
-        micro-batches so far give exactly the rows of `table` over all raw rows so far; but `disappearances` is less
-        sure of the last tombstones until it is known what follows them.
+        A streaming DataFrame for the output mode `append`. `change` is `upsert` (the row is new or has changed) or
+        `delete` (the row is gone; its last values are given); `as_of_offset` is the offset after the last record of the
+        log partition that the table had seen. The columns of the table follow. Applied in order, the changes of all
+        micro-batches so far give exactly the rows of `table` over all raw rows so far. One exception: `disappearances`
+        is less sure of the last tombstones until it is known what follows them.
 
     Raises
     ------
     UnknownTable, UnknownColumn, UnknownOption, ValueError, TypeError
-        At once, for arguments that do not fit, and for tables that need more of a log than can be kept.
+        At once, for invalid arguments, and for tables that need more of a log than can be kept.
     NoStream
-        At once, for a DataFrame that is no streaming one.
+        At once, for a DataFrame that is not a streaming one.
     OtherQuestion
-        In a worker, where the checkpoint belongs to another question.
+        In a worker, if the checkpoint belongs to another question.
     MissingColumn, WorkerPython, DamageFound, UnknownTransactions, OutOfOrder, RecordsLost
         As `table` raises them; the last two in a worker, under FAILFAST.
 
     Notes
     -----
-    State is kept per log partition: the raw rows that decide, of each key the last value and the last tombstone, but
-    not of members, offsets and groups that are gone for good, and the records of open transactions. A commit waits
-    there for its marker: `offset_commits` tells it as `open` first and again when it is decided. For `disappearances`
-    it is what the table has in memory instead, which follows the offsets, groups and members that there are.
+    State is kept per log partition. It has the raw rows that decide: the last value and the last tombstone of each key
+    (except for members, offsets and groups that are gone for good), and the records of open transactions. A commit in
+    an open transaction waits there for its marker: `offset_commits` returns it as `open` first, and again when it is
+    decided. For `disappearances` the state is what the table has in memory instead; its size depends on the number of
+    offsets, groups and members that exist.
 
     Examples
     --------
@@ -303,17 +304,17 @@ def merged(told: DataFrame, name: str | Table, before: DataFrame | None = None) 
     Parameters
     ----------
     told
-        Rows that `changes` gave, with all columns, not streaming: those of one micro-batch (`foreachBatch`), or all
-        that a sink has kept. In any order, each as often as it likes.
+        Rows of `changes` with all columns, not streaming: the rows of one micro-batch (`foreachBatch`), or all rows in
+        a sink. In any order, duplicates allowed.
     name
         The table.
     before
-        The rows of the table that `told` changes; without it there were none.
+        The rows of the table before the changes; None if there were none.
 
     Returns
     -------
     DataFrame
-        Rows as the table declares them.
+        The rows of the table.
 
     Examples
     --------
@@ -344,9 +345,10 @@ def read_table(
     package: str = "kafka_records",
     **options: Any,
 ) -> DataFrame:
-    """A table over any source, read by the workers, one task per partition of the log.
+    """A table over any source, read by the workers, one task per log partition.
 
-    The same rows as `spark.read.format("kafka-records")`, without a Python Data Source, which came with Spark 4.0.
+    The same rows as `spark.read.format("kafka-records")`, but without a Python Data Source, so it also works before
+    Spark 4.0.
 
     Parameters
     ----------
@@ -356,19 +358,19 @@ def read_table(
         A path or several: data directories of a broker, partition folders, `.log` files, on a file system that driver
         and workers share. Or anything else that `kafka_records_tables.read_table` takes.
     topic
-        What files hold that do not say so; the topic of the table by default.
+        The topic of files that do not name one; the topic of the table by default.
     name, group, columns, as_of, assume, mode, package, **options
         As in `table`.
 
     Returns
     -------
     DataFrame
-        As `table` gives it. The driver lists the partitions now, and every query reads their files again.
+        As in `table`. The driver lists the partitions now, and every query reads their files again.
 
     Raises
     ------
     LogSourceError
-        At once, for paths that are not there or hold no log of the topic; in a worker, for files that it does not see.
+        At once, for paths that do not exist or have no log of the topic; in a worker, for files that it does not see.
     """
     request = request_of(name, group=group, as_of=as_of, assume=assume, topic=topic, package=package, options=options)
     names = chosen_columns(request.table, columns)
@@ -389,7 +391,7 @@ def read_findings(
     package: str = "kafka_records",
     **options: Any,
 ) -> DataFrame:
-    """What is found while `read_table` makes its rows; reads the files again. Rows of `FINDINGS_SCHEMA`."""
+    """The findings about the rows of `read_table`, as rows of `FINDINGS_SCHEMA`. It reads the files again."""
     request = request_of(name, group=group, as_of=as_of, assume=assume, topic=topic, package=package, options=options)
     arguments.session("spark", spark)
     return findings_of(spark, request, source)
@@ -410,37 +412,38 @@ def register(
     package
         The generated package whose column functions SQL gets.
     engine
-        `jvm`: the functions in the JVM, which are the default where this installation has their jar. They are a catalog
-        of the session, so their names are qualified: `kafka_records.from_offset_commit_value(value)`. `decode_records`
-        and the column functions of the session use them from then on. `python`: Python functions, without a catalog.
+        `jvm`: functions in the JVM, the default if this installation has their jar. They are in a catalog of the
+        session, so their names are qualified: `kafka_records.from_offset_commit_value(value)`. `decode_records` and the
+        column functions of the session use them from then on. `python`: Python functions, without a catalog.
 
     Returns
     -------
     tuple of str
-        The names of the functions that SQL can call now. `from_offset_commit_value(value)` and its like take the data,
-        those with a version in Python also take one here (`to_offset_commit_value(struct, version)`). In the JVM there
-        is one for each record too, `kafka_records.from_offset_commit(key, value)`, which is null for other records, and
-        one for each topic, `kafka_records.decode_consumer_offsets(key, value)`, which gives what `decode_records`
-        gives. Python functions have plain names, and modes are the defaults; they came with Spark 4.1.
-        `record_type(key)` and `value_version(value)` are plain SQL, and there in any case.
+        The names of the functions that SQL can now call. Functions such as `from_offset_commit_value(value)` take the
+        data; functions that take a version in Python take it here too (`to_offset_commit_value(struct, version)`). The
+        JVM also has a function for each record, `kafka_records.from_offset_commit(key, value)`, which is null for other
+        records, and a function for each topic, `kafka_records.decode_consumer_offsets(key, value)`, which does the same
+        as `decode_records`. Python functions have plain names and use the default modes; they need Spark 4.1.
+        `record_type(key)` and `value_version(value)` are plain SQL and always available.
 
     Raises
     ------
     NoJvmFunctions
-        For `engine="jvm"` where they cannot be had.
+        For `engine="jvm"` if these functions are not available.
     UnsupportedSpark
-        Before PySpark 4.0, which knows no Python Data Source: `read_table` gives the same rows there. `engine="jvm"`
-        registers the functions there too, without the source, `record_type` and `value_version`.
+        Before PySpark 4.0, which has no Python Data Source: use `read_table` for the same rows. There `engine="jvm"`
+        still registers the functions, without the source, `record_type` and `value_version`.
 
     Notes
     -----
     Options of the source: `table` (raw rows without), `topic`, `group` (one, or a JSON array of several), `columns`
     (with commas between them), `asOf` (ISO 8601, milliseconds since 1970, `2h` ago), `mode` (`FAILFAST`, `PERMISSIVE`),
-    `assume` (`committed`), `package`, `bytesPerTask` (parts of partitions, for raw rows and tables of facts), and those
-    that one table alone has, by their names. For running brokers `bootstrap`, `commandConfig` (a properties file),
+    `assume` (`committed`), `package`, `bytesPerTask` (parts of partitions, for raw rows and tables of facts), and the
+    options of the table, by their names. For running brokers `bootstrap`, `commandConfig` (a properties file),
     `timeout` (`30s`), `kafka.` and the name of a property, `startingOffsets`, `endingOffsets`, and for streams
     `maxOffsetsPerTrigger` and `failOnDataLoss`. For decoded records of saved rows `records` and `coordinates` (both
-    with commas between names). Nothing is pushed down: an option keeps rows from being made, WHERE does not.
+    with commas between names). Nothing is pushed down: to avoid reading rows, use an option, as WHERE applies only
+    afterwards.
 
     Examples
     --------

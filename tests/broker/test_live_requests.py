@@ -53,7 +53,7 @@ NULL_IN_SOME: Final[dict[tuple[str, str], Callable[[_Row], bool]]] = {
     ("members", "protocols"): _is_in_a_consumer_group,
     ("assignments", "assignment_epoch"): _has_no_epoch,
 }
-"""Columns that requests cannot tell of some rows: by table and column, of which."""
+"""Columns that are unknown in some rows of requests: the rows, by table and column."""
 
 KEYS: Final = {
     "open_transactions": ("producer_id", "topic", "partition"),
@@ -91,7 +91,7 @@ def _is_seen_by_requests(row: _Row) -> bool:
 
 
 def _compare(bootstrap: str, groups: list[str], without: Collection[str] = ()) -> int:
-    """Hold all tables against each other; how many rows there were."""
+    """Compare all tables with each other; gives the number of rows."""
     of_groups = [name for name in UNKNOWN if TABLES[name].group == "group_id" and name != "progress"]
     others = [name for name in UNKNOWN if name not in (*of_groups, "progress")]
     compared = 0

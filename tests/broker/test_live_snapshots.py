@@ -127,7 +127,7 @@ def test_last_tuesday(kind: str, cleaning: Broker, client: KafkaAdminClient, tmp
 
     for each in taken:
         offsets, findings = read(tmp_path, as_of=each.at_ms)
-        # Of files nobody knows whether they were an old copy, so there may be a note. It is right all the same.
+        # Files may be an old copy, so there may be a note. It is right all the same.
         assert findings == () or kind == "files"
         assert offsets == each.offsets
 

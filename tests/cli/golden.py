@@ -1,4 +1,4 @@
-"""Kept texts in tests/cli/golden: one that differs is written anew, and its test fails all the same."""
+"""Kept texts in tests/cli/golden: one that differs is rewritten, and its test still fails."""
 
 from __future__ import annotations
 

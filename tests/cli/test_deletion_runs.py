@@ -42,7 +42,7 @@ class Coordinators:
         self.lose = 0
         self.heard = True
         self.then: Callable[[], object] = lambda: None
-        """What happens behind a request whose answer is lost."""
+        """What happens after a request whose answer is lost."""
         self.changes: list[str] = []
         self.stops_at: str | None = None
 
@@ -172,7 +172,7 @@ def test_what_was_deleted_before_its_answer_was_lost_can_be_restored(
 
 
 def test_what_others_commit_behind_a_lost_answer_is_left_and_the_former_offset_kept(deleted: Path) -> None:
-    """It was deleted before, or written over: nobody can tell, so the file keeps it."""
+    """It was deleted before, or overwritten: it is unknown which, so the file keeps it."""
     brokers = Coordinators()
     brokers.lose, brokers.then = 1, lambda: brokers.held["g"].update({A: at(9)})
     assert delete(brokers, both(), deleted) == 1
@@ -226,8 +226,8 @@ def listing(path: Path, *rows: Mapping[str, Any]) -> Path:
 def test_a_group_that_an_open_transaction_commits_to_is_not_deleted(
     tmp_path: Path, deleted: Path, is_marked: bool, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """By the list's word for the group, or by what the coordinator says of the partition: asked for all that the group
-    has, it is silent about it."""
+    """By the list's word for the group, or by the coordinator's answer for the partition: if asked for everything that
+    the group has, the coordinator leaves it out."""
     brokers = Coordinators()
     brokers.held = {"g": {A: at(5)}}
     brokers.pending = set() if is_marked else {B}

@@ -15,7 +15,7 @@ COMMANDS = ("dump", "counts")
 
 @pytest.fixture
 def odd(tmp_path: Path) -> Path:
-    """A directory whose name is not UTF-8, with a log of two partitions beside much that is none."""
+    """A directory whose name is not UTF-8, with a log of two partitions and much that is not a log."""
     data = tmp_path / os.fsdecode(b"da\xffta")
     for number in range(2):
         write_segment(data, batch(0, [commit("g", 5)]), folder=f"__consumer_offsets-{number}")

@@ -56,7 +56,7 @@ def test_what_kafka_reads(lines: list[Line], message: str) -> None:
 @pytest.mark.parametrize("message", AGREED)
 def test_bytes_that_kafka_wrote_come_back(lines: list[Line], message: str) -> None:
     kind = message_class(message)
-    written = of(lines, message)[::4]  # the three behind each are damaged
+    written = of(lines, message)[::4]  # the next three are damaged
     for line in written:
         data = _message(line)
         assert kind.decode(data, line["version"]).encode(line["version"]) == data

@@ -47,7 +47,7 @@ def survives(written: Message, read: Message, version: int, read_version: int, v
 
 
 def has_unknown_tags(values: Any) -> bool:
-    """Whether something stood in tags that the reader has no name for."""
+    """Whether something was in tags that the reader has no name for."""
     if isinstance(values, Mapping):
         return bool(values.get("unknown_tagged_fields")) or any(map(has_unknown_tags, values.values()))
     return isinstance(values, tuple) and any(map(has_unknown_tags, values))
@@ -60,7 +60,7 @@ def read_by(read: Message, read_version: int, written: Message, version: int, va
 
 def _structs_agree(written: StructLayout, read: StructLayout, ours: Values, theirs: Values) -> bool:
     known = {each.field.name: each for each in read.fields if each.value is not None}
-    # A tag stands for the same field whatever it is called, also where it is left out.
+    # A tag stands for the same field under any name, also where it is left out.
     tags: dict[int | None, FieldLayout] = {
         each.field.tag: each for each in known.values() if each.field.tag is not None
     }

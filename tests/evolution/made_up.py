@@ -82,7 +82,7 @@ def pair() -> Json:
 
 
 def of(spec: Json, name: str) -> Json:
-    """The field called `name`, in whatever struct it is."""
+    """The field called `name`, in any struct."""
     waiting = list(spec["fields"])
     while waiting:
         found: Json = waiting.pop()

@@ -2,7 +2,7 @@
 
 `python -m tests.generator.ended_runs HOW FOLDER`. HOW is `kill` (SIGKILL before step N), `fail` (step N finds no
 space), or `late` (SIGKILL after a random time). Before each run FOLDER holds the old tree; the run, a child process,
-should make it the new one. Each line tells how the child ended, what stood there then, and what stood there after one
+should make it the new one. Each line says how the child ended, what was in FOLDER then, and what was there after one
 more run.
 """
 

@@ -44,7 +44,7 @@ def functions(page: str) -> dict[str, ast.FunctionDef]:
 
 
 def functions_below(files: dict[str, str], folder: str) -> dict[str, ast.FunctionDef]:
-    """The functions of all modules of a folder; what its package does to import them is none of them."""
+    """The functions of all modules of a folder; what its package does to import them is not one."""
     modules = [path for path in files if path.startswith(folder) and not path.endswith("__init__.py")]
     assert modules
     return {name: function for path in modules for name, function in functions(files[path]).items()}

@@ -313,7 +313,7 @@ INT8 = "the default of int8 is a whole number, decimal or 0x and hexadecimal, fo
             "string",
             "null",
             "null can only be the default if all versions may be null: "
-            "the field has versions 0+, nullableVersions are none",
+            "the field has versions 0+, nullableVersions: none",
         ),
     ],
 )

@@ -15,7 +15,7 @@ from markdown_it.token import Token
 ROOT = Path(__file__).resolve().parents[2]
 HOMES = ("docs", "examples", "generator", "message_specs", "spark_udfs", "tests", "tools")
 
-# Those of `golden` are what the generator would write to other places.
+# Pages in `golden` are what the generator would write to other places.
 PAGES = sorted(
     path
     for path in [*ROOT.glob("*.md"), *(path for home in HOMES for path in (ROOT / home).rglob("*.md"))]

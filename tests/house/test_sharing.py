@@ -1,4 +1,4 @@
-"""Who gets which tests with `-n`: what asks for one costly thing goes to one worker."""
+"""Which worker gets which tests with `-n`: tests that need the same costly thing go to one worker."""
 
 from __future__ import annotations
 

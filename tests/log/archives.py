@@ -49,7 +49,7 @@ def tar_of(fill: Callable[[tarfile.TarFile], object]) -> bytes:
 
 
 def tar_with(members: Iterable[tuple[str, bytes]]) -> bytes:
-    """A tar with these files, whatever they are called."""
+    """A tar with these files, under any names."""
 
     def fill(tar: tarfile.TarFile) -> None:
         for name, data in members:

@@ -80,7 +80,7 @@ def test_file_systems_that_are_objects() -> None:
 
 
 def test_local_files_stay_local() -> None:
-    """Through whatever object they come: an open file of this machine survives its deletion."""
+    """With any file object: an open file of this machine survives its deletion."""
     for system in (arrow.LocalFileSystem(), arrow.SubTreeFileSystem("/", arrow.LocalFileSystem())):
         log, *_ = find_logs([SEGMENTS], filesystem=system)
         assert log == find_logs([SEGMENTS])[0]

@@ -16,7 +16,8 @@ from tests.kafka_needed import skipped_without_kafka
 from tools.kafka_releases import RECORD_MODULES, SPEC_COUNTS
 
 _NEWER_COORDINATOR = 4
-"""Before this release the default coordinator knows commits and classic groups alone, whatever specs its jars hold."""
+"""Before this release the default coordinator knows only commits and classic groups, regardless of the specs in its
+jars."""
 
 
 def _specs(release: str) -> dict[str, dict[str, Any]]:

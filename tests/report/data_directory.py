@@ -75,7 +75,7 @@ class CoordinatorLogs:
         for base_offset, write, kept in placed:
             number = 0 if write.at_ms < until else 1 + write.at_ms // rolls_ms
             if current is None or current[0] != number:
-                # The first file keeps its name, whatever a cleaner has taken out of it.
+                # The first file keeps its name, regardless of what a cleaner has removed from it.
                 current = (number, base_offset if files else 0)
                 files[current[1]] = bytearray()
             files[current[1]] += _batch(base_offset, write, kept)

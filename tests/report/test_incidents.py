@@ -197,7 +197,7 @@ def test_no_table_has_anything_to_say_about_a_healthy_topic(healthy: Callable[[s
 
 
 def test_where_groups_are_not_checked_no_share_state_is_called_unnamed(healthy: Callable[[str], Path]) -> None:
-    """A cleaner was there, and a moment is asked about, so that nobody knows what the groups named then."""
+    """A cleaner was there, and an earlier moment is asked about, so it is unknown what the groups named then."""
     result = read_table("checks", healthy("share_groups"), processes=1, as_of=END_MS)
     assert any("groups and their assignments are not checked" in str(finding) for finding in result.findings)
     assert result.table.to_pylist() == []

@@ -103,7 +103,7 @@ def test_the_command_prints_details(segments: Path) -> None:
         "  shown by __share_group_state-0, offset 5; __share_group_state-2, offsets 5, 9, 10; and 28 more",
         "  shown by __consumer_offsets-5, offsets 197, 198",
     ]
-    assert "note: the log: nobody tells how many partitions there are of __consumer_offsets, __share_group_state," in [
+    assert "note: the log: the number of partitions is unknown for __consumer_offsets, __share_group_state," in [
         *ran.lines
     ]
     assert ran.lines[-1] == "8 findings: 2 high, 2 moderate, 4 note"

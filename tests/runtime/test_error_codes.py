@@ -1,4 +1,4 @@
-"""Error codes: Kafka's names, numbers nobody knows yet, and the whole list against the released jar."""
+"""Error codes: Kafka's names, numbers that are not in use yet, and the whole list compared with the released jar."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Named states: Kafka's names and numbers, and numbers nobody knows yet."""
+"""Named states: Kafka's names and numbers, and numbers that are not in use yet."""
 
 from __future__ import annotations
 

@@ -60,8 +60,8 @@ def take(root: Path, source: Logs) -> None:
 
 
 def read_with_state(root: Path, source: Logs) -> None:
-    """One run of tables with a state, which is compacted each time. Raises AssertionError where rows are others than
-    without one."""
+    """One run of tables with a state, which is compacted each time. Raises AssertionError if the rows differ from those
+    without a state."""
     compaction.is_due = lambda stored: bool(stored.stretches)
     found = read_tables(OF_STATE, source, state=root)
     read_table("offset_commits", source, state=root)

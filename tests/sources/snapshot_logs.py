@@ -37,7 +37,7 @@ class Logs:
         return sorted({log.topic for log in self.logs})
 
     def partitions(self, topic: str) -> list[CleanedLog]:
-        """Those of a topic."""
+        """The partitions of a topic."""
         return [log for log in self.logs if log.topic == topic]
 
 

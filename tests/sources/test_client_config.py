@@ -231,7 +231,7 @@ def test_what_cannot_be_obeyed_is_refused(properties: dict[str, str], why: str, 
 
 
 def test_names_that_kafka_has_pass() -> None:
-    """Those of its clients, of streams and of brokers; and any behind somebody's prefix."""
+    """The properties of its clients, of streams and of brokers; and any with a prefix of the user's."""
     names = (DATA / "kafka" / "property-names.txt").read_text().split()
     assert len(names) == 459
     usual = ClientConfig()

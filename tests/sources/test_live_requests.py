@@ -1,4 +1,5 @@
-"""Coordinators that move, refuse, are slow or answer in parts: which rows are there, and what is said of the rest."""
+"""Coordinators that move, refuse, are slow or answer in parts: which rows are there, and what the findings say about
+the rest."""
 
 from __future__ import annotations
 

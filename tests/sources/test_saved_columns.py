@@ -1,4 +1,4 @@
-"""What columns of saved rows are taken for: names, encodings, types, and what is said if nobody can tell."""
+"""How columns of saved rows are recognised: names, encodings, types, and what the message is if they are not."""
 
 from __future__ import annotations
 

@@ -88,7 +88,7 @@ def test_members_that_the_first_lines_do_not_have(tmp_path: Path) -> None:
     found, context = table_of(log)
     assert found["value"].to_pylist()[1199:1202] == [None, b"\xff", None]
     assert found["control"].null_count == 1500
-    assert context.log.holes == [1499]  # nothing tells of markers
+    assert context.log.holes == [1499]  # there is nothing about markers
 
 
 def test_late_columns_behind_bytes_that_are_no_text(tmp_path: Path) -> None:

@@ -34,5 +34,5 @@ def active(session: Any) -> Iterator[None]:
 
 
 def _activate(session: Any) -> None:
-    type(session)._activeSession = session  # what PySpark gives, whatever the JVM has
+    type(session)._activeSession = session  # what PySpark gives, regardless of the JVM's
     session._jvm.SparkSession.setActiveSession(session._jsparkSession)

@@ -377,7 +377,7 @@ class TestExamples:
         ],
     )
     def test_examples_run(self, spark: SparkSession, name: str) -> None:
-        """Those of the other folders are compared with the walker, without Spark, in tests/generator."""
+        """The functions of the other folders are compared with the walker, without Spark, in tests/generator."""
         module = importlib.import_module(name)
         below = [found.name for found in pkgutil.iter_modules(getattr(module, "__path__", ()), f"{name}.")]
         modules = [module, *map(importlib.import_module, below)]

@@ -250,15 +250,15 @@ def test_without_a_number_of_partitions_a_note_says_so() -> None:
     result = read_table("checks", sound_group().table())
     (told,) = [str(each) for each in result.findings if each.topic is None]
     assert told == (
-        f"the log: nobody tells how many partitions there are of {OFFSETS_TOPIC} (wrong_partition is not checked "
-        f"there; --partitions says it (partitions in Python and Spark), as in {OFFSETS_TOPIC}=50)"
+        f"the log: the number of partitions is unknown for {OFFSETS_TOPIC} (wrong_partition is not checked "
+        f"there; pass it with --partitions (partitions in Python and Spark), as in {OFFSETS_TOPIC}=50)"
     )
 
 
 @pytest.mark.parametrize("wrong", ["", "x", "0", "-1", "a=", "a=0", "99999999999", 0, {"a": 0}, 2**31])
 def test_what_is_no_number_of_partitions(wrong: Any) -> None:
     with pytest.raises(
-        QueryError, match=r"^partitions: .* is no number of partitions: write 50, or .*=50 for one topic$"
+        QueryError, match=r"^partitions: .* is not a number of partitions: write 50, or .*=50 for one topic$"
     ):
         read_table("checks", sound_group().table(), partitions=wrong)
 

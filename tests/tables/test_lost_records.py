@@ -64,7 +64,7 @@ def test_a_commit_whose_marker_may_be_lost_is_unknown() -> None:
             take(facts, piece)
             take(offsets, piece)
         assert fates(facts) == {0: "none", 1: "unknown", 3: "none", 4: "committed"}
-        # The offset of g is 1 or 2, and nobody can tell which.
+        # The offset of g is 1 or 2, and it is unknown which.
         assert {row["group_id"]: row["offset"] for row in offsets.rows.values()} == {"h": 5, "i": 6}
 
 

@@ -103,7 +103,7 @@ def test_without_a_rebalance_timeout_it_is_the_session_timeout() -> None:
     ("data", "version", "topics", "is_opened"),
     [
         (_framed(ConsumerProtocolSubscription(topics=("t",)), 0), 0, ["t"], True),
-        # The coordinator reads version 0 of whatever there is.
+        # The coordinator reads version 0 of every record.
         (pack(">h", 9) + ConsumerProtocolSubscription(topics=("t",)).encode(3), 9, ["t"], True),
         (pack(">h", 3) + ConsumerProtocolSubscription(topics=("t",)).encode(0), None, ["t"], False),
         (pack(">h", -1) + ConsumerProtocolSubscription(topics=("t",)).encode(0), None, ["t"], False),

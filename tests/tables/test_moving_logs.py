@@ -116,7 +116,7 @@ def test_a_report_accuses_nobody() -> None:
 
 @pytest.mark.parametrize("question", [2, 3, 4])
 def test_a_partition_that_is_added_meanwhile(question: int) -> None:
-    """Its log starts later than it was asked for, so nobody knows of a loss."""
+    """Its log start is asked for later, so a loss is not known."""
     rows = lag_of(MovingCluster(grows_at=question))
     starts = [row["log_start_offset"] for row in rows]
     assert starts == ([15, None] if question == 2 else [15])
@@ -232,7 +232,7 @@ class NewerGroups(Guarded):
 
 @pytest.mark.parametrize("given", [{}, {"subscribed": (), "regex": ("secret", "orders")}])
 def test_a_member_that_never_commits_to_a_hidden_topic_has_a_row(given: dict[str, Any]) -> None:
-    """The newer protocol names topics by ids, and nobody says which topic this id is."""
+    """The newer protocol names topics by ids, and it is unknown which topic this id is."""
     source = NewerGroups((), ENDS, **given)
     result = read_table("lag", source)
     rows = [(row["topic"], row["partition"], row["problem"]) for row in result.table.to_pylist()]

@@ -297,7 +297,7 @@ def test_the_older_record_of_a_commit_counts_too() -> None:
 def test_what_is_no_fall() -> None:
     written = Commits()
     written.members("m")
-    for offset in (0, 5, 5, 7):  # a member that starts anew commits what it finds
+    for offset in (0, 5, 5, 7):  # a member that starts again commits what it finds
         written.put(offset)
     written.put(3, partition=1)
     written.put(4, group="another")

@@ -94,7 +94,7 @@ def test_every_moment_at_which_a_broker_was_read_has_its_answer(
 
 @pytest.mark.parametrize("name", sampled(NAMES[1::4], 3))
 def test_every_moment_at_which_files_were_read_has_its_answer_or_a_note(name: str, tmp_path: Path) -> None:
-    """Of files nobody knows how old they are: where records are missing after them, they may be from before."""
+    """The age of files is unknown: if records are missing after them, the files may be older than those."""
     whole = history(name).rows.to_pylist()
     taken = []
     for moment in moments(name, Random(f"{name}-files{SEED}")):

@@ -79,7 +79,7 @@ def test_a_log_that_is_cleaned(name: str, tmp_path: Path) -> None:
 
 
 def test_what_is_compacted_stays_small(tmp_path: Path) -> None:
-    """Four rows of two keys, and whatever is compared with the log: a thousand runs store no more."""
+    """Four rows of two keys, and the rows that are compared with the log: a thousand runs store no more."""
     row = history(NAMES[0]).rows.to_pylist()[0]
     rows = [
         {**row, "offset": at, "base_offset": at, "key": f"key-{at % 2}".encode(), "value": b"x", "transaction": "none"}

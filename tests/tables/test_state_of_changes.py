@@ -177,7 +177,7 @@ def test_offsets_that_come_and_go_leave_nothing(name: str) -> None:
 
 @pytest.mark.parametrize("kind", usually([*KINDS], "Consumer"))
 def test_members_of_groups_that_are_over_leave_nothing(kind: str) -> None:
-    """Of a group that a fall may be told of when it starts over the commits stay, and where it ended."""
+    """If a group may still be reported as rewound when it starts over, its commits and its last offset stay."""
     log, followed = Groups(kind), Followed("regressions")
     for number in range(8):
         log.commit("g", 100 - number)

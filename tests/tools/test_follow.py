@@ -466,7 +466,7 @@ class TestWhatIsKept:
         ]
         assert "Among them, 1 was whole for ours" in text
         assert "strictness.md" not in text
-        assert "[strictness.md](../strictness.md#where-releases-differ) shows theirs." in page(
+        assert "[strictness.md](../strictness.md#where-releases-differ) describes theirs." in page(
             "theirs", "ours", [], [], Differences(reasons), is_explained=True
         )
 

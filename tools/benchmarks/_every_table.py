@@ -65,7 +65,8 @@ class Asked:
 
 
 def every_table() -> list[Asked]:
-    """All that are made of records of coordinators, and views of these. Those of the cluster: `metadata_log`."""
+    """All tables that are made from records of coordinators, and views of these. For the tables of the cluster see
+    `metadata_log`."""
     found = [Asked(table, {}) for table in TABLES.values() if topics_of(table) and METADATA not in topics_of(table)]
     return [*found, *(Asked(TABLES[name], options) for name, options in _MORE.items())]
 

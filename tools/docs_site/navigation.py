@@ -1,4 +1,5 @@
-"""Which page of the site stands where. Every page of docs/ is named once; folders of written pages come as a whole."""
+"""The order of the pages of the site. Every page of docs/ is named once; folders of generated pages are named as a
+whole."""
 
 from __future__ import annotations
 

@@ -25,8 +25,8 @@ def tables_concerned(changes: Iterable[Change], messages: Mapping[str, Message])
     yield from ("", "## Tables", "")
     yield "`kafka-records dump` and Spark columns have what is new at once. A table has it when its module takes it up:"
     yield "none does so by itself. Declarations of tables name records and columns, no fields; so for each record that"
-    yield "changed, here are the tables that read it, and which of their columns are called as fields of it are. Those"
-    yield "with the most such columns are first: they are where to look first for a place for what is new."
+    yield "changed, here are the tables that read it, and which of their columns are called as fields of it are. The"
+    yield "tables with the most such columns come first: look there first for a place for what is new."
     yield from parts
 
 

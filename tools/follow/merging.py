@@ -18,7 +18,7 @@ from kafka_records_codegen.spec.json_text import Node
 from tools.follow.spec_form import FIELD_ATTRIBUTES, MESSAGE_ATTRIBUTES, Json
 
 UNWRITTEN: Final = "?"
-"""What stands where words of ours are missing: as the `about` of a field, and after the `//` of a leading comment."""
+"""The mark for our missing words: as the `about` of a field, and after the `//` of a leading comment."""
 
 _LEFT_OUT: Final = frozenset({"deprecatedVersions"})
 """Attributes of theirs that change nothing we make."""

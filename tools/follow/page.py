@@ -35,7 +35,7 @@ def page(
     is_explained: bool = False,
 ) -> str:
     """The whole page. `passed_over` are new messages that are not carried; `differences` are those of vectors; `enums`
-    are the changes of error codes and states, None if nobody can tell them; `messages` are those of the release;
+    are the changes of error codes and states, None if they are unknown; `messages` are those of the release;
     `is_explained` says whether the page about strictness names it."""
     told = [change for change in changes if change.rank is not Rank.WORDS]
     lines = [
@@ -98,7 +98,7 @@ def _bytes(title: str, since: str, differences: Differences, is_explained: bool)
     yield ""
     if differences.were_whole:
         were = "was" if differences.were_whole == 1 else "were"
-        yield f"Among them, {differences.were_whole} {were} whole for {since} and stood in `messages.jsonl.gz`: with an"
+        yield f"Among them, {differences.were_whole} {were} whole for {since} and were in `messages.jsonl.gz`: with an"
         yield f"unknown tag whose number {title} gives to a field, and with something else in it."
         yield ""
     yield "Why, in the words of the classes that refuse, with N for numbers; or what differs:"
@@ -110,7 +110,7 @@ def _bytes(title: str, since: str, differences: Differences, is_explained: bool)
         yield f"| {text(verdicts[reason.verdict])} | {text(reason.why)} | {reason.lines} | {names} |"
     yield ""
     if is_explained:
-        yield f"[strictness.md](../strictness.md#where-releases-differ) shows {title}."
+        yield f"[strictness.md](../strictness.md#where-releases-differ) describes {title}."
     yield "Every other vector has the verdict that it had, under the names above."
 
 

@@ -76,7 +76,7 @@ def is_followed(mine: SpecFile, absent: tuple[str, ...]) -> bool:
 
 
 def _is_partial(ours: SpecSet, title: str, lacking: Iterable[SpecFile]) -> str:
-    """Of a folder nobody knows whether a message is gone or was never put there; a release says it."""
+    """From a folder it is unknown whether a message is gone or was never put there; a release says it."""
     paths = sorted(ours.files[file.path] for file in lacking)
     return (
         f"{title} lacks {len(paths)} of our messages, and the whole folder is followed:\n"

@@ -86,7 +86,7 @@ def cleaner_fails(scene: Scene) -> Truth:
     truth.partitions = [f"{OFFSETS}-{partition}"]
     truth.since, truth.since_margin_ms = since, 20_000
     truth.scale = {"logs": 1}
-    truth.conclusion = "Let another replica lead, delete the damaged folder, have it fetched anew; restart the broker."
+    truth.conclusion = "Let another replica lead, delete the damaged folder, have it fetched again; restart the broker."
     truth.proof = "cleaner-offset-checkpoint stays before the damaged batch, while other logs are cleaned later"
     truth.named = [f"{OFFSETS}-{partition}", "clean"]
     truth.cause = ["cleaner failed|uncleanable|damage"]

@@ -62,16 +62,16 @@ OF_CLEANED_LOGS: Final = frozenset(
         "a clean-up that fails",
     }
 )
-"""Those of them that a log needs of which a cleaner has taken a part."""
+"""Only a log of which a cleaner has removed a part needs these."""
 
 OF_LOSSY_LOGS: Final = frozenset({"a member without its metadata"})
-"""Those of them that only a log needs that has lost records."""
+"""Only a log that has lost records needs these."""
 
 OF_BOTH_TOPICS: Final = frozenset({"share state that was given up", "groups that no coordinator loads"})
-"""Those of them that only logs of groups and of share state together need."""
+"""Only logs of groups and of share state together need these."""
 
 SINCE_4_4: Final = frozenset({"a subscription that 4.4 passes over"})
-"""Those of them that only histories of Kafka 4.4 and later need."""
+"""Only histories of Kafka 4.4 and later need these."""
 
 
 COMPARISONS_MADE: Final[Counter[str]] = Counter()

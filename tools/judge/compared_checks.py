@@ -186,6 +186,6 @@ class _Cluster:
         return self._rows.partitions(topic)
 
     def known_topics(self) -> KnownTopics:
-        """Those of the cluster at that moment."""
+        """The topics of the cluster at that moment."""
         names = {topic["id"]: topic["name"] for topic in self._topics}
         return KnownTopics(names, {topic["name"]: topic["partitions"] for topic in self._topics})

@@ -44,7 +44,7 @@ def _committed(loaded: Loaded, table: str, rows: pa.Table) -> Iterator[Differenc
 
 
 def _without_group(loaded: Loaded, group: str, offsets: Set[Place]) -> Set[Place]:
-    """Those of the offsets that are of record type 0, if there is no such group: their tombstones are of type 1."""
+    """The offsets of record type 0, if there is no such group: their tombstones are of type 1."""
     (listed,) = (question["answer"] for question in loaded.questions if question["question"] == "list_groups")
     if any(each["groupId"] == group and each["groupType"] != "share" for each in listed):
         return set()

@@ -53,7 +53,7 @@ HAPPENED: Final[Mapping[str, Mapping[str, Comparison]]] = {
     "__consumer_offsets": {"disappearances": disappearances},
     "__share_group_state": {"share_disappearances": share_disappearances},
 }
-"""Those of them that are also compared over the end of a log alone, which does not tell what is."""
+"""The comparisons that are also made over only the end of a log, which does not have the current state."""
 
 
 def differences(loaded: Loaded, left_out: Collection[str] = ()) -> Iterator[Difference]:

@@ -92,7 +92,7 @@ class Ledger:
             self.compared = Compared(Counter(told["counts"]), tables)
 
     def left_of(self, seeds: Iterable[int]) -> list[int]:
-        """Those of the seeds that are not in it."""
+        """The seeds that are not in it."""
         return [seed for seed in seeds if seed not in self._seeds]
 
     def __len__(self) -> int:

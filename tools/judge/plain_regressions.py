@@ -145,7 +145,7 @@ class _Coordinator:
 
     @staticmethod
     def _left_at(chain: _Chain, commit: _Commit) -> _Commit | None:
-        """Where the lower of two sequences was left that `commit` goes on with; None if it is none."""
+        """Where the lower of two sequences was left that `commit` continues; None if it continues none."""
         if chain.fell is None:
             return None
         high, bottom = chain.fell

@@ -52,7 +52,7 @@ def verdicts(seeds: list[int], workers: int, folder: Path, command: list[str]) -
 
 
 _started: list[Coordinators] = []
-"""Those of this process, if it is one of several. They end with it, when their input does."""
+"""The coordinators of this process, if it is one of several. They end with it, when their input does."""
 
 
 def _start(folder: Path, command: list[str]) -> None:

@@ -1,4 +1,4 @@
-"""Every table of kafka-records as a materialized view, and two that stand on decoded records.
+"""Every table of kafka-records as a materialized view, and two that are made from decoded records.
 
 pip install '.[connect]'                                       # in a clone, once
 export PYSPARK_PYTHON=$(which python)                          # the pipeline and its workers run in this environment

@@ -54,7 +54,7 @@ class ConnectProtocolAssignment(msgspec.Struct, frozen=True, gc=False):
     others, whose readers take any newer version for 1. What comes after configOffset may be
     missing from version 1 on; Kafka takes it for its default then.
 
-    - Version 0 (0.9): everything a worker shall run.
+    - Version 0 (0.9): everything a worker should run.
     - Version 1 (2.3, KIP-415): revoked and delay; both lists may be null.
     - Version 2 (2.4, KIP-507): no change.
     """
@@ -78,10 +78,10 @@ class ConnectProtocolAssignment(msgspec.Struct, frozen=True, gc=False):
     """Offset of the config topic that the assignment was made with."""
 
     assignment: tuple[ConnectorAssignment, ...] | None = ()  # Assignment: []ConnectorAssignment, versions 0+
-    """What the worker shall run, or, from version 1 on, begin to run."""
+    """What the worker should run, or, from version 1 on, begin to run."""
 
     revoked: tuple[ConnectorAssignment, ...] | None = None  # Revoked: []ConnectorAssignment, versions 1+
-    """What the worker shall give up."""
+    """What the worker should give up."""
 
     delay: int = 0  # Delay: int32, versions 1+
     """Milliseconds until the next rebalance, which waits for lost workers; 0 for none."""

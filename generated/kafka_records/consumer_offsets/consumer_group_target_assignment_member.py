@@ -144,7 +144,7 @@ class TopicPartition(msgspec.Struct, frozen=True, gc=False):
 
 
 class ConsumerGroupTargetAssignmentMemberValue(msgspec.Struct, frozen=True, gc=False):
-    """Partitions that a member of a consumer group (KIP-848) shall end up with.
+    """Partitions that a member of a consumer group (KIP-848) should end up with.
 
     Written for each member whose target changed when a new assignment was computed. What the member
     really owns at a moment is in record type 8.

@@ -176,7 +176,7 @@ class ShareGroupStatePartitionMetadataValue(msgspec.Struct, frozen=True, gc=Fals
     History: version 0 has had two layouts. 4.0 (early access) wrote only the initialised and the
     deleted topics; 4.1 put initializingTopics in front of them (KAFKA-18827), so that no heartbeat
     asks for the same initialisation twice. Bytes of 4.0 do not parse with this layout. In 3.9 the
-    two lists stood in record type 9, which no later release reads.
+    two lists were in record type 9, which no later release reads.
     """
 
     VERSIONS: ClassVar[range] = range(0, 1)

@@ -143,7 +143,7 @@ class TopicPartition(msgspec.Struct, frozen=True, gc=False):
 
 
 class ShareGroupTargetAssignmentMemberValue(msgspec.Struct, frozen=True, gc=False):
-    """Partitions that a member of a share group (KIP-932) shall read from.
+    """Partitions that a member of a share group (KIP-932) should read from.
 
     Written for each member whose target changed when a new assignment was computed. Several members
     may have the same partition.

@@ -132,7 +132,7 @@ class StreamsGroupMetadataValue(msgspec.Struct, frozen=True, gc=False):
     - Tag 0 of version 0 (4.2, KAFKA-19661): validatedTopologyEpoch, which tells a ready group from
       one that waits for its topics.
     - Tag 1 of version 0 (4.2, KAFKA-19765): lastAssignmentConfigs. Its default in the spec is null
-      without quotes, which is none: an absent tag reads as an empty array.
+      without quotes, which means no default: an absent tag reads as an empty array.
     - Tags 2 and 3 of version 0 (4.4, KIP-1331): storedDescriptionTopologyEpoch and
       failedDescriptionTopologyEpoch, about the description of the topology that members push to a
       plugin of the broker.

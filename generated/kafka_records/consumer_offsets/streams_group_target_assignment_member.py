@@ -130,7 +130,7 @@ class TaskIds(msgspec.Struct, frozen=True, gc=False):
 
 
 class StreamsGroupTargetAssignmentMemberValue(msgspec.Struct, frozen=True, gc=False):
-    """Tasks that a member of a streams group (KIP-1071) shall end up with.
+    """Tasks that a member of a streams group (KIP-1071) should end up with.
 
     Written for each member whose target changed when a new assignment was computed. What the member
     really runs at a moment is in record type 22.

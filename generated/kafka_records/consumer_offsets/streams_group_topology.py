@@ -123,7 +123,7 @@ class TopicConfig(msgspec.Struct, frozen=True, gc=False):
     """Name of the topic setting."""
 
     value: str = ""  # value: string, versions 0+
-    """What it shall be set to, as text."""
+    """The value it is set to, as text."""
 
     unknown_tagged_fields: tuple[tuple[int, bytes], ...] = ()
     """Tagged fields that this build has no name for, as (tag, payload) by ascending tag; they are written back."""
@@ -139,7 +139,7 @@ class TopicInfo(msgspec.Struct, frozen=True, gc=False):
     """How many partitions it needs; 0 where that follows from the inputs, as for changelogs."""
 
     replication_factor: int = 0  # ReplicationFactor: int16, versions 0+
-    """How many replicas it shall get; 0 for the broker's default."""
+    """How many replicas it should get; 0 for the broker's default."""
 
     topic_configs: tuple[TopicConfig, ...] = ()  # TopicConfigs: []TopicConfig, versions 0+
     """Settings to create it with."""

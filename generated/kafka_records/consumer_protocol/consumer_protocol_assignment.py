@@ -62,7 +62,7 @@ class ConsumerProtocolAssignment(msgspec.Struct, frozen=True, gc=False):
     """The complete codec: `decode` and `encode` call it when the fast paths give up."""
 
     assigned_partitions: tuple[TopicPartition, ...] = ()  # AssignedPartitions: []TopicPartition, versions 0+
-    """Partitions the consumer shall read."""
+    """Partitions the consumer should read."""
 
     user_data: bytes | None = None  # UserData: bytes, versions 0+
     """Bytes of the assignor, whose meaning only the assignor knows; null for none."""

@@ -64,7 +64,7 @@ class AlterShareGroupOffsetsRequestTopic(msgspec.Struct, frozen=True, gc=False):
 
 
 class AlterShareGroupOffsetsRequest(msgspec.Struct, frozen=True, gc=False):
-    """Sets from where a share group shall read.
+    """Sets the offsets from which a share group reads.
 
     Sent by admin tools to the group's coordinator (KIP-932). The group has to be without members.
     Partitions that the group never had are taken in. Api key 91.

@@ -88,7 +88,7 @@ class FinalizedFeatureKey(msgspec.Struct, frozen=True, gc=False):
 class ApiVersionsResponse(msgspec.Struct, frozen=True, gc=False):
     """Lists the requests that a broker knows, with their versions.
 
-    Sent by brokers and controllers. Its header is always of version 0, without tags, whatever the
+    Sent by brokers and controllers. Its header is always of version 0, without tags, for every
     version of the body (KIP-511): the client cannot know yet what the broker speaks. Api key 18.
 
     With UNSUPPORTED_VERSION the body is of version 0 and, since 2.4, names the versions of

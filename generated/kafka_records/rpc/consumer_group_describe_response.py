@@ -114,7 +114,7 @@ class Member(msgspec.Struct, frozen=True, gc=False):
     """What it may read now."""
 
     target_assignment: Assignment = Assignment()  # TargetAssignment: Assignment, versions 0+
-    """What it shall read once all have given up what they lose."""
+    """What it will read once all members have given up what they lose."""
 
     member_type: int = -1  # MemberType: int8, versions 1+
     """0 classic protocol, 1 consumer protocol, -1 unknown."""

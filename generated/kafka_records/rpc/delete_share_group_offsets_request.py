@@ -61,7 +61,7 @@ class DeleteShareGroupOffsetsRequest(msgspec.Struct, frozen=True, gc=False):
     """The complete codec: `decode` and `encode` call it when the fast paths give up."""
 
     group_id: str = ""  # GroupId: string, versions 0+
-    """Group that shall forget."""
+    """Group whose offsets are deleted."""
 
     topics: tuple[
         DeleteShareGroupOffsetsRequestTopic, ...

@@ -31,9 +31,9 @@ __all__ = [
 class DescribeClusterRequest(msgspec.Struct, frozen=True, gc=False):
     """Asks what brokers, or what controllers, a cluster has.
 
-    Sent by admin tools to any broker; a controller tells of controllers. Api key 60.
+    Sent by admin tools to any broker; a controller describes controllers. Api key 60.
 
-    - Version 0 (2.8, KIP-700): what Metadata told of the cluster before.
+    - Version 0 (2.8, KIP-700): what Metadata had about the cluster before.
     - Version 1 (3.7, KIP-919): endpointType.
     - Version 2 (4.0, KIP-1073): includeFencedBrokers.
     """

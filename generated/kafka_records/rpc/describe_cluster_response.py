@@ -48,7 +48,7 @@ class DescribeClusterBroker(msgspec.Struct, frozen=True, gc=False):
     """Port to reach it at."""
 
     rack: str | None = None  # Rack: string, versions 0+
-    """Rack it stands in; null if it has none set."""
+    """Rack it is in; null if it has none set."""
 
     is_fenced: bool = False  # IsFenced: bool, versions 2+
     """True if it leads nothing and takes no clients; false in older versions."""

@@ -63,7 +63,7 @@ class DescribeTopicPartitionsResponsePartition(msgspec.Struct, frozen=True, gc=F
     """Brokers that hold a replica."""
 
     isr_nodes: tuple[int, ...] = ()  # IsrNodes: []int32, versions 0+
-    """Those of them that are up to date."""
+    """The replicas that are up to date."""
 
     eligible_leader_replicas: tuple[int, ...] | None = None  # EligibleLeaderReplicas: []int32, versions 0+
     """Those that may be elected although not up to date; null if none."""

@@ -124,7 +124,7 @@ class PartitionData(msgspec.Struct, frozen=True, gc=False):
     current_leader: LeaderIdAndEpoch = (
         LeaderIdAndEpoch()
     )  # CurrentLeader: LeaderIdAndEpoch, versions 12+, tag 1
-    """Who leads the partition, where the broker asked does not."""
+    """The leader of the partition, if it is not the broker that was asked."""
 
     snapshot_id: SnapshotId = SnapshotId()  # SnapshotId: SnapshotId, versions 12+, tag 2
     """Snapshot to fetch, where the log starts later; for the metadata log."""

@@ -101,7 +101,7 @@ class JoinGroupResponse(msgspec.Struct, frozen=True, gc=False):
     """Member id of the leader, who assigns."""
 
     skip_assignment: bool = False  # SkipAssignment: bool, versions 9+
-    """True if the leader shall not assign because the old assignment stays."""
+    """True if the leader should not assign because the old assignment stays."""
 
     member_id: str = ""  # MemberId: string, versions 0+
     """Id of the member that asked."""

@@ -82,7 +82,7 @@ class LeaveGroupRequest(msgspec.Struct, frozen=True, gc=False):
     """The one member that leaves."""
 
     members: tuple[MemberIdentity, ...] = ()  # Members: []MemberIdentity, versions 3+
-    """Who leaves."""
+    """The members that leave."""
 
     unknown_tagged_fields: tuple[tuple[int, bytes], ...] = ()
     """Tagged fields that this build has no name for, as (tag, payload) by ascending tag; they are written back."""

@@ -78,10 +78,10 @@ class MetadataResponsePartition(msgspec.Struct, frozen=True, gc=False):
     """Brokers that hold a replica."""
 
     isr_nodes: tuple[int, ...] = ()  # IsrNodes: []int32, versions 0+
-    """Those of them that are up to date."""
+    """The replicas that are up to date."""
 
     offline_replicas: tuple[int, ...] = ()  # OfflineReplicas: []int32, versions 5+
-    """Those of them that are down."""
+    """The replicas that are down."""
 
     unknown_tagged_fields: tuple[tuple[int, bytes], ...] = ()
     """Tagged fields that this build has no name for, as (tag, payload) by ascending tag; they are written back."""

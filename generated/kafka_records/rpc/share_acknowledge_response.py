@@ -68,7 +68,7 @@ class PartitionData(msgspec.Struct, frozen=True, gc=False):
     """The same in words; null for none."""
 
     current_leader: LeaderIdAndEpoch = LeaderIdAndEpoch()  # CurrentLeader: LeaderIdAndEpoch, versions 0+
-    """Who leads the partition, where the broker asked does not."""
+    """The leader of the partition, if it is not the broker that was asked."""
 
     unknown_tagged_fields: tuple[tuple[int, bytes], ...] = ()
     """Tagged fields that this build has no name for, as (tag, payload) by ascending tag; they are written back."""

@@ -92,7 +92,7 @@ class PartitionData(msgspec.Struct, frozen=True, gc=False):
     """The same in words; null for none."""
 
     current_leader: LeaderIdAndEpoch = LeaderIdAndEpoch()  # CurrentLeader: LeaderIdAndEpoch, versions 0+
-    """Who leads the partition, where the broker asked does not."""
+    """The leader of the partition, if it is not the broker that was asked."""
 
     records: bytes | None = None  # Records: records, versions 0+
     """Record batches, as they are in the log."""

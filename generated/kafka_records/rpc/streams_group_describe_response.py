@@ -71,7 +71,7 @@ class TopicInfo(msgspec.Struct, frozen=True, gc=False):
     """How many partitions it needs; 0 where that follows from the inputs, as for changelogs."""
 
     replication_factor: int = 0  # ReplicationFactor: int16, versions 0+
-    """How many replicas it shall get; 0 for what the broker is set to."""
+    """How many replicas it should get; 0 for what the broker is set to."""
 
     topic_configs: tuple[KeyValue, ...] = ()  # TopicConfigs: []KeyValue, versions 0+
     """Settings it is created with."""
@@ -216,7 +216,7 @@ class Member(msgspec.Struct, frozen=True, gc=False):
     """Tasks it has now."""
 
     target_assignment: Assignment = Assignment()  # TargetAssignment: Assignment, versions 0+
-    """Tasks it shall have once all have given up what they lose."""
+    """Tasks it will have once all members have given up what they lose."""
 
     is_classic: bool = False  # IsClassic: bool, versions 0+
     """True for a member that still speaks the classic protocol."""

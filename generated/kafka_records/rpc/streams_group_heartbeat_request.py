@@ -70,7 +70,7 @@ class TopicInfo(msgspec.Struct, frozen=True, gc=False):
     """How many partitions it needs; 0 where that follows from the inputs, as for changelogs."""
 
     replication_factor: int = 0  # ReplicationFactor: int16, versions 0+
-    """How many replicas it shall get; 0 for what the broker is set to."""
+    """How many replicas it should get; 0 for what the broker is set to."""
 
     topic_configs: tuple[KeyValue, ...] = ()  # TopicConfigs: []KeyValue, versions 0+
     """Settings to create it with."""

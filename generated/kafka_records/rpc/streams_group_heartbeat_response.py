@@ -163,10 +163,10 @@ class StreamsGroupHeartbeatResponse(msgspec.Struct, frozen=True, gc=False):
     """Milliseconds after which the next heartbeat is due."""
 
     acceptable_recovery_lag_legacy: int = 0  # AcceptableRecoveryLagLegacy: int32, versions 0
-    """how many offsets behind the end a warm-up task counts as caught up."""
+    """Number of offsets that a warm-up task may lag and still count as caught up."""
 
     task_offset_interval_ms: int = 0  # TaskOffsetIntervalMs: int32, versions 0+
-    """Milliseconds after which the member shall report its changelog offsets again."""
+    """Milliseconds after which the member should report its changelog offsets again."""
 
     acceptable_recovery_lag: int = -1  # AcceptableRecoveryLag: int64, versions 1+
     """The same since version 1; -1 if the broker does not say."""
@@ -184,7 +184,7 @@ class StreamsGroupHeartbeatResponse(msgspec.Struct, frozen=True, gc=False):
     """Tasks whose state to build up; null: the same as before."""
 
     topology_description_required: bool = False  # TopologyDescriptionRequired: bool, versions 1+
-    """Whether the member shall push the description of its topology."""
+    """Whether the member should push the description of its topology."""
 
     endpoint_information_epoch: int = 0  # EndpointInformationEpoch: int32, versions 0+
     """Epoch of the endpoint information that the coordinator has."""
@@ -192,7 +192,7 @@ class StreamsGroupHeartbeatResponse(msgspec.Struct, frozen=True, gc=False):
     partitions_by_user_endpoint: tuple[EndpointToPartitions, ...] | None = (
         None  # PartitionsByUserEndpoint: []EndpointToPartitions, versions 0+
     )
-    """Who has which state, for interactive queries; null: the same as before."""
+    """Which endpoint has which state, for interactive queries; null: the same as before."""
 
     unknown_tagged_fields: tuple[tuple[int, bytes], ...] = ()
     """Tagged fields that this build has no name for, as (tag, payload) by ascending tag; they are written back."""

@@ -48,7 +48,7 @@ def _check_null(field: FieldSpec) -> None:
     if not field.nullable.contains_all(field.versions):
         raise ValueError(
             "null can only be the default if all versions may be null: "
-            f"the field has versions {field.versions}, nullableVersions are {field.nullable}"
+            f"the field has versions {field.versions}, nullableVersions: {field.nullable}"
         )
 
 

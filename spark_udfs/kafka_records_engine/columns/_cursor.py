@@ -57,7 +57,7 @@ class RowBlock:
             view = self._views[kind] = self._view(kind)
         try:
             return view[pos]
-        except IndexError:  # an item may begin in the last row and end behind the buffer
+        except IndexError:  # an item may begin in the last row and end after the buffer
             return view[np.minimum(pos, len(view) - 1)] if len(view) else np.zeros(len(pos), view.dtype)
 
     def _view(self, kind: str) -> Vector:

@@ -148,7 +148,7 @@ class ElementWalk:
 
     def _neighbours(self, index: INT64) -> Iterator[INT64]:
         """Parts of `index` that lie so near to each other that they stay in the processor's caches."""
-        if self._notes is None:  # elements that are passed by do not stand in the order of their rows
+        if self._notes is None:  # skipped elements are not in the order of their rows
             yield index
             return
         places = np.maximum.accumulate(self._cursor.pos[index])

@@ -107,7 +107,7 @@ class HasLeader(Protocol):
 
     @property
     def leader(self) -> Hashable:
-        """The broker; None where there is none."""
+        """The broker; None if there is none."""
 
 
 class HasHighWatermark(Protocol):
@@ -115,7 +115,7 @@ class HasHighWatermark(Protocol):
 
     @property
     def high_watermark(self) -> int | None:
-        """The offset after the last record that consumers may read; None where it is unknown."""
+        """The offset after the last record that consumers may read; None if it is unknown."""
 
 
 class HasEnd(Protocol):
@@ -123,7 +123,7 @@ class HasEnd(Protocol):
 
     @property
     def end(self) -> int | None:
-        """The offset after the last record; None where it is unknown."""
+        """The offset after the last record; None if it is unknown."""
 
 
 class HasStart(Protocol):
@@ -131,7 +131,7 @@ class HasStart(Protocol):
 
     @property
     def start(self) -> int | None:
-        """The log start; None where it is unknown."""
+        """The log start; None if it is unknown."""
 
 
 class MayBeInTrouble(Protocol):
@@ -139,7 +139,7 @@ class MayBeInTrouble(Protocol):
 
     @property
     def trouble(self) -> str | None:
-        """Why; None where it can."""
+        """Why it cannot be read; None if it can."""
 
 
 class HasTopicId(Protocol):
@@ -170,7 +170,7 @@ class WasRead(Protocol):
     """A log partition that was copied from where it is written."""
 
     def read_at_ms(self) -> int | None:
-        """When, in milliseconds since 1970; None where it is unknown."""
+        """When it was copied, in milliseconds since 1970; None if that is unknown."""
 
 
 class HasIdentity(Protocol):
@@ -186,15 +186,16 @@ class HasIdentity(Protocol):
 
 
 class KnowsTransactions(Protocol):
-    """A log partition that knows before it is read whether it tells of transactions."""
+    """A log partition that knows before it is read whether its rows say which records are transactional."""
 
     @property
     def tells_transactions(self) -> bool:
-        """False where no record has `transaction` or `producer_id`: tables may be refused before it is read."""
+        """False if no record has `transaction` or `producer_id`: tables may be refused before it is read."""
 
 
 def tell_transactions(logs: Iterable[Any]) -> bool:
-    """Whether all of some log partitions tell of transactions, as far as that is known before they are read."""
+    """Whether all of these log partitions say which records are transactional, as far as that is known before they are
+    read."""
     return all(log.tells_transactions for log in logs if has(log, KnowsTransactions))
 
 

@@ -17,8 +17,8 @@ from kafka_records_engine.sources.protocol import Context
 from kafka_records_engine.sources.snapshots import SnapshotPartition
 
 NeededRows = Callable[[Iterator[Any], Context], Iterable[Any] | None]
-"""Of the raw rows of a log partition up to some offset, batches in the order of the log, those that have to be kept for
-whatever comes later; None where nobody can tell."""
+"""Takes the raw rows of a log partition up to some offset, batches in the order of the log. Gives the rows to keep,
+with which any later rows can be read; None if that is unknown."""
 
 _FEW_ROWS: Final = 4096
 

@@ -25,7 +25,7 @@ class GroupDescription(NamedTuple):
     """The answer about a group."""
 
     fields: Mapping[str, Any]
-    """Those of DescribedGroup in the response of its kind (`message_specs/rpc`); empty where there is an error."""
+    """The fields of DescribedGroup in the response for its kind (`message_specs/rpc`); empty if there is an error."""
     error: str | None = None
     """Its name."""
 

@@ -1,8 +1,7 @@
-"""What coordinators of groups are asked for and told to do: to list groups, to fetch, delete and commit offsets, and
-to delete groups.
+"""Requests to the coordinators of groups: to list groups, to fetch, delete and commit offsets, and to delete groups.
 
-This is the one module that changes something on a cluster. Requests that change are sent once: when no answer comes,
-nobody knows whether they were carried out, and `AnswerLost` says so.
+Only this module changes something on a cluster. Requests that change something are sent once: without an answer it is
+unknown whether they were carried out, and `AnswerLost` says so.
 """
 
 from __future__ import annotations
@@ -88,9 +87,8 @@ class DescribedTopic(NamedTuple):
 class GroupRequests:
     """Asks the coordinators of a cluster, whichever they are now. For `bootstrap` and `config` see `live.LiveBrokers`.
 
-    Methods raise LogSourceError where no broker answers, a password is wrong, a broker is older than Kafka 3.0, or
-    nothing has moved for `default.api.timeout.ms`; where none has answered yet, five seconds; and where the time is
-    over.
+    Methods raise LogSourceError if no broker answers, a password is wrong, a broker is older than Kafka 3.0, nothing
+    has moved for `default.api.timeout.ms` (five seconds as long as no broker has answered), or the time is over.
     """
 
     def __init__(
@@ -133,7 +131,7 @@ class GroupRequests:
         return answer
 
     def topics(self, names: Collection[str]) -> dict[str, DescribedTopic]:
-        """Those of some topics that are there and may be described."""
+        """The topics among `names` that exist and may be described, by name."""
         found = self._again(partial(self._described, sorted(names)))
         return {each.name: DescribedTopic(str(Uuid(each.topic_id)), frozenset(each.leaders)) for each in found}
 
@@ -184,14 +182,14 @@ class GroupRequests:
     # -- changing ------------------------------------------------------------------------------------------------------
 
     def delete_offsets(self, group: str, places: Collection[TopicPartition]) -> dict[TopicPartition, str | None]:
-        """Delete offsets; the name of the error of each partition, None where nothing is left. Raises AnswerLost."""
+        """Delete offsets; gives the name of the error by partition, None if nothing is left. Raises AnswerLost."""
         codes: dict[TopicPartition, str | None] = self._ask_coordinator(
             group, partial(_delete_offsets, places=places), partial(dict.fromkeys, places)
         )
         return codes
 
     def delete_group(self, group: str) -> str | None:
-        """Delete a group; the name of the error, None where it is deleted. Raises AnswerLost."""
+        """Delete a group; gives the name of the error, None if the group is deleted. Raises AnswerLost."""
         code: str | None = self._ask_coordinator(group, _delete_group, str)
         return code
 
@@ -221,8 +219,8 @@ class GroupRequests:
         asked: Callable[[Address, Callable[[Connection], dict[str, Any]]], dict[str, Any]],
         refused: Callable[[str], Any],
     ) -> dict[str, Any]:
-        """What the coordinator of each group answers. Who has a code that passes is asked again. Where nobody names the
-        coordinator, it is what `refused` makes of the error's name."""
+        """What the coordinator of each group answers. After an error that passes, it is asked again. If the coordinator
+        is unknown, the answer is what `refused` makes of the error's name."""
         done: dict[str, Any] = {}
         left, patience = list(groups), self._patience()
         while left:

@@ -25,7 +25,7 @@ class GroupSubscriptions(NamedTuple):
     messages: tuple[bytes, ...] = ()
     """The subscriptions of members of a classic group, each as its client wrote it."""
     why_unknown: str = ""
-    """Why the answer does not tell, as the end of a sentence; empty where it does."""
+    """Why the answer does not tell, as the end of a sentence; empty if it does."""
 
 
 def subscriptions_of(kind: str, described: GroupDescription) -> GroupSubscriptions:

@@ -161,7 +161,7 @@ def told_as_errors(root: str) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        what = f"{error.strerror or error}; what is kept is whole, and the next run goes on behind it"
+        what = f"{error.strerror or error}; what is kept is complete, and the next run continues after it"
         raise LogSourceError(error.filename or root, what) from None
 
 
@@ -237,8 +237,8 @@ class KeptPartition:
 
 
 class KeptLogs:
-    """A source whose logs of coordinators' topics are kept in a StateDirectory. Whatever else it can tell it is asked
-    anew."""
+    """A source whose logs of coordinators' topics are kept in a StateDirectory. For everything else it is asked again
+    each time."""
 
     def __init__(
         self,
@@ -277,7 +277,7 @@ class KeptLogs:
 
     @property
     def name(self) -> str:
-        """That of the source."""
+        """The name of the source."""
         return self._source.name
 
     @property
@@ -286,7 +286,7 @@ class KeptLogs:
         return self._directory.answers
 
     def topics(self) -> Sequence[str]:
-        """Those of the source."""
+        """The topics of the source."""
         return self._source.topics()
 
     def asked_meanwhile(self) -> AskedMeanwhile:
@@ -295,8 +295,8 @@ class KeptLogs:
         return asked
 
     def partitions(self, topic: str) -> Sequence[LogPartition]:
-        """The log partitions of a topic. Those of a topic of coordinators are read up to their ends and stored; a log
-        in which anything was found that is not as it should be comes as it is, and nothing of it is kept."""
+        """The log partitions of a topic. If it is a topic of coordinators, they are read up to their ends and stored. A
+        log with a finding is returned as it is in the source, and nothing of it is kept."""
         logs = self._source.partitions(topic)
         if topic not in COORDINATOR_TOPICS:
             return logs

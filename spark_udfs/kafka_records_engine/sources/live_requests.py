@@ -64,7 +64,7 @@ class TwoPolls(NamedTuple):
 class CoordinatorAnswers:
     """What coordinators answer to one question: each of them is asked the same once, however many tables want it.
 
-    Methods raise LogSourceError where nothing is answered; what is missing otherwise is a finding.
+    Methods raise LogSourceError if there is no answer at all; if only some are missing, they report a finding.
     """
 
     def __init__(self, source: LiveBrokers, requests: GroupRequests, cluster: Cluster) -> None:
@@ -208,7 +208,8 @@ class LiveRequests(LiveBrokers):
     """The state of a running cluster by requests to its coordinators, where their topics may not be read.
 
     Its arguments are those of LiveBrokers. The tables that requests can fill take it as a source; others raise
-    LogSourceError and say why they cannot. Each answer asks anew. It is asked by this process, and not in Spark.
+    LogSourceError and say why they cannot. Each reading sends the requests again. This process sends them, also with
+    Spark.
     """
 
     def __repr__(self) -> str:

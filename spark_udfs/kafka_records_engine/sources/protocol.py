@@ -43,7 +43,7 @@ class Source(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class LogEnds:
-    """What stands around the log of one partition. What a source cannot tell is None."""
+    """The start and the ends of the log of one partition, and what belongs to it. What a source cannot tell is None."""
 
     topic: str
     partition: int
@@ -71,15 +71,15 @@ class LogStarts:
     """Where logs started at one moment, which is before records are read that name offsets of these logs."""
 
     offsets: Mapping[tuple[str, int], tuple[str | None, int]]
-    """By topic and partition: the id of the topic, None where the source does not tell it, and the log start."""
+    """By topic and partition: the id of the topic, None if the source does not tell it, and the log start."""
     trouble: Mapping[tuple[str, int], str] = field(default_factory=dict)
     """Why a partition that is there is not among them."""
     asked_ms: int | None = None
     """When brokers were asked, in milliseconds since 1970; None for files."""
 
     def of(self, ends: LogEnds) -> int | None:
-        """The log start of the log whose ends are known by now; None where it was not there yet: a new partition, or
-        another topic of this name."""
+        """The log start of the log whose ends are known by now; None if the log did not exist then: the partition is
+        new, or the topic was recreated."""
         topic_id, offset = self.offsets.get((ends.topic, ends.partition), (None, None))
         is_other = None not in (topic_id, ends.topic_id) and topic_id != ends.topic_id
         return None if is_other else offset
@@ -111,20 +111,20 @@ class LogPartition(Protocol):
     ) -> Iterator[Any]:
         """The rows, in the order of the log, each offset once, as `pyarrow.RecordBatch`es.
 
-        Only rows with `start` <= offset < `end` come, and as little else as possible is read. Without `start` they come
-        from the log start on; with one, records below the log start come too where the source still has them, as files
-        do. So the rows of adjoining ranges are those of the whole. Findings are about what had to be read, and about
-        gaps that concern the range; what is damaged between two ranges belongs to both. Where `end` leaves something
-        out, the context gets a hole at `end - 1`, for a marker may stand behind it. `start` and `cleaned_up_to` are
-        those of the log, whatever the range.
+        Only rows with `start` <= offset < `end` are returned, and as little else as possible is read. Without `start`
+        they begin at the log start; with one, records below the log start are returned too if the source still has
+        them, as files do. So the rows of adjoining ranges are those of the whole. Findings are about what had to be
+        read, and about gaps that concern the range; damage between two ranges belongs to both. If `end` leaves
+        something out, the context gets a hole at `end - 1`, as a marker may follow. `start` and `cleaned_up_to` are
+        those of the log, for any range.
 
         They have at least the `columns` that were asked for, of `log.reading.raw_rows.RAW_SCHEMA` and of
         `PLACE_COLUMNS`, except columns of the latter that this source does not have. Control rows are among them.
 
         `transaction` is `none` for a record outside of transactions, and null if the source does not tell. Every other
-        word means that the record is part of a transaction, whose outcome the next control row of its producer tells.
+        word means that the record is part of a transaction. The next control row of its producer has the outcome.
         Without such a row `committed` and `aborted` are believed, since some sources leave control rows out. `unknown`
-        means that nobody can tell the outcome.
+        means that the outcome is unknown.
         """
 
 
@@ -154,8 +154,8 @@ class Counts:
     leniencies: Counter[str] = field(default_factory=Counter)
     """By name, what else was accepted in these records because Kafka accepts it."""
     first_timestamp_ms: int | None = None
-    """When the first record of a log was written, in milliseconds since 1970: of the logs that were read the earliest.
-    None where no table asked for the times of records, or none has one."""
+    """When the first record of a log was written, in milliseconds since 1970: the earliest of all logs that were read.
+    None if no table asked for the times of records, or no record has one."""
     last_timestamp_ms: int | None = None
     """The latest time of a record that was read, likewise."""
     moments: dict[str, tuple[int, int]] = field(default_factory=dict)
@@ -208,7 +208,7 @@ def _no_progress(done: int) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Context:
-    """Who reads one log partition, and for which question.
+    """The reading of one log partition: the question, what is known of the log, and what was found.
 
     It holds values and has none of its own: what is asked (`question`), what is known of the log (`log`), what was
     found (`findings`, `counts`). The question never changes; facts, findings and counts are objects that all who read

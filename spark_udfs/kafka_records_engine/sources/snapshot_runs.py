@@ -1,7 +1,7 @@
 """Taking a snapshot: raw rows of any source into a directory, before a cleaner or retention removes them from the log.
 
-A run continues behind the last offset that is stored, so running it again and again keeps everything that was in the
-log for longer than the time between two runs. It may be killed at any moment: a file has its name when it is complete.
+A run continues after the last stored offset, so running it again and again keeps everything that was in the log for
+longer than the time between two runs. It may be killed at any moment: a file has its name when it is complete.
 """
 
 from __future__ import annotations

@@ -64,8 +64,8 @@ class GivenSource:
         return "the files" if self.has_files else "the logs"
 
     def check_outside(self, directory: str) -> None:
-        """Raise a CommandError for a directory to write to that is in one that is read: a broker does not start with a
-        folder in its data directory that is none of its own."""
+        """Raise a CommandError if the directory to write to is in one that is read: a broker does not start if its data
+        directory has a folder that it did not make."""
         written = os.path.realpath(directory)
         for path in self.paths:
             place = os.path.realpath(path)
@@ -73,8 +73,8 @@ class GivenSource:
                 raise CommandError(f"{directory}: is in {path}, which is read: name a directory elsewhere")
 
     def source(self, topic: str | None = None) -> Source:
-        """The source; `topic` is the topic of files that do not name one. Raises UsageError for an address that is
-        none, CommandError for what cannot be used."""
+        """The source; `topic` is the topic of files that do not name one. Raises UsageError for an invalid address,
+        CommandError for what cannot be used."""
         from kafka_records_engine.log.files.discovery import LogSourceError
         from kafka_records_engine.sources.given import source_of
 

@@ -73,7 +73,7 @@ examples:
   kafka-records report /var/lib/kafka/data --retention 14d --group billing --topic-filter 'orders*'
       about one group and some topics
   kafka-records report /var/lib/kafka/data --partitions 50
-      __consumer_offsets has 50 partitions: also say whether records stand where no coordinator looks for them
+      __consumer_offsets has 50 partitions: also say whether records are where no coordinator looks for them
   kafka-records report kept --as-of 2h --output report.json
       as of two hours ago, out of what snapshot has kept, for programs
   kafka-records report --bootstrap broker-1:9092 --output now.json --no-tables --overwrite --fail-on high
@@ -81,7 +81,7 @@ examples:
   kafka-records report --bootstrap broker-1:9092 --diff yesterday.json
       what is new since a report of yesterday, and what is gone
   kafka-records report --bootstrap broker-1:9092 --diff last.json --fail-on new:high --output last.json --overwrite
-      for a job that tells each thing once: the exit status is 3 if something came up since its last report
+      for a job that reports each thing once: the exit status is 3 if something came up since its last report
   kafka-records report --bootstrap broker-1:9092 --state /var/lib/kafka-records/report --output now.json --overwrite
       for a timer: records are kept, and the next run reads from the brokers what is new
   kafka-records report --print-thresholds > thresholds.toml

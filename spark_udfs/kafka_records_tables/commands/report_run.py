@@ -157,7 +157,7 @@ class ReportRun:
 
 
 def _values(report: Report, column_of: Callable[[Table], str | None]) -> set[str]:
-    """All that stands in one column of each table, as far as it has one."""
+    """The values of one column of each table that has it."""
     found: set[str] = set()
     for name, rows in report.tables.items():
         column = column_of(TABLES[name])

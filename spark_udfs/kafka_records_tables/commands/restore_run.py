@@ -1,4 +1,4 @@
-"""Brings back what `delete-offsets` has deleted, by committing it anew."""
+"""Restores what `delete-offsets` has deleted, by committing it again."""
 
 from __future__ import annotations
 
@@ -148,7 +148,8 @@ class RestoreRun:
             yield plan
 
     def _look_again(self, plan: GroupPlan, *, note: str) -> None:
-        """Leave out what others have committed since the plan was made. What is as it shall be gets the `note`."""
+        """Leave out what others have committed since the plan was made. Offsets that are already as planned get the
+        `note`."""
         found = self._requests.fetch({plan.group: list(plan.planned)})[plan.group]
         plan.error = found.error
         for item in plan.items if found.error is None else ():

@@ -84,8 +84,8 @@ Standard error names each record that cannot be used and says what that does to 
 the files, and counts what was left out. The exit status is 1 for damage, a time-out, a missing right, and for
   - a record that cannot be decoded, or whose value has a version this build does not know: a table is not right without
     the value, and the record before it is outdated
-  - a record of a transaction of which nobody can tell how it ended, because the marker cannot be read or is in a file
-    that was not given
+  - a record of a transaction whose outcome is unknown, because its marker cannot be read or is in a file that was not
+    given
 Records below a raised log start are left out. In a directory that a broker writes to, every partition is read as it was
 at one moment.
 """

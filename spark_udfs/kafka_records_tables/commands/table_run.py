@@ -75,7 +75,7 @@ class TableTask:
     state: str | None = None
     """The directory of --state."""
     needs_order: bool = False
-    """Whether rows are sorted whatever memory that takes, because somebody asked for an order."""
+    """Whether rows are sorted regardless of the memory it takes, because somebody asked for an order."""
     most_series: int = MOST_SERIES
     """How many time series of rows metrics have."""
     may_hide_details: bool = True
@@ -155,7 +155,7 @@ class TableRun:
             )
 
     def _with_all_partitions(self, rows: Iterable[pa.RecordBatch], schema: pa.Schema) -> Iterator[pa.RecordBatch]:
-        """The rows, and behind them one without an offset for each partition of their topics that the source knows."""
+        """The rows, and after them one without an offset for each partition of their topics that the source knows."""
         topics: set[str] = set()
         for batch in rows:
             topics.update(batch.column("topic").unique().to_pylist())
@@ -268,7 +268,7 @@ class TableRun:
                 say(f"note: {absence_of(group)}{did_you_mean(group, known)}")
 
     def _share_groups(self, groups: Sequence[str]) -> set[str]:
-        """Those of some groups that have share partitions, where that is read fast."""
+        """The groups among these that have share partitions, if that can be read quickly."""
         task, table = self._task, TABLES["share_partitions"]
         source = self._source()
         if task.spark is not None or not task.given.has_files or table.topic not in source.topics():

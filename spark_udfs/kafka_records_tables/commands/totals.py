@@ -34,7 +34,7 @@ class FileTotals:
     missing_rights: set[str] = field(default_factory=set)
     """Topics that this user may not read or describe, or may not any more."""
     hidden_groups: set[str] = field(default_factory=set)
-    """What is said of groups that coordinators do not describe, as a right is missing."""
+    """The messages about groups that coordinators do not describe because a right is missing."""
     lost_records: int = 0
     unread_bytes: int = 0
     place: str = "the files"

@@ -40,7 +40,7 @@ class DeletedFile:
     """Takes lines, each of which is on the disk when the method returns."""
 
     def __init__(self, path: Path) -> None:
-        """Make the file. Raises CommandError where it is there already or cannot be written."""
+        """Make the file. Raises CommandError if it exists already or cannot be written."""
         self.path = path
         self._held: set[tuple[str, str, int]] = set()
         try:
@@ -72,8 +72,8 @@ class DeletedFile:
     def before(
         self, plans: Iterable[GroupPlan], topics: Mapping[str, DescribedTopic], *, is_restoring: bool = False
     ) -> None:
-        """What some plans delete, or write over. Raises CommandError where it cannot be written: none of them may be
-        carried out then."""
+        """Write what some plans delete or overwrite. Raises CommandError if it cannot be written: then none of the
+        plans may be carried out."""
         lines: list[dict[str, Any]] = []
         for plan in plans:
             if plan.is_whole:
@@ -181,7 +181,7 @@ class _Lines:
         self.passed_over = 0
 
     def take(self, row: Mapping[str, Any]) -> None:
-        """Raises ValueError for what says of no offset that it was committed, and for a second row of a partition."""
+        """Raises ValueError for a row without a committed offset, and for a second row of a partition."""
         kind = row.get("kind", _OFFSET)
         if kind == _GROUP:
             return

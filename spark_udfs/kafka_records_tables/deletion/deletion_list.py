@@ -18,7 +18,7 @@ STANDARD_INPUT: Final = "-"
 
 
 class Expected(NamedTuple):
-    """What a list says of an offset; None for what it does not tell. Without an offset nothing is committed."""
+    """What a list has for a partition; None for what it leaves out. Without an offset nothing is committed."""
 
     offset: int | None
     leader_epoch: int | None = None
@@ -50,7 +50,7 @@ class Wanted:
     is_whole: bool = False
     """Whether the group goes with all that it has."""
     is_pending: bool = False
-    """Whether a list says of the group that an open transaction commits an offset of it."""
+    """Whether a list says that an open transaction commits an offset of the group."""
     has_list: bool = False
     """Whether a list says what there is."""
 

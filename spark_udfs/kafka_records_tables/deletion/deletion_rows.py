@@ -1,4 +1,4 @@
-"""The rows of a list of offsets: JSON lines, CSV or Parquet, each value held against what its column may have."""
+"""The rows of a list of offsets: JSON lines, CSV or Parquet, each value checked for what its column may have."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class CommittedRow(NamedTuple):
     place: TopicPartition
     topic_id: str | None
     offset: int | None
-    """None where nothing was committed."""
+    """None if nothing was committed."""
     leader_epoch: int
     metadata: str
 
@@ -160,8 +160,8 @@ def _number(bits: int, least: int = 0) -> Callable[[Any], int]:
 
 
 def _whole(value: Any) -> int | None:
-    """The number that a value stands for; None where that is none, or no whole one. Raises ValueError for a float that
-    may have been another number before it became one."""
+    """The whole number that a value stands for; None if it is not one. Raises ValueError for a float that may have been
+    another number before it became a float."""
     if isinstance(value, int):
         return value
     is_whole = isinstance(value, float) and value.is_integer()
@@ -208,7 +208,7 @@ def _rows(content: bytes) -> Iterator[tuple[str, Any]]:
 
 
 def _with_nulls(row: Mapping[str, Any]) -> dict[str, Any]:
-    """The row; what is no number is null, as pandas writes it."""
+    """The row with null for each NaN, which is how pandas writes a null."""
     return {name: None if isinstance(value, float) and math.isnan(value) else value for name, value in row.items()}
 
 

@@ -20,8 +20,8 @@ _NOTHING: Final = FetchedOffsets({}, {})
 
 
 def requests_to(bootstrap: str, config: str | None, limit: TimeLimit | None = None) -> GroupRequests:
-    """Asks these brokers, and prints what is waited for. Raises UsageError for an address that is none, CommandError
-    for a configuration that cannot be used."""
+    """Asks these brokers, and prints what is waited for. Raises UsageError for an invalid address, CommandError for a
+    configuration that cannot be used."""
     try:
         tell_waiting()
         return GroupRequests(bootstrap, config, timeout=limit)
@@ -35,7 +35,7 @@ class AskedGroup(NamedTuple):
     """What a group is asked for."""
 
     places: Collection[TopicPartition]
-    """Partitions by name. Of these alone a coordinator tells what nothing but an open transaction commits."""
+    """Partitions by name. Only for these a coordinator tells which of them only an open transaction commits."""
     is_all: bool = False
     """Whether all that it has is asked for beside."""
 
@@ -70,7 +70,7 @@ def subscriptions(requests: GroupRequests, kinds: Mapping[str, str]) -> dict[str
 
 
 def described(requests: GroupRequests, names: Collection[str]) -> dict[str, DescribedTopic]:
-    """Those of many topics that are there."""
+    """The topics among `names` that exist, however many are asked for."""
     found: dict[str, DescribedTopic] = {}
     for part in batches(sorted(names), _TOPICS):
         found |= requests.topics(part)

@@ -56,7 +56,7 @@ class AskedCoordinators:
 
 
 def asked_coordinators(source: object) -> AskedCoordinators | None:
-    """What stands in the place of logs, if the source asks coordinators; None for any other source."""
+    """What is used instead of logs if the source asks coordinators; None for any other source."""
     if not has(source, AnswersForCoordinators):
         return None
     return AskedCoordinators(getattr(source, "name", ""), source.coordinator_answers())

@@ -35,9 +35,9 @@ ReadInput = Callable[["TableRequest", Sequence["LogPartition"], "OnProgress | No
 
 
 def input_requests(request: TableRequest) -> dict[str, TableRequest]:
-    """What a view asks of each of its inputs, by their names: the groups where only rows about them matter, and of its
-    options those that the input has too. Each input has a topic of its own. About another moment than now logs tell
-    nothing but their records."""
+    """What a view asks of each of its inputs, by their names: the groups, if only rows about them matter, and those
+    options of the view that the input has too. Each input has a topic of its own. About an earlier moment logs have
+    only records."""
     view, question = request.table, request.question
     found = {}
     not_asked = view.not_asked(question.options)
@@ -77,8 +77,8 @@ class LogsThere:
 def logs_there(request: TableRequest, logs_of: Callable[[Table], Sequence[LogPartition]]) -> LogsThere:
     """What has to be read for a table, or a view; `logs_of` gives it for one table, or raises LogSourceError.
 
-    A topic that no coordinator has made yet has no logs, which is a note. Raises LogSourceError where the topic of a
-    table is missing that the view cannot do without, and where that of all is.
+    A topic that no coordinator has made yet has no logs, which is a note. Raises LogSourceError if a topic is missing
+    that the view cannot do without, or if the topics of all tables are missing.
     """
     there = LogsThere()
     missing: list[LogSourceError] = []

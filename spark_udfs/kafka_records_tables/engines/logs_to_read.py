@@ -37,7 +37,7 @@ def logs_to_read(
     """The log partitions that a table over the source `given` is made of.
 
     `topic` is the topic of files or rows that do not name one; a table of every topic is about this one then, with the
-    log starts of an earlier moment; `is_input` says that only a view asks for it. Raises LogSourceError where there is
+    log starts of an earlier moment; `is_input` says that only a view asks for it. Raises LogSourceError if there is
     none.
     """
     if topic is not None:
@@ -63,8 +63,8 @@ def logs_key(table: Table, source: Source) -> str:
 
 
 def starts_before(tables: Iterable[Table], source: Source) -> LogStarts | None:
-    """Where all logs start, asked for before anything else; None where no table needs that, or the source has none
-    that could move."""
+    """Where all logs start, asked for before anything else; None if no table needs it, or if the source has no log
+    starts that could move."""
     needed = any(read.helper == "ends" for table in tables for read in tables_read(table))
     return log_starts(source, None) if needed else None
 

@@ -174,7 +174,7 @@ class NamedSource:
     """How commands name a source."""
 
     arguments: tuple[str, ...] = ()
-    """What names it on a command line; empty where no command can."""
+    """The arguments that name it on a command line; empty if there are none."""
     bootstrap: str | None = None
     """The addresses of running brokers; None for what is stored."""
     command_config: str | None = None
@@ -256,7 +256,7 @@ class _Reading:
         self.counts = Counts()
 
     def tables(self) -> dict[str, pa.Table]:
-        """The rows by the names of tables. Raises LogSourceError where no log of any of the topics is there, or may be
+        """The rows by the names of tables. Raises LogSourceError if no log of any of the topics exists, or may be
         read."""
         question = self._question
         asked = {each.table.name: each.question for each in requests_of(question)}
@@ -275,7 +275,7 @@ class _Reading:
         return {name: self._chosen(name, found[name].table) for name in REPORTED if name in found}
 
     def look(self, table: Table, groups: tuple[str, ...] | None, topic: str | None) -> pa.Table | None:
-        """The rows of another table, for some groups or a topic; None where the source does not have its topic."""
+        """The rows of another table, for some groups or a topic; None if the source does not have its topic."""
         question = self._question
         options = {name: value for name, value in question.options_of_all.items() if name in _names(table)}
         if question.as_of_ms is not None and not is_of_records(table):
@@ -303,7 +303,7 @@ class _Reading:
         self.counts.widen(results.counts)
 
     def _chosen(self, name: str, rows: pa.Table) -> pa.Table:
-        """Those of the rows that are about the groups of the report."""
+        """The rows that are about the groups of the report."""
         if name != "open_transactions" or self._question.groups is None:
             return rows
         held = rows["holds_back"].combine_chunks()
@@ -325,7 +325,7 @@ def _about_topics(name: str, rows: pa.Table, patterns: tuple[str, ...]) -> pa.Ta
 
 def _addresses(source: Source) -> str | None:
     """The addresses of running brokers; None for another source."""
-    # Who has such a source has loaded its module, which takes a while.
+    # The module takes a while to load. If the source is of this class, it is loaded already.
     live = sys.modules.get("kafka_records_engine.sources.live")
     return source.name if live is not None and isinstance(source, live.LiveBrokers) else None
 

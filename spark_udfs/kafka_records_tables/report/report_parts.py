@@ -1,4 +1,4 @@
-"""What a report consists of. The page, the JSON document and the command are made of these values alone.
+"""The parts of a report. The page, the JSON document and the command's output are made only from these values.
 
 Nothing here loads numpy or pyarrow, so that a command can list kinds and levels at once.
 """
@@ -20,13 +20,13 @@ if TYPE_CHECKING:
     from kafka_records_engine.sources import Counts
 
 USUAL_PACKAGE: Final = "kafka_records"
-"""The package that a report is read with unless somebody names another."""
+"""The generated package that a report uses by default."""
 
 Confidence = Literal["high", "medium", "low"]
-"""As in the tables: whether records can tell, or something that no record holds may be the reason."""
+"""How sure the report is, as in the tables: low if the reason may be something that no record shows."""
 
 Consequence = Literal["data_lost", "work_stopped", "work_repeated", "waste", "none"]
-"""What it does to those who use the cluster, the worst first."""
+"""What an incident does to the users of the cluster, the worst first."""
 
 
 class Level(IntEnum):
@@ -45,7 +45,7 @@ class Level(IntEnum):
 
     @property
     def word(self) -> str:
-        """As it is in JSON and on the command line."""
+        """Its name in JSON and on the command line."""
         return self.name.lower()
 
 
@@ -72,21 +72,21 @@ class NextStep:
 
 @dataclass(frozen=True, slots=True)
 class Rows:
-    """Which rows of a table a number or a finding was taken from: those that `table NAME --where …` prints."""
+    """The rows of a table from which a number or a finding was taken: `table NAME --where …` prints them."""
 
     table: str
     where: tuple[str, ...] = ()
-    """Conditions as the command takes them; all of them hold."""
+    """Conditions as the command takes them; all of them have to hold."""
 
 
 @dataclass(frozen=True, slots=True)
 class Cause:
-    """What may have brought an incident about, and is not refuted."""
+    """A possible cause of an incident that is not refuted."""
 
     name: str
-    """Of its hypothesis, as `poison_record`."""
+    """The name of its hypothesis, as `poison_record`."""
     statement: str
-    """A sentence that says it of this incident."""
+    """The cause as a sentence about this incident."""
     confidence: Confidence
     evidence_for: tuple[Evidence, ...] = ()
     evidence_against: tuple[Evidence, ...] = ()
@@ -94,7 +94,7 @@ class Cause:
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """The question that decides between two causes that remain."""
+    """The question that decides between the two remaining causes."""
 
     between: tuple[str, str]
     """The names of the causes: the first is right if the answer is yes."""
@@ -105,7 +105,7 @@ class Decision:
 
 @dataclass(frozen=True, slots=True)
 class Lack:
-    """Something that the report did not have, and the causes that it could not tell apart without it."""
+    """Something that was missing for the report, and the causes that it could not tell apart without it."""
 
     what: str
     """As `__cluster_metadata is not in the source`."""
@@ -114,10 +114,10 @@ class Lack:
 
 @dataclass(frozen=True, slots=True)
 class Actor:
-    """A client that brought an incident about or has a part in it, as far as records tell."""
+    """A client that caused an incident or took part in it, as far as records show."""
 
     did: str
-    """In a few words, as `left 40 times`."""
+    """What it did, in a few words, as `left 40 times`."""
     group_id: str | None = None
     member_id: str | None = None
     client_id: str | None = None
@@ -126,7 +126,7 @@ class Actor:
 
 @dataclass(frozen=True, slots=True)
 class Effect:
-    """What else was found that follows from an incident."""
+    """Another finding that follows from an incident."""
 
     kind: str
     level: Level
@@ -151,43 +151,43 @@ class ReportFinding:
     problem: str
     """What happened, to whom: a sentence or two, with numbers, for somebody who does not know the tables."""
     impact: str = ""
-    """What follows from it for those who use the topics: a sentence."""
+    """What it means for the users of the topics: a sentence."""
     consequence: Consequence = "none"
     group_ids: tuple[str, ...] = ()
     topics: tuple[str, ...] = ()
     partitions: tuple[int, ...] = ()
-    """Partitions of the topic, where there is one topic; sorted."""
+    """Partitions of the topic, sorted, if there is one topic."""
     transactional_ids: tuple[str, ...] = ()
     who: tuple[Actor, ...] = ()
-    """Who did it or has a part in it, as far as records tell."""
+    """The clients that caused it or took part in it, as far as records show."""
     since_timestamp_ms: int | None = None
     """When the first record that shows it was written, in milliseconds since 1970; null if no record tells."""
     since_note: str | None = None
-    """How exact that is, or why no record tells, in a few words that follow the moment or take its place."""
+    """How exact the time is, or why it is unknown, in a few words that follow the time or replace it."""
     until_timestamp_ms: int | None = None
-    """When it gets worse if nobody does anything, as the first expiry; null if nothing is known."""
+    """When it gets worse if nobody does anything, as the first expiry; null if that is unknown."""
     is_going_on: bool | None = None
-    """Whether it goes on at the moment of the report; null if no record tells."""
+    """Whether it is still going on at the moment of the report; null if no record tells."""
     scale: Mapping[str, int] = field(default_factory=dict)
     """How much was hit, counted from the log, as `{"records_lost": 36, "records_repeated": 0}`: every jump counts."""
     causes: tuple[Cause, ...] = ()
-    """Those that remain, the likeliest first."""
+    """The remaining causes, the likeliest first."""
     refuted_by: Mapping[str, Evidence] = field(default_factory=dict)
     """The fact that rules a cause out, by the name of the cause."""
     decision: Decision | None = None
-    """What decides between the first two causes."""
+    """The question that decides between the first two causes."""
     lacked: tuple[Lack, ...] = ()
     confidence: Confidence = "high"
-    """About the cause: that of the first of `causes`, or of the finding itself where it has none."""
+    """The confidence in the cause: that of the first of `causes`, or of the finding itself if it has none."""
     symptom_confidence: Confidence = "high"
-    """About the problem."""
+    """The confidence in the problem."""
     why_not_sure: str | None = None
-    """What the log cannot know; null if both are high."""
+    """What the log does not show; null if both confidences are high."""
     evidence: tuple[Evidence, ...] = ()
     evidence_count: int = 0
-    """How much evidence there is; `evidence` has the first of it."""
+    """How many pieces of evidence there are; `evidence` has the first ones."""
     effects: tuple[Effect, ...] = ()
-    """Other findings that follow from this one; they are not findings of their own."""
+    """Other findings that follow from this one; they are not listed separately."""
     rows: tuple[Rows, ...] = ()
     next: tuple[NextStep, ...] = ()
     """What to do, the first step first."""
@@ -228,29 +228,30 @@ class Omission:
 
 @dataclass(frozen=True, slots=True)
 class ReportRequest:
-    """The head of a report: what was asked (`read_report`), of what, when and with which version."""
+    """The head of a report: the arguments (`read_report`), the source, the time and the version."""
 
     source: str
     """As a person would name it: the paths, or the addresses of the brokers."""
     source_arguments: tuple[str, ...]
-    """What names the source on a command line, as `("--bootstrap", "localhost:9092")`; empty if no command can."""
+    """The arguments that name the source on a command line, as `("--bootstrap", "localhost:9092")`; empty if no command
+    can."""
     made_timestamp_ms: int
     at_timestamp_ms: int
-    """The moment that the report is about: `as_of`, or else when it was made for brokers, and the time of the last
-    record for what was stored."""
+    """The moment that the report is about: `as_of`, or else the time when it was made (for brokers) or the time of the
+    last record (for stored logs)."""
     as_of: bool
     retention_ms: int
     groups: tuple[str, ...] | None
     topic_filter: tuple[str, ...]
     version: str
-    """Of kafka-records."""
+    """The version of kafka-records."""
     engine: Literal["local", "spark"]
     assume: Literal["committed"] | None = None
-    """What records counted as whose source does not show transactions; null if that was not said."""
+    """How records were counted if the source does not say which are transactional; null if it was not given."""
     package: str = USUAL_PACKAGE
-    """The generated package whose schemas say what the records hold."""
+    """The generated package with the schemas of the records."""
     partitions: Mapping[str, int] | None = None
-    """How many partitions topics of the coordinators have, as far as that was said; running brokers tell themselves."""
+    """The numbers of partitions of the coordinators' topics, as far as they were given; running brokers know them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -274,19 +275,19 @@ class ReportDiff:
     worse: tuple[LevelChange, ...]
     better: tuple[LevelChange, ...]
     gone: tuple[ReportFinding, ...]
-    """Findings of the earlier report that are none any more."""
+    """Findings of the earlier report that are gone."""
     notes: tuple[str, ...] = ()
-    """Sentences about what else the two reports differ in, by which findings may be new, worse, better or gone."""
+    """Sentences about other differences between the two reports that can make findings new, worse, better or gone."""
 
     def marks(self) -> dict[int, str]:
-        """What is said about findings that are not as they were, by their places."""
+        """The marks of changed findings (`new`, `was high`), by their places."""
         changed = (*self.worse, *self.better)
         return {**dict.fromkeys(self.new, "new"), **{each.finding: f"was {each.before.word}" for each in changed}}
 
 
 @dataclass(frozen=True, slots=True)
 class FailOn:
-    """Which findings somebody watches for."""
+    """The findings for which the command fails."""
 
     level: Level
     """This level and worse ones."""
@@ -297,7 +298,7 @@ class FailOn:
         return f"{'new:' if self.only_new else ''}{self.level.word}"
 
     def chosen(self, report: Report) -> list[ReportFinding]:
-        """The new findings of a report; one without a diff has nothing new."""
+        """The findings of a report to fail on. With `only_new`, a report without a diff has none."""
         diff = report.diff
         places: Iterable[int] = range(len(report.findings))
         if self.only_new:
@@ -307,15 +308,15 @@ class FailOn:
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """All of it. Every number on a page is a row of `tables`, or counts or sums rows of them."""
+    """A whole report. Every number on a page is in a row of `tables`, or counts or sums their rows."""
 
     request: ReportRequest
     findings: tuple[ReportFinding, ...]
     """The worst first; of one level, the soonest and the largest."""
     numbers: tuple[Number, ...]
     tables: Mapping[str, pa.Table]
-    """Rows by the name of their table, sorted as `table` prints them. A table whose topic the source does not have is
-    not there; `missing` says so."""
+    """Rows by the name of their table, sorted as `table` prints them. If the source does not have the topic of a table,
+    the table is not there; `missing` says so."""
     missing: Mapping[str, str]
     """Why a table is not there, by its name."""
     reading: Sequence[ReadingFinding]
@@ -323,7 +324,7 @@ class Report:
     counts: Counts
     """What was read, once, and not once per table."""
     diff: ReportDiff | None = None
-    """What changed since an earlier report, where one was given."""
+    """What changed since an earlier report, if one was given."""
 
     def __repr__(self) -> str:
         counts = Counter(finding.level for finding in self.findings)

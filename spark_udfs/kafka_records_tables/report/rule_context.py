@@ -46,7 +46,7 @@ class RuleContext:
     bootstrap: str | None = None
     config: str | None = None
     second_look: SecondLook | None = None
-    """Reads another table of the source for some groups or a topic; None where a report is made of tables alone."""
+    """Reads another table of the source for some groups or a topic; None if the report is made from tables only."""
     _made: dict[Callable[[RuleContext], Any], Any] = field(default_factory=dict, init=False, repr=False, compare=False)
     _looks: dict[Any, pa.Table] = field(default_factory=dict, init=False, repr=False, compare=False)
 

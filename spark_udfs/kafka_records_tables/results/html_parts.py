@@ -44,8 +44,8 @@ def text_html(text: str, longest: int = LONGEST_LINE) -> str:
 def rows_html(table: pa.Table, most: int = MOST_ROWS) -> str:
     """The first rows, in a frame that scrolls when they are wide, and below it what is not shown.
 
-    Every column is there but for milliseconds that a time beside them tells as well; its name tells what it means when
-    one points at it.
+    Every column is shown, except milliseconds that are also there as a time. Its meaning is shown if the pointer is on
+    its name.
     """
     columns = list(telling_columns(table))
     head = table.slice(0, most)

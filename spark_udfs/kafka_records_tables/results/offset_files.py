@@ -62,8 +62,8 @@ def write_starting_offsets(batches: Iterable[pa.RecordBatch], out: TextIO) -> No
 def starting_offsets(rows: pa.Table | Iterable[pa.RecordBatch]) -> str:
     """What the option `startingOffsets` of Spark's Kafka source takes: `{"topic":{"0":42}}`.
 
-    A partition whose offset is null, one that the group has committed nothing for, begins at its start (-2). Spark
-    wants every partition of the topics it subscribes to.
+    A partition without a committed offset (null) begins at its start (-2). Spark requires every partition of the topics
+    that it subscribes to.
 
     Raises
     ------

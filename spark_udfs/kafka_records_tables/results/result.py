@@ -17,9 +17,9 @@ if TYPE_CHECKING:
 
 
 class Result:
-    """All rows of a table, and what was found on the way to them.
+    """All rows of a table, and what was found while they were read.
 
-    It hands out an Arrow stream, so that everything that takes one takes it as it is: `duckdb.sql("FROM result")`,
+    It has `__arrow_c_stream__`, so everything that reads Arrow streams takes it directly: `duckdb.sql("FROM result")`,
     `polars.DataFrame(result)`, `pandas.DataFrame.from_arrow(result)` (pandas 3; `table.to_pandas()` before).
     """
 
@@ -29,7 +29,8 @@ class Result:
         self.table = table
         """The rows, a `pyarrow.Table`."""
         self.findings = findings
-        """What whoever reads the answer has to know, by place; `str()` of each is a line."""
+        """What a reader of the answer has to know (damage and notes), in the order of the logs; `str()` of each is one
+        line."""
         self.counts = counts
         """How much was read."""
 
@@ -61,7 +62,7 @@ class Results(Mapping[str, Result]):
     def __init__(self, results: Mapping[str, Result], missing: Mapping[str, str], reading: RunReport) -> None:
         self._results = dict(results)
         self.missing = dict(missing)
-        """Why a table that was asked for is not among the answers, by its name: the source lacks its topic."""
+        """Why a requested table is not among the answers, by its name: the source lacks its topic."""
         self.reading = tuple(reading.findings)
         """What was found while reading, each once, whichever tables it concerns; each `Result` has it too."""
         self.counts = reading.counts
@@ -94,8 +95,8 @@ class Results(Mapping[str, Result]):
 class Stream:
     """The rows of a table as they come, a `pyarrow.RecordBatch` at a time, for answers too large to hold.
 
-    To be read once. `findings` and `counts` are complete when the rows are at their end. Whoever stops before that
-    closes it (`with`), which ends the processes that read.
+    It can be read only once. `findings` and `counts` are complete after the last row. To stop earlier, close the stream
+    or use it in a `with` statement: that ends the reading processes.
     """
 
     def __init__(

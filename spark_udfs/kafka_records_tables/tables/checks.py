@@ -196,9 +196,9 @@ class _Facts:
                 context.report(Finding("note", UNMADE_CHECKS, what, consequence, topic))
         unknown = sorted(topic for topic, partitions in self._read.items() if partitions is None)
         if unknown:
-            what = f"nobody tells how many partitions there are of {', '.join(unknown)}"
+            what = f"the number of partitions is unknown for {', '.join(unknown)}"
             told = ",".join(f"{topic}=50" for topic in unknown)
-            way = f"--partitions says it (partitions in Python and Spark), as in {told}"
+            way = f"pass it with --partitions (partitions in Python and Spark), as in {told}"
             consequence = f"wrong_partition is not checked there; {way}"
             context.report(Finding("note", UNMADE_CHECKS, what, consequence))
 

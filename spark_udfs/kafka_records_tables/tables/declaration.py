@@ -42,7 +42,7 @@ class Column:
     words: tuple[str, ...] = ()
     """The words that it has, where these are known; a value may be several of them with ` or ` between."""
     stopping: tuple[str, ...] = ()
-    """Those of `words` by which a row tells of a record that a coordinator does not load: damage, as a finding is
+    """The `words` that mean that a coordinator does not load the record. They count as damage, as a finding does
     elsewhere."""
 
 
@@ -121,7 +121,7 @@ class Table:
     sort: tuple[str, ...]
     """The columns that sort the rows for people."""
     group: str | None
-    """The column that names the group, or whatever else the first field of every key names."""
+    """The column that names the group, or what the first field of every key names instead."""
     rules: str
     """Paragraphs: which row there is, by which rule of Kafka's, and what the log cannot know."""
     module: str
@@ -135,15 +135,15 @@ class Table:
     """Of a view, the names of the tables whose rows it joins. An input that has an option of the view's is asked the
     same."""
     optional_inputs: tuple[str, ...] = ()
-    """Those of `inputs` whose topic need not be there: the view says what its answer lacks then."""
+    """The `inputs` whose topic may be missing: the view then says what its answer lacks."""
     needed_without_details: bool = False
     """Whether a source that does not tell `log_details` has to have the topics of `optional_inputs`."""
     join_keys: tuple[str, ...] = ()
     """Of a view, the columns that all of its inputs have, and by which their rows belong together; none where all rows
     do."""
     group_inputs: tuple[str, ...] = ()
-    """Of a view, the inputs of which only rows of the groups that are asked for matter, whatever others there are. All
-    rows of the other inputs come, and groups are chosen when all is joined."""
+    """The inputs of a view from which it needs only rows of the groups that are asked for. All rows of the other inputs
+    are read, and groups are chosen after the join."""
     options: tuple[Option, ...] = ()
     """What can be asked of this table beside what can be asked of every table; `Context.question` has the values."""
     follows_clock: bool = False
@@ -213,7 +213,7 @@ class Table:
 
     @property
     def identity(self) -> tuple[str, ...]:
-        """The columns that no two rows have in common: what sorts them, and the log partition, for a group may stand in
+        """The columns that identify a row: the columns that sort the rows, and the log partition, as a group may be in
         two."""
         of_log = ("log_partition",) if "log_partition" in self.names else ()
         return tuple(dict.fromkeys((*self.sort, *of_log)))
@@ -247,4 +247,4 @@ LOG_PLACE = (
     Column("log_partition", "int32", "partition of the topic that the record is in"),
     Column("log_offset", "int64", "offset of the record in that partition"),
 )
-"""Where the record stands that made a row."""
+"""The place of the record from which a row is made."""

@@ -165,7 +165,7 @@ TABLE: Final = Table(
     ),
     rules="""\
 One row per committed offset, and one per partition that a member of the group has by its assignment and the group has
-no commit for, where the partition has offsets to consume or nobody tells its end. Partitions of share groups have no
+no commit for, if the partition has offsets to consume or its end is unknown. Partitions of share groups have no
 committed offsets: `share_partitions` has what they have acknowledged.
 
 With `spark_checkpoint` there are also rows of queries of Spark Structured Streaming, which keep their offsets in
@@ -218,9 +218,9 @@ about to be assigned, and in groups whose consumers assign partitions to themsel
 - `topic_recreated`: the topic has another id than the commit names (Kafka 4.1 and later write it). The offset belongs
   to a topic that is gone, and the coordinator gives it to nobody who asks by the new id
   (`OffsetMetadataManager.fetchOffsets`).
-- `end_unknown`: the source knows the log and not its end, so that nobody can say whether the group has all of it. So it
-  is if the offset is above the end, and the last file goes on there with bytes that are no whole batch, as in a copy
-  of a running broker or a damaged one (`log_ends` has `is_cut`).
+- `end_unknown`: the source knows the log and not its end, so it is unknown whether the group has all of it. The same
+  holds if the offset is above the end, and the last file continues there with bytes that are not a whole batch, as in a
+  copy of a running broker or a damaged one (`log_ends` has `is_cut`).
 - `no_commit`: a member of the group has the partition and has not committed an offset for it, or a negative one. Where
   it begins after a restart says `auto.offset.reset`.
 - `beyond_end`: the offset is above the end, of a log that was cut or recreated. The consumer goes where
@@ -237,7 +237,7 @@ offset of the last moment may seem `beyond_end`.
 With `window` the history of commits is read as well, as for `progress`, which has the rules. Then there are
 `commit_rate`, `produce_rate` and `caught_up_in_ms`, and where neither files nor batches tell a time, `unread_timestamp`
 is the one by which another group had consumed the first record that is left (`known_by`: `commits`): the record was
-there by then, or earlier. Nobody tells it of a record that no group has consumed.
+there by then, or earlier. The time stays unknown for a record that no group has consumed.
 
 What the logs cannot know: whether members still consume the topic; offsets that consumers have not committed yet, or
 keep elsewhere. Saved rows and snapshots hold `__consumer_offsets` alone as a rule: all other topics are `no_log` then.
@@ -329,8 +329,8 @@ def end_offsets(ends: Any) -> Any:
 
 
 def _without_a_commit(commits: Any, assigned: Any, ends: Any, hidden: Any) -> Any:
-    """The partitions that members have and their group has no commit for: those with offsets to consume, and those
-    whose end nobody tells."""
+    """The partitions that members have and their group has no commit for: the ones with offsets to consume, and the
+    ones whose end is unknown."""
     import pyarrow as pa
     import pyarrow.compute as pc
 

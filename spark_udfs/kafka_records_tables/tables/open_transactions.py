@@ -259,7 +259,7 @@ class _Producer:
                 yield {"holds_back": [], **_answered_for(entry, now)}
 
     def _left(self, log: _Row, opened: list[_Row], now: int) -> _Row:
-        """What is to be said of a transaction that no transactional id answers for, as far as it is known."""
+        """The columns of a transaction that belongs to no transactional id, as far as they are known."""
         entry: _Row = next(iter(self.entries.values()), {})
         is_known = not opened or any(row["has_entries"] for row in opened) or bool(self.entries)
         rule: str | None = NO_ENTRY

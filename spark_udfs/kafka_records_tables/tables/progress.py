@@ -28,7 +28,7 @@ TABLE: Final = Table(
             "state",
             "string",
             "ok, idle, falling_behind, stalled, stopped or rewound; stalled or stopped if requests cannot tell which; "
-            "null where reason says why it is unknown",
+            "null if it is unknown (reason says why)",
             STATES,
         ),
         *timestamps("since", "when the state began; null if it is unknown"),

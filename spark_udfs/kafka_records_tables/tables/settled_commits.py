@@ -31,9 +31,9 @@ class CommitsAtEnd(NamedTuple):
     """What the commits of a log partition come to at its end."""
 
     last: Deciding | None
-    """None where there was none."""
+    """None if there was none."""
     pending: frozenset[CommitKey]
-    """The partitions with a commit in an open transaction and no tombstone after it; empty where nobody wants them."""
+    """The partitions with a commit in an open transaction and no tombstone after it; empty if nobody asks for them."""
 
 
 class SettledCommits:

@@ -86,7 +86,7 @@ class Client:
         return frames
 
     def sql(self, function: str) -> DataFrame:
-        """Epochs of share snapshots by a function in SQL, whatever it is called there."""
+        """Epochs of share snapshots by a function in SQL, registered under any name."""
         self.spark.read.parquet(str(self.folder / SHARE)).createOrReplaceTempView("share")
         return self.spark.sql(
             f"SELECT partition, offset, {function}(value).snapshot_epoch AS epoch FROM share"

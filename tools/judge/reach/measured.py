@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
 PHASES: Final = ("WRITING", "LOADING", "ANSWERING", "ALL")
-"""Those of `Phase.java`, and all together."""
+"""The phases of `Phase.java`, and all together."""
 
 _GROUP: Final = "org/apache/kafka/coordinator/group/"
 _SHARE: Final = "org/apache/kafka/coordinator/share/"

@@ -89,8 +89,8 @@ def tail_of(opened: OpenLog, folder: Place | None, heads: WalkedHeads, is_to_rea
 
 
 def latest_time(folder: Place, segment: SegmentFile) -> int | None:
-    """The latest time of a record of a file, in milliseconds since 1970, by its time index; None where none tells.
-    Raises OSError."""
+    """The latest timestamp in a file, in milliseconds since 1970, by its time index; None if the index has none. Raises
+    OSError."""
     times = [timestamp for _, timestamp in _times(folder, segment, samples=1)]
     return times[-1] if times and times[-1] >= 0 else None
 

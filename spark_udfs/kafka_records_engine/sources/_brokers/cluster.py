@@ -38,7 +38,8 @@ READ_COMMITTED: Final = 1
 
 CONSUMER: Final = -1
 DEBUGGER: Final = -2
-"""Who asks ListOffsets: for a debugger (`ListOffsetsRequest.DEBUGGING_REPLICA_ID`) isolation does not count."""
+"""The replica id in ListOffsets: with a debugger's (`ListOffsetsRequest.DEBUGGING_REPLICA_ID`) the isolation level has
+no effect."""
 
 _NO_ID: Final = bytes(16)
 _WITH_OPERATIONS: Final = 8
@@ -227,8 +228,8 @@ class Cluster:
         return [each.fields for each in self._metadata(None) if not each.fields["error_code"] and each.fields["name"]]
 
     def described(self, names: Collection[str] | None) -> list[Topic]:
-        """Those of some topics that are there and may be described, by one request; all for None. A topic may have a
-        `fault`."""
+        """The topics among `names` that exist and that this client may describe, by one request; all topics for None. A
+        topic may have a `fault`."""
         topics = self._metadata(names) if names is None or names else []
         passing = {0, *PASSING} - {ErrorCode.UNKNOWN_TOPIC_OR_PARTITION}
         return [_topic_of(each) for each in topics if each.fields["error_code"] in passing]
@@ -311,7 +312,7 @@ class Cluster:
         return shown_address(host, port, self.config)
 
     def hidden(self, names: Collection[str]) -> list[str]:
-        """Those of some topics that may not be described. Of these a broker does not tell which exist."""
+        """The topics among `names` that this client may not describe. A broker does not tell which of these exist."""
         topics = self._metadata(names) if names else []
         for each in topics:
             if each.fault is not None:
@@ -328,7 +329,7 @@ class Cluster:
 
     @property
     def who(self) -> str:
-        """Who asks, in words."""
+        """The name of the user for messages."""
         return f"user {self.config.username}" if self.config.uses_sasl else "this client"
 
     def _metadata(self, names: Collection[str] | None) -> list[_DescribedTopic]:

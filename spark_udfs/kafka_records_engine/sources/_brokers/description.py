@@ -190,7 +190,7 @@ Ask = Callable[[Callable[[Connection], dict[str, Any]]], dict[str, Any]]
 def _questions(
     cluster: Cluster, others: Sequence[Resource], own: Sequence[Resource]
 ) -> Iterator[tuple[Ask, Sequence[Resource]]]:
-    """Who is asked about which resources."""
+    """The brokers to ask, and the resources to ask each of them about."""
     for start in range(0, len(others), _AT_ONCE):
         yield cluster.asked_of_any, others[start : start + _AT_ONCE]
     for resource in own:

@@ -119,7 +119,7 @@ _SASL: Final = {
 
 @cache
 def exchange(name: str) -> Exchange:
-    """The request of that name. Raises ModuleNotFoundError where the generated package is not installed."""
+    """The request of that name. Raises ModuleNotFoundError if the generated package is not installed."""
     request, response = _SASL.get(name) or (_schema(f"{name}Request"), _schema(f"{name}Response"))
     assert request.versions is not None
     first, last = request.versions

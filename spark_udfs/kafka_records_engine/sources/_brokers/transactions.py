@@ -126,8 +126,8 @@ def _asked_producers(
 
 
 def known_transactions(cluster: Cluster, producers: Collection[int]) -> list[KnownTransaction]:
-    """What coordinators know of the transactional ids with some producer ids; all brokers are asked. Raises
-    ConnectionLost where one does not answer: the missing answer may be the one that counts."""
+    """What coordinators know about the transactional ids with some producer ids; all brokers are asked. Raises
+    ConnectionLost if one does not answer: the missing answer may be the one that counts."""
     return _known_by(cluster, {"producer_id_filters": tuple(sorted(producers))}) if producers else []
 
 
@@ -192,8 +192,8 @@ def _check(address: Address, code: int) -> None:
 
 
 def write_abort(cluster: Cluster, leader: Address, place: TopicPartition, producer: ActiveProducer) -> str | None:
-    """Have the leader of a partition write the marker that aborts a transaction; the name of the error, None where it
-    is written. Raises ConnectionLost: whether it was written is unknown then.
+    """Have the leader of a partition write the marker that aborts a transaction. Gives the name of the error, None if
+    the marker is written. Raises ConnectionLost: it is then unknown whether it was written.
 
     The epochs are those of the open transaction, 0 for a coordinator that never wrote a marker there, as Kafka's
     `TransactionsCommand.AbortTransactionCommand` has them.

@@ -50,7 +50,7 @@ class AvroReader(Sequential):
                 schema: Any = fastavro.block_reader(file).writer_schema
             kind = _type(schema)
             least = _least_bytes(schema, {}, frozenset())
-        except Exception as error:  # fastavro raises whatever hostile bytes lead it into
+        except Exception as error:  # with hostile bytes, fastavro may raise any exception
             raise unreadable(place, error) from None
         if not pa.types.is_struct(kind):
             raise LogSourceError(str(place), "the Avro schema is not a record: rows have columns")

@@ -19,8 +19,8 @@ _NO_LOCKS: Final = (errno.ENOLCK, errno.ENOTSUP, errno.EINVAL)
 def locked_directory(root: str, kind: str, busy: LogSourceError, check: Callable[[str], object]) -> Iterator[None]:
     """Keep other runs out of a directory that is a `kind`. The kernel ends the lock with its process.
 
-    Where a file system has no locks, one of two runs at once may break off, or both write the same records, of which
-    one is read. Raises `busy` while another run has the lock, and whatever `check` raises about what is there.
+    If a file system has no locks, one of two simultaneous runs may fail, or both write the same records, which are then
+    read once. Raises `busy` while another run has the lock, and what `check` raises about an existing directory.
     """
     if not os.path.isdir(os.path.dirname(root)):
         raise LogSourceError(root, f"there is no directory {os.path.dirname(root)}")

@@ -60,7 +60,7 @@ class Added:
 
 
 def high_watermark(log: LogPartition) -> int | None:
-    """Where the log ended when it was found, if a broker said so. Of files nobody can tell how old they are."""
+    """Where the log ended when it was found, if a broker said so. None for files: their age is unknown."""
     return log.high_watermark if has(log, HasHighWatermark) else None
 
 
@@ -132,7 +132,7 @@ class Pass:
 
     @property
     def has_log_start_risen(self) -> bool:
-        """Whether rows that are stored lie below the log start, which nobody knew so far."""
+        """Whether stored rows are below the log start, and no earlier run has noticed."""
         start, stored = self._context.log.start, self._stored
         return bool(stored.files) and start is not None and start > max(stored.log_start, stored.files[0].first)
 
@@ -214,7 +214,7 @@ class Pass:
                 )
 
     def _check_end(self) -> None:
-        """The last record of a log is never cleaned away. Who does not have it has less than is stored."""
+        """A cleaner never removes the last record of a log. A log without it has less than is stored."""
         stored = self._stored
         if not stored.files or self._has_reached_end or self._context.log.holes:
             return

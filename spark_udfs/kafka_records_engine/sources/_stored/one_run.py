@@ -104,7 +104,7 @@ class Run:
         return stored, first.ended_at_ms
 
     def topic_id(self, log: LogPartition) -> str | None:
-        """The id of the topic of a log, as Kafka writes it; None where nobody knows it."""
+        """The id of the topic of a log, as Kafka writes it; None if it is unknown."""
         told = log.topic_id if has(log, HasTopicId) else None
         if isinstance(told, bytes) and len(told) == 16 and told != ZERO_UUID:
             return str(Uuid(told))

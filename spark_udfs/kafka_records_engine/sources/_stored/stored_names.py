@@ -1,7 +1,7 @@
-"""Where things stand in a snapshot.
+"""The files of a snapshot.
 
     DIR/_snapshot.json                                  says that this is one, and up to where each log was read
-    DIR/_lock                                           locked by whoever writes
+    DIR/_lock                                           locked by the process that writes
     DIR/topic=T/partition=P/FIRST-LAST.parquet          the records with these offsets
     DIR/_gone/topic=T/partition=P/END.parquet           which of those below END the log had lost by then
 

@@ -146,8 +146,8 @@ def write_survey(folder: str, survey: Survey, firsts: INT64, lasts: INT64) -> No
 
 
 def join_small_files(files: Sequence[StoredFile], most: int) -> StoredFile | None:
-    """Join the last files to one while each is not much larger than those behind it together, and all are smaller than
-    `most` bytes. None when there is nothing to join.
+    """Join the last files to one, as long as each is not much larger than all after it together, and all are smaller
+    than `most` bytes. None if there is nothing to join.
 
     So a record is written a few times in all, by the logarithm of the number of runs, and there are few files. At every
     moment the records are in files that are complete: those that were joined are removed last.

@@ -43,7 +43,7 @@ class GroupLot(NamedTuple):
     """What the rows of a lot tell about groups."""
 
     found: DecodedRecords | None
-    """The records of groups, decoded; None if there is none. Who uses it reports what is wrong with them."""
+    """The records of groups, decoded; None if there is none. The caller reports what is wrong with them."""
     transitions: list[Transition]
     """What happened, in the order of the log."""
 

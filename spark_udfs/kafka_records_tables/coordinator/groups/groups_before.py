@@ -33,7 +33,7 @@ class GroupBefore:
     """Since when a classic group is in its state; None for other kinds, and where the record does not tell, as values
     older than version 2. The record has to be read with `current_state_timestamp`."""
     members: dict[str, Member] = field(default_factory=dict)
-    """By their ids. Those of a classic group are in its record."""
+    """By their ids. The record of a classic group has its members."""
 
 
 class GroupsBefore:

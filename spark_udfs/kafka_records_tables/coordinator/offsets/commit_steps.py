@@ -98,10 +98,10 @@ class CommitSteps:
         self._rows = self._end = self._kept = 0
 
     def take(self, batch: pa.RecordBatch) -> Iterator[StepLot]:
-        """Add raw rows after those before, with READS; rows of other types are passed over. Gives what took effect,
-        when there are many rows: all that comes later takes effect after it.
+        """Add the raw rows that follow, with READS; rows of other types are passed over. When there are many rows,
+        gives what took effect: everything in later rows takes effect after it.
 
-        Reports commits that cannot be read, or of which nobody can tell whether they took effect."""
+        Reports commits that cannot be read, or of which it is unknown whether they took effect."""
         chosen = batch.select([name for name in (*_KEPT, "transaction", "control") if name in batch.schema.names])
         rows = filter_record_types(chosen, self._types, self._context, NOT_USED)
         if rows.num_rows:
@@ -111,7 +111,7 @@ class CommitSteps:
         if batch.num_rows:
             self._rows += batch.num_rows
             self._end = int(batch.column("offset")[-1].as_py()) + 1
-            # Who follows steps goes over all keys for each lot.
+            # For each lot, the caller goes over all keys.
             if self._rows > max(LOT_ROWS, 2 * self._kept):
                 yield self._lot()
 
@@ -142,7 +142,7 @@ class CommitSteps:
         return _steps(decoded, usable & ~is_unknown)
 
     def _keep(self, settled: Resolved, markers: pa.RecordBatch | None) -> None:
-        """Keep rows with the place where they take effect; null if nobody knows whether they do."""
+        """Keep rows with the place where they take effect; null if it is unknown whether they do."""
         outcome, rows = settled
         if outcome in (ABORTED, OPEN) or not rows.num_rows:
             return

@@ -70,7 +70,7 @@ class Deciding(NamedTuple):
 
     found: DecodedRecords
     types: tuple[int, ...]
-    """Those of COMMITS."""
+    """The record types of COMMITS."""
     is_usable: FLAGS
     """Which of `found` are committed offsets."""
     is_there: FLAGS

@@ -244,7 +244,7 @@ def undecodable(
 def undecided(
     rows: pa.RecordBatch, row: int, context: Context, record_type: int, what: str, consequence: str
 ) -> Finding:
-    """The finding about a record of a transaction of which nobody can tell how it ended; `what` names it in words."""
+    """The finding about a record of a transaction whose outcome is unknown; `what` names the record in words."""
     producer = rows.column("producer_id")[row].as_py()
     return Finding(
         severity="damage",

@@ -69,7 +69,7 @@ class MetadataRecords:
         self._is_checkpoint = False
         """Whether the rows are those of a checkpoint that was named alone."""
         self._in_checkpoint = False
-        """Whether the rows of a checkpoint are at hand, whose times are not those of changes."""
+        """Whether the rows are of a checkpoint, whose times are not those of changes."""
         self.kraft_version: tuple[bytes, int | None] | None = None
         """The last `KRaftVersionRecord`, if there is one, and its time; None in a checkpoint, which does not tell."""
 

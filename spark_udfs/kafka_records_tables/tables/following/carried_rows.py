@@ -1,7 +1,7 @@
-"""What a log has to leave behind so that a table can go on with the rows that come next.
+"""The raw rows of a log to keep so that a table can continue with the rows that follow.
 
-A table is a function of a log from its start. Here stands which raw rows of a log are enough, whatever comes behind
-them: the table over what was carried and what came is the table over the whole log.
+A table is a function of a log from its start. This module chooses rows that are enough for any rows that follow: the
+table over the carried and the new rows is the table over the whole log.
 """
 
 from __future__ import annotations
@@ -73,9 +73,9 @@ def carried(rows: pa.RecordBatch, table: Table, context: Context) -> pa.RecordBa
 
 
 def needed_by_state(rows: Iterator[pa.RecordBatch], context: Context) -> list[pa.RecordBatch] | None:
-    """What has to be carried of a topic of coordinators for any table in which the last record of a key decides: the
-    union of what `carried` has for these tables, records of every type. `rows` are batches in the order of the log, the
-    answer has them in that order too. None where the source does not tell of transactions."""
+    """The rows of a topic of coordinators to carry for any table in which the last record of a key decides: the union
+    of what `carried` has for these tables, records of every type. `rows` are batches in the order of the log, and the
+    answer is in that order too. None if the source does not say which records are transactional."""
     kept: dict[tuple[str, bool], Latest] = {}
     waiting: list[pa.RecordBatch] = []
     settling = TransactionResolver(context, tombstones_at_once=True, last_of_key=False)
@@ -85,7 +85,7 @@ def needed_by_state(rows: Iterator[pa.RecordBatch], context: Context) -> list[pa
             if outcome == OPEN:
                 waiting.append(batch)
                 continue
-            # What a transaction has committed is as good as what was written outside of one.
+            # A committed record of a transaction counts the same as one outside of a transaction.
             word = NONE if outcome == COMMITTED else outcome
             is_tombstone = batch.column("value").is_null()
             for which, part in ((True, batch.filter(is_tombstone)), (False, batch.filter(pc.invert(is_tombstone)))):
@@ -105,7 +105,7 @@ def needed_by_state(rows: Iterator[pa.RecordBatch], context: Context) -> list[pa
 
 
 def _named(rows: pa.RecordBatch, table: Table, context: Context) -> INT64:
-    """Where the records stand that rows about later ones may name."""
+    """The offsets of the records that rows about later records may name."""
     named: set[int] = set()
     if table.names_earlier and rows.num_rows:
         named = table.code.named_later(iter([rows]), context)
@@ -132,7 +132,7 @@ def _last(
     waits_from = _first_offset(batch for outcome, batch in settled if outcome == OPEN)
     for outcome, batch in settled:
         if table.names_earlier and waits_from is not None:
-            # What a group was when a commit was written that waits for its marker, whatever it is by now.
+            # What a group was when a commit was written that waits for its marker: it may be something else by now.
             of_groups = _of_groups(batch, table, context)
             is_before = pa.array(of_groups.column("offset").to_numpy() < waits_from)
             add(_BEFORE, of_groups.filter(is_before))
@@ -159,7 +159,7 @@ def _last(
 
 
 def _first_offset(batches: Iterable[pa.RecordBatch]) -> int | None:
-    """The lowest offset; None where there are no rows."""
+    """The lowest offset; None if there are no rows."""
     return min((int(batch.column("offset").to_numpy().min()) for batch in batches if batch.num_rows), default=None)
 
 
@@ -183,8 +183,8 @@ def _settled(rows: Iterator[pa.RecordBatch], table: Table, context: Context) -> 
 
 
 def _ended(batch: pa.RecordBatch, outcome: str) -> pa.RecordBatch:
-    """The rows as ones that no marker may decide any more: outside of a transaction, aborted and of no producer, or of
-    a transaction of which nobody can tell how it ended."""
+    """The rows in a form that no later marker changes: outside of a transaction, aborted and without a producer, or of
+    a transaction whose outcome is unknown."""
     if outcome not in _TOLD_AS:
         return batch
     names, count = batch.schema.names, batch.num_rows

@@ -42,6 +42,6 @@ def caught_up_in_ms(left: INT64, committed: pa.Array, produced: pa.Array) -> pa.
 
 
 def rate(count: INT64, ms: INT64, is_unknown: INT64 | FLAGS) -> pa.Array:
-    """Offsets a second; null where a count is unknown or negative, or no time has passed."""
+    """Offsets a second; null if a count is unknown or negative, or no time has passed."""
     is_null = is_unknown | (ms <= 0) | (count < 0)
     return pa.array(count * _SECOND / np.where(is_null, 1, ms), pa.float64(), mask=is_null)

@@ -103,8 +103,8 @@ class Logs:
         self.samples = Samples(self._sampled, self._offset, self._ms)
 
     def with_commits(self, commits: INT64, offset: INT64, ms: INT64) -> Samples:
-        """The samples, and as others what was committed. An offset right after a marker of a transaction tells of no
-        record, so the record of a commit is the one before the last."""
+        """The samples, and as others what was committed. The offset right before a commit may be a marker of a
+        transaction and not a record, so the record of a commit is the one before the last."""
         return Samples(
             np.concatenate([self._sampled, self.of_commit[commits]]),
             np.concatenate([self._offset, np.maximum(offset, 0) - 2]),
@@ -214,7 +214,7 @@ class _States:
         self.has_time = (by_ms != LATE) & (by_ms >= 0) & ~is_alone
         is_told = left.first_ms != NONE
         self.unread_ms = np.where(is_told, left.first_ms, by_ms)
-        # Of a producer whose clock is ahead, a later record may tell of an earlier time.
+        # If the clock of a producer is ahead, a later record may have an earlier time.
         self._by_ms = np.where(is_told & self.has_time, np.minimum(left.first_ms, by_ms), self.unread_ms)
         self.has_time |= is_told
         is_held = np.where(self.has_tail, left.held_back > 0, told & (offset >= logs.stable) & (self.end > offset))
@@ -357,7 +357,7 @@ def _text_of_log(logs: Logs, name: str) -> pa.Array:
 
 
 def first_word(cases: Mapping[str, FLAGS], count: int) -> pa.Array:
-    """The first of some words that applies to each row; null where none does."""
+    """The first of some words that applies to each row; null if none does."""
     words = pa.array([*cases], pa.string())
     applies = np.stack([*cases.values(), np.ones(count, np.bool_)])
     chosen = np.argmax(applies, axis=0)

@@ -49,16 +49,18 @@ class HeldOffsets(NamedTuple):
     key: pa.Array
     """The bytes of the key of its record."""
     has_own_key: FLAGS
-    """Whether these bytes are those that a coordinator writes now: no old key, and nothing behind it."""
+    """Whether a coordinator would write the same bytes now: the key is of the current version, and nothing follows
+    it."""
     is_known: FLAGS
-    """False where an offset is there, and no record can be used that tells of it."""
+    """False if an offset is there, and none of its records can be used."""
     is_pending: FLAGS
     """Whether a transaction is open that commits this partition."""
     told: Mapping[str, Any]
-    """What the commits say, as the columns of `commits.commit_columns`; empty where nobody wants to know."""
+    """What the commits say, as the columns of `commits.commit_columns`; empty if nobody asks for it."""
 
     def is_in(self, topics: Sequence[frozenset[str]]) -> FLAGS:
-        """Which offsets are of a topic among the `topics` of their group, which stand in the order of `group`'s names.
+        """Which offsets are of a topic among the `topics` of their group; `topics` are in the order of the names in
+        `group`.
 
         Each pair of a group and a topic is looked up once.
         """
@@ -70,7 +72,7 @@ class HeldOffsets(NamedTuple):
         return np.array(found, np.bool_)[inverse]
 
     def kinds(self, groups: Mapping[str, HeldGroup]) -> pa.Array:
-        """The kinds of the groups, null where a group is gone."""
+        """The kinds of the groups, null if a group is gone."""
         held = (groups.get(name) for name in self.group.dictionary.to_pylist())
         kinds = pa.array([None if group is None else group.kind for group in held], pa.string())
         return kinds.take(self.group.indices)
@@ -81,7 +83,7 @@ class Held(NamedTuple):
 
     groups: Mapping[str, HeldGroup]
     offsets: HeldOffsets | None
-    """None where there is none."""
+    """None if it holds no offsets."""
     pending: frozenset[CommitKey]
     """What open transactions commit, whether or not there is an older offset."""
     seen_ms: Mapping[str, int]

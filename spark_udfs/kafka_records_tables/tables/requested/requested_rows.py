@@ -93,7 +93,7 @@ def _members(table: Table, answers: CoordinatorAnswers, wanted: _Wanted, context
 
 
 def _with_unknown_types(rows: pa.RecordBatch, asked: Mapping[str, AskedGroup]) -> pa.RecordBatch:
-    """The members, with null for which protocol they speak where nobody tells."""
+    """The members; their protocol is null if it is unknown."""
     unknown = {(group, member) for group, each in asked.items() for member in members_of_unknown_type(each)}
     if not unknown:
         return rows

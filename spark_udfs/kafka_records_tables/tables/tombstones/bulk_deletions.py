@@ -1,7 +1,7 @@
-"""What clean-ups, administrators and deleted topics take: offsets, and whole groups. Which of them it was.
+"""Which of them removed offsets or whole groups: a clean-up, an administrator, or the deletion of a topic.
 
-The rules of a clean-up are those of `expirations`. A coordinator looks at all offsets of a group at once, so one that
-is at least as due and stays tells that no clean-up took the others, whatever the retention is.
+The rules of a clean-up are those of `expirations`. A coordinator looks at all offsets of a group at once. So if an
+offset that is at least as due stays, no clean-up took the others, regardless of the retention.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ _WORDS_OF_OFFSETS: Final = {
     _TOPICS: causes.TOPIC_DELETED,
 }
 _WORDS_OF_GROUPS: Final = {**_WORDS_OF_OFFSETS, _CLEAN_UP: causes.GROUP_EXPIRED}
-"""What is said of a record that went in one of these ways."""
+"""The verdict on a record that was removed in one of these ways."""
 
 _CHECKS_MS: Final = 600_000
 """`offsets.retention.check.interval.ms`, which hardly anybody changes."""
@@ -122,7 +122,7 @@ class BulkDeletion:
         self._deleted_by: list[int] = []
         self._deletions = 0
         self._topics: dict[str, OfTopics] = {}
-        """By group what a metadata log tells of the topics of its offsets."""
+        """By group what a metadata log has about the topics of its offsets."""
         of_groups: dict[str, tuple[list[Event], list[Event]]] = {}
         for event in tombstones:
             group_id = event.group_id
@@ -182,7 +182,7 @@ class BulkDeletion:
     # -- the verdict ---------------------------------------------------------------------------------------------------
 
     def said(self, event: Event, *, is_over: bool) -> Verdict:
-        """What is said of one of the tombstones: when it `is_over`, known what stays, or before."""
+        """The verdict on one of the tombstones: when it `is_over`, and it is known what stays, or before."""
         whole = self._verdict(is_over)
         if not whole.possible:
             whole = self._of_groups([self.groups[event.group_id]], is_over=is_over)
@@ -193,14 +193,14 @@ class BulkDeletion:
         return Verdict(cause, possible, confidence, whole.evidence if is_shown else ())
 
     def longest_ms(self, *, is_over: bool) -> int | None:
-        """The longest retention with which these go as they went; None where they may go with any."""
+        """The longest retention that explains when these were removed; None if any retention does."""
         if not self._write.is_whole or self._verdict(is_over).possible != (_CLEAN_UP,):
             return None
         told = [group.longest_ms for group in self.groups.values() if group.longest_ms is not None]
         return min(told, default=None)
 
     def _verdict(self, is_over: bool) -> Verdict:
-        """What is said of all of them together, the same for each."""
+        """The verdict on all of them together, the same for each."""
         found = self._verdict_after if is_over else self._verdict_before
         if found is None:
             found = self._of_groups(self.groups.values(), is_over=is_over)
@@ -235,8 +235,8 @@ class BulkDeletion:
                 in_topic = in_topic or self._shown("stays_in_topic", staying)
         group_ends = Evidence("group_ends", end) if ended else None
         several = Evidence("several_groups", None) if len(groups) - ended > 1 else None
-        # What rules each way out, whatever the retention is, and what makes it unlikely. What stays as yet may still go
-        # with these.
+        # What rules each way out, regardless of the retention, and what makes it unlikely. What stays as yet may still
+        # go with these.
         proofs = [never or (stays if is_over else None), None, group_ends or refused, group_ends]
         proofs[3] = proofs[3] or (in_topic if is_over else None)
         signs = [not_yet or stays_due or (None if is_over else stays), None, several, None if is_over else in_topic]
@@ -320,8 +320,8 @@ def _words(
 
 
 def _known(groups: GroupsBefore, group_id: str, *, is_log_whole: bool) -> GroupBefore | None:
-    """The group; None where there is none, and where records of it may be missing or cannot be decoded: a group that
-    commits alone show may be one of which a cleaner has taken the records."""
+    """The group; None if there is none, or if records of it may be missing or cannot be decoded: if only commits show a
+    group, a cleaner may have removed its own records."""
     group = groups.get(group_id)
     if group is None or group.state.state is None:
         return None
@@ -359,8 +359,8 @@ class _SweepEvidence:
         self._since, self._has_base = _base(known)
 
     def note(self, pending: dict[tuple[object, ...], int]) -> None:
-        """Note what the group and the commits tell. `pending` is what open transactions commit, by topic and
-        partition: where that stands."""
+        """Note what the group and the commits tell. `pending` has the offsets of the commits in open transactions, by
+        topic and partition."""
         swept, known = self._swept, self._known
         if pending:
             waiting = [pending[event.key[1:]] for event in swept.offsets if event.key[1:] in pending]

@@ -121,7 +121,7 @@ def _by_time(write: Write, member: Member | None, session_ms: int, possible: tup
     if late < 0:
         cause: tuple[str, ...] = (causes.MEMBER_LEFT,)
         if own_session_ms:
-            # Those of the classic protocol have a time to join and to sync, too, and no record tells when it began.
+            # Members of the classic protocol also have a time to join and to sync, and no record tells when it began.
             cause = (causes.MEMBER_LEFT, causes.REBALANCE_TIMEOUT)
         return said(cause, causes.MEDIUM, (Evidence("seen_before", seen.offset),), possible)
     if late <= _LATE_MS:

@@ -49,11 +49,11 @@ READS: Final = tuple(dict.fromkeys((*READS_OF_GROUPS, "leader_epoch", "producer_
 _ROWS: Final = 524_288
 """Rows that are looked at together."""
 
-_NAMELESS: Final = "left out: nobody can tell what it is about"
+_NAMELESS: Final = "left out: it is unknown what it is about"
 _UNREAD: Final = "its group counts as nothing known"
 
 _ALONE: Final = said(causes.OF_GROUP_ENDS, causes.LOW, possible=(causes.RECORD_UNUSED,))
-"""What is said of a record of a group that went without the group, and is about no member."""
+"""The verdict on a record of a group that was removed without the group, and is about no member."""
 
 _LAST_OLD_TYPE: Final = 2
 _LAST_OLD_COMMIT: Final = 3
@@ -87,12 +87,12 @@ class _Case:
     is_last: bool
     """Whether the log ends with it: of what rows show of a batch, more may follow."""
     told: dict[int, Verdict] = field(default_factory=dict)
-    """What is said of tombstones, by their offsets."""
+    """The verdicts on tombstones, by their offsets."""
     sweep: BulkDeletion | None = None
     """What is known about the other tombstones."""
 
     def explained(self, *, is_over: bool) -> list[Explained]:
-        """What is said when the time `is_over` for others to go with these, or before."""
+        """The verdicts: when the time `is_over` in which others may be removed with these, or before."""
         sweep, begin, told = self.sweep, self.write.offset, self.told
         every = []
         for event in self.write.tombstones:
@@ -139,7 +139,7 @@ class TombstoneExplainer:
         self._whole_up_to = 0
         self._is_whole = True
         self._new_from: int | None = None
-        """Where the first record stands that only Kafka 4.0 and later write; None where none was seen."""
+        """The offset of the first record that only Kafka 4.0 and later write; None if none was seen."""
         self._clock_ms: int | None = None
         """The latest time that any record has told."""
         self._passed_ms = 0
@@ -148,8 +148,8 @@ class TombstoneExplainer:
         self._cases: deque[_Case] = deque()
 
     def take(self, batch: pa.RecordBatch) -> Iterator[Explained]:
-        """Add raw rows behind those before, with READS. Gives what is explained by now: a tombstone waits for what
-        follows within a minute."""
+        """Add the raw rows that follow, with READS. Gives what is explained by now: a tombstone waits for what follows
+        within a minute."""
         rows = filter_record_types(batch, list(self._schemas), self._context, _NAMELESS)
         if rows.num_rows:
             self._came.append(rows.select([name for name in (*READS, "file", "position") if name in rows.schema.names]))
@@ -317,7 +317,7 @@ class TombstoneExplainer:
 
 
 def _if_more_follows(found: Verdict, event: Event) -> Verdict:
-    """What is said of a tombstone when the write may have more records than those that are there."""
+    """The verdict on a tombstone if the write may have had more records than those that are there."""
     role = ROLES.get(event.record)
     if event.record in COMMITS:
         more: tuple[str, ...] = (causes.GROUP_DELETED, causes.OFFSET_DELETED, causes.TOPIC_DELETED)
@@ -335,7 +335,7 @@ def _ended(write: Write) -> dict[str, Event]:
 
 
 def _how_replaced(write: Write, last: Event) -> Verdict | None:
-    """How a group gave way to one of another kind in the write that ends it; None where it did not."""
+    """How a group was replaced by one of another kind in the write that ends it; None if it was not."""
     group_id = last.group_id
     made = [event for event in write.records if event.value is not None and event.group_id == group_id]
     if not any(event.offset > last.offset for event in made):
@@ -400,7 +400,7 @@ class _OffsetReplay:
         self._next = 0
 
     def up_to(self, offset: int) -> None:
-        """Take what stands below an offset."""
+        """Take everything below an offset."""
         while self._markers and self._markers[0][0] < offset:
             at, producer, control = self._markers.popleft()
             self._commit_up_to(at)

@@ -38,7 +38,7 @@ class Write(NamedTuple):
     is_whole: bool
     """Whether all of its records are there, and nothing is missing before and after them."""
     tombstones: tuple[Event, ...]
-    """Those of `records`."""
+    """The tombstones among `records`."""
 
     @property
     def offset(self) -> int:
