@@ -218,6 +218,21 @@ def test_both_engines_conclude_the_same(name: str, spark: SparkSession, tmp_path
     assert read_report(data, spark=spark).findings == read_report(data, processes=1).findings
 
 
+def test_how_long_a_log_may_wait_for_its_cleaner_is_a_threshold(tmp_path: Path) -> None:
+    data = cluster("cleaner_fails-3", tmp_path)
+    limits: tuple[dict[str, Any], ...] = ({"within": "1h"}, {"large": 1000})
+    levels = [
+        [each.level for each in report.findings if each.kind == "log_not_cleaned"]
+        for report in (
+            read_report(
+                data, processes=1, thresholds={f"log_not_cleaned.{name}": value for name, value in some.items()}
+            )
+            for some in limits
+        )
+    ]
+    assert levels == [[], [Level.HIGH]]
+
+
 def test_the_state_of_a_share_group_that_was_not_read_whole_may_be_there(tmp_path: Path) -> None:
     (log,) = cluster("12", tmp_path).glob("**/__share_group_state-1/*0.log")
     log.write_bytes(log.read_bytes()[:200])

@@ -44,8 +44,9 @@ INCIDENTS = {
     "producers_fence",
     "many_groups",
     "too_slow",
+    "log_not_cleaned",
 }
-"""Kinds whose rules read other tables for the groups that they suspect."""
+"""Kinds whose rules read other tables for the groups and logs that they suspect."""
 
 
 def context_of(folder: Path, rule: ReportRule, options: Any) -> RuleContext:
