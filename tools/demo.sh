@@ -32,7 +32,7 @@ make_environment() {
     python=$(tools/prerequisites.sh python) || exit 1
     echo "Setting up $VENV with $python: this clone, numpy, pyarrow, google-crc32c and rich, once."
     "$python" -m venv --clear "$VENV" || fail "\
-$python could not make the folder $VENV; its own words are above. Mend that, or name another Python with \
+$python could not make the folder $VENV; its own words are above. Fix that, or name another Python with \
 PYTHON=/path/to/python3, and run make demo again."
     install_extra tables
 }

@@ -435,7 +435,7 @@ def test_a_broker_that_is_away_fails_the_batch_and_is_never_skipped(broker: Brok
         beyond = {"spark_away": {**end["spark_away"], "0": 9}}
         (task,) = reader.partitions(start, beyond)
         with pytest.raises(
-            ValueError, match=r"the log goes up to 3 now, and went up to 9, for 0.4 s \(offsets 3 to 8 are"
+            ValueError, match=r"the log ends at 3 now, and ended at 9 before, for 0.4 s \(offsets 3 to 8 are"
         ):
             list(reader.read(task))
 

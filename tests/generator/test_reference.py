@@ -290,7 +290,7 @@ def test_a_request_and_its_response_share_a_page(tmp_path: Path) -> None:
     ping = read_page(pages["ping.md"])
     assert ping.headings[:2] == ["Ping", "Request: PingRequest"]
     assert "Response: PingResponse" in ping.headings
-    assert "API key 7. The offsets below count from after the header." in ping.paragraphs
+    assert "API key 7. The offsets below are counted from the end of the header." in ping.paragraphs
     assert "Versions 0–1, flexible: 1. Version 1 is not yet stable." in ping.paragraphs
     assert "Version 0, flexible." in read_page(pages["lonely_response.md"]).paragraphs
     assert ping.tables[0][1][1] == "acme.ping_request: PingRequest acme.ping_response: PingResponse"

@@ -129,7 +129,7 @@ def test_state_that_a_group_named_after_share_state_was_read_is_transient(monkey
 def test_numbers_of_partitions_that_cannot_be_are_told(topics_dir: Path) -> None:
     segments = topics_dir / "kafka-4.3" / "segments"
     with pytest.raises(
-        ValueError, match=r"^partitions: '__consumer_offset' is no topic of a coordinator; did you mean"
+        ValueError, match=r"^partitions: '__consumer_offset' is not a topic of a coordinator; did you mean"
     ):
         read_table("checks", segments, partitions={"__consumer_offset": 6})
     result = read_table("checks", segments, partitions=5)

@@ -21,7 +21,7 @@ MODES: Final = (PERMISSIVE, FAILFAST, DROPMALFORMED)
 def checked_mode(mode: str, allowed: tuple[str, ...] = MODES) -> Mode:
     """`mode` in upper case. Raises ValueError for a mode that is not `allowed`, TypeError for what is not a text."""
     if not isinstance(mode, str):
-        raise TypeError(f"mode is one of {', '.join(allowed)}, not {mode!r}")
+        raise TypeError(f"mode must be one of {', '.join(allowed)}, not {mode!r}")
     known = mode.upper()
     if known not in allowed:
         raise ValueError(f"mode {mode!r} is not one of {', '.join(allowed)}")
