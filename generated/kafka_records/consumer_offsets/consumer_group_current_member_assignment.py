@@ -160,7 +160,8 @@ class ConsumerGroupCurrentMemberAssignmentValue(msgspec.Struct, frozen=True, gc=
       nonsense.
     - Tag 0 of each TopicPartitions (4.3, KIP-1251): assignmentEpochs, so that commits made with a
       slightly older member epoch are accepted. The tag sits inside the array elements. Its default
-      in the spec is null without quotes, which means no default: an absent tag reads as an empty array.
+      in the spec is null without quotes, which means no default: an absent tag reads as an empty
+      array.
     """
 
     VERSIONS: ClassVar[range] = range(0, 1)

@@ -143,8 +143,8 @@ class StreamsGroupCurrentMemberAssignmentValue(msgspec.Struct, frozen=True, gc=F
       1, unlike those of consumer and share groups.
     - Tag 0 of each TaskIds (4.2, KAFKA-19779): assignmentEpochs of active tasks, so that commits
       made with a slightly older member epoch are accepted. The tag sits inside the array elements.
-      Its default in the spec is null without quotes, meaning no default: an absent tag reads as an empty
-      array.
+      Its default in the spec is null without quotes, meaning no default: an absent tag reads as an
+      empty array.
     """
 
     VERSIONS: ClassVar[range] = range(0, 1)

@@ -95,7 +95,7 @@ class TopicResponse(msgspec.Struct, frozen=True, gc=False):
 
 
 class DescribeProducersResponse(msgspec.Struct, frozen=True, gc=False):
-    """The producers that write to partitions: what a leader keeps about each producer id (ProducerStateManager).
+    """The producers that write to partitions, as their leaders know them (ProducerStateManager).
 
     Answers DescribeProducersRequest. A producer that has not written for `producer.id.expiration.ms`
     is forgotten, unless it has a transaction open.
