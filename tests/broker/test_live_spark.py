@@ -94,7 +94,7 @@ def test_raw_rows_and_tables_are_those_of_the_segments(session: SparkSession, se
     topics = TABLES["topics"]  # there is no log of it to read
     found = session.read.format(FORMAT).options(bootstrap=served.bootstrap, table=topics.name).load()
     expected = read_table(topics, LiveBrokers(served.bootstrap))
-    assert len(expected) > 3
+    assert len(expected) >= 3
     assert in_order(found, *topics.sort).cast(topics.schema).equals(expected.table)
 
 
