@@ -194,8 +194,8 @@ def test_the_examples_of_the_help_run(
         capsys.readouterr()
     places = {
         "/var/lib/node_exporter/lag.prom": str(tmp_path / "lag.prom"),
-        "/var/lib/kafka-records/lag": str(tmp_path / "state" / "lag"),
-        "/var/lib/kafka-records/report": str(tmp_path / "state" / "report"),
+        "/var/lib/kafka-records/lag": str(tmp_path / "lag-state"),
+        "/var/lib/kafka-records/report": str(tmp_path / "report-state"),
         "billing=/checkpoints/billing": f"billing={DATA / 'spark' / 'billing'}",
     }
     arguments = [

@@ -382,8 +382,8 @@ def test_a_package_of_ones_own(acme: str, tmp_path: Path) -> None:
 def test_packages_that_cannot_be(acme: str, tmp_path: Path) -> None:
     write_segment(tmp_path, batch(0, [commit("a", 1)]))
     message = (
-        "Python finds no package of that name that kafka-records-codegen has made; the directory that holds it belongs "
-        "into PYTHONPATH"
+        "Python finds no package of that name that kafka-records-codegen has made; the directory that holds it has to "
+        "be in PYTHONPATH"
     )
     for name in ("no_such_package", "json", "..", "a b"):
         ran = run("dump", str(tmp_path), "--package", name)
