@@ -102,7 +102,7 @@ def test_a_java_that_does_not_start(bin_dir: Path) -> None:
     assert run("java", bin_dir) == (
         1,
         "",
-        f"Spark needs Java 17 or later, and {path} does not report its version: " "install a JDK or set JAVA_HOME.\n",
+        f"Spark needs Java 17 or later, and {path} does not tell its version: " "install a JDK or set JAVA_HOME.\n",
     )
 
 
