@@ -21,7 +21,7 @@ OFFSETS, SHARE = "__consumer_offsets", "__share_group_state"
 TRANSACTIONS = "__transaction_state"
 METADATA = "__cluster_metadata"
 
-OF_SHARE_STATE = {"share_disappearances", "share_partitions"}
+OF_SHARE_STATE = {"share_lag", "share_disappearances", "share_partitions"}
 OF_METADATA = {name for name, table in TABLES.items() if table.topic == METADATA}
 
 
