@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from kafka_records_engine.sources._stored.log_passes import last_rows
 from kafka_records_engine.sources._stored.stored_names import folder_of, gone_folder_of, sync_folder
-from kafka_records_engine.sources._stored.stretches import StoredLog, Stretch, stored_log
+from kafka_records_engine.sources._stored.stretches import StoredLog, Stretch
 from kafka_records_engine.sources._stored.writing_files import COLUMNS, RecordsFile
 from kafka_records_engine.sources.protocol import Context
 from kafka_records_engine.sources.snapshots import SnapshotPartition
@@ -108,8 +108,3 @@ _COMPACTED: Final = -1
 
 def _is_compacted(stretch: Stretch) -> bool:
     return stretch.asked_from == _COMPACTED
-
-
-def stored_in(root: str, topic: str, partition: int) -> StoredLog:
-    """What is stored of a log partition."""
-    return stored_log(root, topic, partition)

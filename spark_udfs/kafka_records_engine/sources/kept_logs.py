@@ -36,7 +36,7 @@ from kafka_records_engine.sources._stored.stored_names import (
     remove_outdated,
     replace_file,
 )
-from kafka_records_engine.sources._stored.stretches import StoredLog
+from kafka_records_engine.sources._stored.stretches import StoredLog, stored_log
 from kafka_records_engine.sources.abilities import AskedMeanwhile, HasTopicId, has
 from kafka_records_engine.sources.broker_threads import do_by_broker
 from kafka_records_engine.sources.known_topics import known_topics
@@ -322,7 +322,7 @@ class KeptLogs:
             return log
         root, topic, partition = self._root, log.topic, log.partition
         remove_outdated(folder_of(root, topic, partition))
-        if _is_old(compaction.stored_in(root, topic, partition)):
+        if _is_old(stored_log(root, topic, partition)):
             compaction.forget(root, topic, partition)
         for _ in range(2):
             run = Run(root, self._source.name, names, FILE_BYTES, None, now_ms(), [topic])
@@ -336,10 +336,10 @@ class KeptLogs:
                 return log
         else:
             return log
-        stored = compaction.stored_in(root, topic, partition)
+        stored = stored_log(root, topic, partition)
         if self._needed is not None and compaction.is_due(stored):
             compaction.compact(root, stored, self._needed)
-            stored = compaction.stored_in(root, topic, partition)
+            stored = stored_log(root, topic, partition)
         size = sum(os.stat(file.path).st_size for file in stored.files)
         kept = SnapshotPartition(root, topic, partition, size)
         return KeptPartition(kept, getattr(log, "found_ms", None), _identity(stored), self._needed is not None)

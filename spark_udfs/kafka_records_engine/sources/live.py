@@ -310,18 +310,7 @@ def _open_row(producer: ActiveProducer, entry: KnownTransaction | None) -> dict[
         "last_timestamp_ms": producer.last_timestamp_ms if producer.last_timestamp_ms >= 0 else None,
         "is_asked": True,
     }
-    if entry is None:
-        return row
-    partitions: dict[str, list[int]] = {}
-    for topic, partition in sorted(entry.partitions):
-        partitions.setdefault(topic, []).append(partition)
-    return row | {
-        "transactional_id": entry.transactional_id,
-        "state": entry.state,
-        "timeout_ms": entry.timeout_ms,
-        "start_timestamp_ms": entry.start_timestamp_ms if entry.start_timestamp_ms >= 0 else None,
-        "partitions": [{"topic": topic, "partitions": numbers} for topic, numbers in partitions.items()],
-    }
+    return row if entry is None else row | entry.columns()
 
 
 def addresses_of(bootstrap: str | Sequence[str]) -> tuple[Address, ...]:

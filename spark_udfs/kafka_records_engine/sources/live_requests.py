@@ -32,10 +32,8 @@ _NO_TOPIC: Final = ErrorCode.TOPIC_AUTHORIZATION_FAILED.name
 _DEAD: Final = "Dead"
 _UNLISTED: Final = "other groups are not listed, and brokers do not say whether there are any"
 
-CLASSIC: Final = "classic"
-CONSUMER: Final = "consumer"
-SHARE: Final = "share"
-STREAMS: Final = "streams"
+_CLASSIC: Final = "classic"
+_SHARE: Final = "share"
 
 
 class AskedGroup(NamedTuple):
@@ -47,7 +45,7 @@ class AskedGroup(NamedTuple):
     @property
     def kind(self) -> str:
         """classic, consumer, share or streams. Brokers before Kafka 3.8 tell no kinds, and their groups are classic."""
-        return self.listed.kind or CLASSIC
+        return self.listed.kind or _CLASSIC
 
 
 class TwoPolls(NamedTuple):
@@ -89,7 +87,7 @@ class CoordinatorAnswers:
         """The share partitions of some groups, or of all."""
 
         def ask(found: list[Finding]) -> Mapping[str, FetchedShares]:
-            groups = [group for group, listed in self._listed(wanted).items() if listed.kind == SHARE]
+            groups = [group for group, listed in self._listed(wanted).items() if listed.kind == _SHARE]
             answers = self._requests.share_offsets(groups)
             return self._without_errors(answers, found, "its share partitions have no row")
 
@@ -171,7 +169,7 @@ class CoordinatorAnswers:
 
     def _committing(self, wanted: Sequence[str] | None) -> Iterable[str]:
         """The groups that may have committed offsets: all kinds but share groups."""
-        return [group for group, listed in self._listed(wanted).items() if listed.kind != SHARE]
+        return [group for group, listed in self._listed(wanted).items() if listed.kind != _SHARE]
 
     def _offsets(self, groups: Iterable[str], found: list[Finding]) -> Mapping[str, FetchedOffsets]:
         answers = self._requests.fetch(dict.fromkeys(groups), stable=False)

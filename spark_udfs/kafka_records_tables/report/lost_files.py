@@ -47,16 +47,17 @@ def lost_files(source: Any, findings: Iterable[Finding]) -> list[LostFile]:
         if each.reason == UNREAD_LOG and each.file is not None and each.topic is not None and each.partition is not None
     )
     found = []
-    for topic, partition in places:
+    for topic in dict.fromkeys(topic for topic, _ in places):
         try:
-            logs = [log for log in source.partitions(topic) if log.partition == partition]
+            logs = [log for log in source.partitions(topic) if (topic, log.partition) in places]
         except LogSourceError:  # it went away meanwhile
             continue
-        files = log_details(source, [topic], FILES.names, Context()).get((topic, partition), {})
-        first_file = files["sizes"][0]["offset"] if files.get("sizes") else None
-        cleaned = files.get("cleaner_offset") or 0
-        gaps = (_first_gap(log, first_file) for log in logs)
-        found += [lost for lost in gaps if lost is not None and lost.first >= cleaned]
+        files = log_details(source, [topic], FILES.names, Context())
+        for log in logs:
+            known = files.get((topic, log.partition), {})
+            lost = _first_gap(log, known["sizes"][0]["offset"] if known.get("sizes") else None)
+            if lost is not None and lost.first >= (known.get("cleaner_offset") or 0):
+                found.append(lost)
     return found
 
 

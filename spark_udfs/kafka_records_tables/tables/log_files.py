@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, Any, Final
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from kafka_records_tables.tables.declaration import EVERY_TOPIC, Column, Table
 from kafka_records_tables.topics import OFFSETS, SHARE_STATE, TRANSACTIONS
@@ -154,27 +154,61 @@ def _row(log: Mapping[str, Any], counted: Mapping[str, Any]) -> dict[str, Any]:
         "superseded_percent": 100 * counted["superseded"] // records if records else None,
         "tombstones": counted.get("tombstones"),
         "open_transaction_offset": counted.get("open_from"),
-        **cleaning(log, counted.get("open_from")),
+        **_cleaning(cleanable(log, counted.get("open_from"))),
     }
 
 
-def cleaning(log: Mapping[str, Any], open_from: int | None) -> dict[str, Any]:
-    """What a cleaner may do with a log (`topic`, `sizes`, `cleaner_offset`): `cleanable_offset`, `dirty_bytes`,
-    `dirty_percent` and `held_by`; nothing for a log that no cleaner compacts."""
-    is_compacted = log["topic"] in _COMPACTED or log["cleaner_offset"] is not None
+class Cleanable(NamedTuple):
+    """What a cleaner may do with a log."""
+
+    start: int
+    """The offset up to which it is cleaned."""
+    end: int
+    """The offset up to which a cleaner may clean now."""
+    files: Sequence[Mapping[str, Any]]
+    """The files between the two: `offset`, `bytes`, `timestamp_ms`."""
+    clean_bytes: int
+    """Those of the files before."""
+    dirty_bytes: int
+    held_by: str
+    """See `TABLE.rules`."""
+
+    @property
+    def counted_bytes(self) -> int:
+        """What the dirty ratio is a share of."""
+        return self.clean_bytes + self.dirty_bytes
+
+
+def cleanable(log: Mapping[str, Any], open_from: int | None) -> Cleanable | None:
+    """What a cleaner may do with a log (`topic`, `sizes`, `cleaner_offset`), whose first open transaction begins at
+    `open_from`; None for a log that no cleaner compacts, and without files."""
     sizes = log["sizes"]
+    is_compacted = log["topic"] in _COMPACTED or log["cleaner_offset"] is not None
     if not is_compacted or not sizes or any(each["offset"] is None for each in sizes):
-        return {}
+        return None
     active = sizes[-1]["offset"]
     start = max(log["cleaner_offset"] or 0, sizes[0]["offset"])
     end = max(start, active if open_from is None else min(active, open_from))
+    files = [each for each in sizes if start <= each["offset"] < end]
     clean = sum(each["bytes"] for each in sizes if each["offset"] < start)
-    dirty = sum(each["bytes"] for each in sizes if start <= each["offset"] < end)
+    dirty = sum(each["bytes"] for each in files)
     if open_from is not None and open_from < active:
         held_by = OPEN_TRANSACTION
     elif not dirty:
         held_by = ACTIVE_SEGMENT
     else:
         held_by = CLEANER if dirty > clean else DIRTY_RATIO
-    percent = 100 * dirty // (clean + dirty) if clean + dirty else None
-    return {"cleanable_offset": end, "dirty_bytes": dirty, "dirty_percent": percent, "held_by": held_by}
+    return Cleanable(start, end, files, clean, dirty, held_by)
+
+
+def _cleaning(found: Cleanable | None) -> dict[str, Any]:
+    """The columns about a cleaner."""
+    if found is None:
+        return {}
+    percent = 100 * found.dirty_bytes // found.counted_bytes if found.counted_bytes else None
+    return {
+        "cleanable_offset": found.end,
+        "dirty_bytes": found.dirty_bytes,
+        "dirty_percent": percent,
+        "held_by": found.held_by,
+    }

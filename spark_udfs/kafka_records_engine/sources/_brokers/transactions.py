@@ -59,6 +59,19 @@ class KnownTransaction(NamedTuple):
     partitions: frozenset[TopicPartition]
     """Those that wait for a marker."""
 
+    def columns(self) -> dict[str, Any]:
+        """What tables have of it: its fields but for the producer, null for no start, partitions by topic."""
+        numbers: dict[str, list[int]] = {}
+        for topic, partition in sorted(self.partitions):
+            numbers.setdefault(topic, []).append(partition)
+        return {
+            "transactional_id": self.transactional_id,
+            "state": self.state,
+            "timeout_ms": self.timeout_ms,
+            "start_timestamp_ms": self.start_timestamp_ms if self.start_timestamp_ms >= 0 else None,
+            "partitions": [{"topic": topic, "partitions": some} for topic, some in numbers.items()],
+        }
+
 
 def active_producers(
     cluster: Cluster, topics: Collection[str] | None

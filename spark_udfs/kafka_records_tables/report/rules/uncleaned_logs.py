@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from itertools import accumulate
 from typing import TYPE_CHECKING, Any, Final
 
 from kafka_records_tables.report.incident_rule import Incident, PossibleCause, incident_rule
@@ -12,6 +13,7 @@ from kafka_records_tables.topics import OFFSETS, TRANSACTIONS
 
 if TYPE_CHECKING:
     from kafka_records_tables.report.rule_context import RuleContext
+    from kafka_records_tables.tables.log_files import Cleanable
 
 KIND: Final = "log_not_cleaned"
 _FAILED, _OFF, _SETTINGS, _SLOW = "cleaner_failed_here", "no_cleaner", "settings", "cleaner_slow"
@@ -27,13 +29,8 @@ class _Log:
 
     topic: str
     partition: int
-    start: int
-    """The offset up to which it is cleaned."""
-    cleanable: int
-    dirty_bytes: int
+    cleaning: Cleanable
     all_bytes: int
-    files: int
-    """Closed files that were never cleaned."""
     since_ms: int
     """From when on more than half of it was dirty."""
 
@@ -69,30 +66,22 @@ def _has_checkpoints(context: RuleContext, log: _Log) -> bool:
 
 def _uncleaned(context: RuleContext, row: dict[str, Any]) -> _Log | None:
     """The log of a row of `log_sizes`, if a cleaner should have cleaned it a while ago."""
-    from kafka_records_tables.tables.log_files import CLEANER, cleaning
+    from kafka_records_tables.tables.log_files import CLEANER, cleanable
 
-    found = cleaning(row, _open_from(context, row["topic"], row["partition"]))
-    if found.get("held_by") != CLEANER:
+    found = cleanable(row, _open_from(context, row["topic"], row["partition"]))
+    if found is None or found.held_by != CLEANER:
         return None
-    start = max(row["cleaner_offset"] or 0, row["sizes"][0]["offset"])
-    closed = [each for each in row["sizes"] if start <= each["offset"] < found["cleanable_offset"]]
-    clean = sum(each["bytes"] for each in row["sizes"] if each["offset"] < start)
-    dirty, since = 0, None
-    for each in closed:
-        dirty += each["bytes"]
-        if dirty > clean:
-            since = each["timestamp_ms"]
-            break
+    dirty = accumulate(each["bytes"] for each in found.files)
+    since = next(
+        each["timestamp_ms"] for each, size in zip(found.files, dirty, strict=True) if size > found.clean_bytes
+    )
     if since is None or context.at_ms - since < context.limit(f"{KIND}.within"):
         return None
     return _Log(
         row["topic"],
         row["partition"],
-        start,
-        found["cleanable_offset"],
-        found["dirty_bytes"],
+        found,
         row["bytes"],
-        len(closed),
         since,
     )
 
@@ -117,12 +106,12 @@ def _verdicts(context: RuleContext, log: _Log, sizes: list[dict[str, Any]], stuc
         return {_SETTINGS: held}
     waited = context.at_ms - log.since_ms
     here = Evidence(
-        f"{log.files} closed files of {log.name} from offset {log.start} on are not cleaned"
-        f" ({log.dirty_bytes} of {log.all_bytes} bytes), but a cleaner should have cleaned them "
+        f"{len(log.cleaning.files)} closed files of {log.name} from offset {log.cleaning.start} on are not cleaned"
+        f" ({log.cleaning.dirty_bytes} of {log.all_bytes} bytes), but a cleaner should have cleaned them "
         f"from {moment(log.since_ms)} on",
         log.topic,
         log.partition,
-        log.start,
+        log.cleaning.start,
         log.since_ms,
     )
     damaged = _damage(context, log)
@@ -144,7 +133,6 @@ def _verdicts(context: RuleContext, log: _Log, sizes: list[dict[str, Any]], stuc
     )
     slow = Verdict(
         "The cleaner is at work on something larger and has not come to it yet.",
-        evidence_for=(),
         evidence_against=(Evidence(f"it has had {length(waited)} for it, and looks every 15 seconds"),),
         refuted_by=_nothing_cleaned(log) if is_off else damaged if failed.is_certain else None,
     )
@@ -161,14 +149,14 @@ def _setting(context: RuleContext, log: _Log) -> Verdict | None:
     from kafka_records_tables.report.rule_context import length
 
     facts = cluster_settings(context)
-    lag = facts.topic_setting(log.topic, "min.compaction.lag.ms")
+    lag = facts.topic_number(log.topic, "min.compaction.lag.ms")
     ratio = facts.topic_setting(log.topic, "min.cleanable.dirty.ratio")
     says = None
-    if lag is not None and lag.isdigit() and int(lag) > context.at_ms - log.since_ms:
-        says = f"min.compaction.lag.ms of {log.topic} is {lag}: records are left alone for {length(int(lag))}"
+    if lag is not None and lag > context.at_ms - log.since_ms:
+        says = f"min.compaction.lag.ms of {log.topic} is {lag}: records are left alone for {length(lag)}"
     elif facts.is_compacted(log.topic) is False:
         says = f"cleanup.policy of {log.topic} is not compact: nothing of it is cleaned"
-    elif ratio is not None and _share(ratio) * log.all_bytes >= log.dirty_bytes:
+    elif ratio is not None and _share(ratio) * log.all_bytes >= log.cleaning.dirty_bytes:
         says = f"min.cleanable.dirty.ratio of {log.topic} is {ratio}: it is cleaned when more of it is dirty"
     if says is None:
         return None
@@ -187,7 +175,7 @@ def _damage(context: RuleContext, log: _Log) -> Evidence | None:
     for each in context.reading:
         offset = each.offset if each.offset is not None else each.base_offset
         is_here = each.severity == "damage" and (each.topic, each.partition) == (log.topic, log.partition)
-        if is_here and (offset is None or log.start <= offset < log.cleanable):
+        if is_here and (offset is None or log.cleaning.start <= offset < log.cleaning.end):
             return Evidence(f"a cleaner cannot read past {each}", log.topic, log.partition, offset)
     return None
 
@@ -229,7 +217,7 @@ def _incident(context: RuleContext, found: list[tuple[_Log, dict[str, Verdict]]]
     first = logs[0]
     topics = tuple(dict.fromkeys(each.topic for each in logs))
     partitions = tuple(sorted(each.partition for each in logs if each.topic == first.topic))
-    dirty, held = sum(each.dirty_bytes for each in logs), sum(each.all_bytes for each in logs)
+    dirty, held = sum(each.cleaning.dirty_bytes for each in logs), sum(each.all_bytes for each in logs)
     waited = context.at_ms - first.since_ms
     is_large = dirty >= context.limit(f"{KIND}.large")
     is_certain = any(each.is_certain for each in found[0][1].values())

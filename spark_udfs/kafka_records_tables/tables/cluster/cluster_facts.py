@@ -33,6 +33,10 @@ class ClusterFacts:
         own = self.configs.get((_TOPIC, topic), {}).get(name)
         return self._of_all_brokers(f"log.{name}") if own is None else own
 
+    def topic_number(self, topic: str, name: str) -> int | None:
+        """The same as a number: a count, bytes or milliseconds."""
+        return _number(self.topic_setting(topic, name))
+
     def group_setting(self, group: str, name: str) -> str | None:
         """A config of a group (`share.delivery.count.limit`): its own, or that which was set for all brokers
         (`group.share.delivery.count.limit`)."""
@@ -45,7 +49,7 @@ class ClusterFacts:
 
     def retention_ms(self, topic: str) -> int | None:
         """How long the records of a topic are kept; None if nothing tells it, and for ever."""
-        return _number(self.topic_setting(topic, _RETENTION_MS))
+        return self.topic_number(topic, _RETENTION_MS)
 
     def is_compacted(self, topic: str) -> bool | None:
         """Whether a cleaner compacts a topic; None if nothing tells it."""

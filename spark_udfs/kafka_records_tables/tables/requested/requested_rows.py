@@ -207,22 +207,10 @@ def _epoch(told: int) -> int | None:
 def _transactions(
     table: Table, answers: CoordinatorAnswers, wanted: _Wanted, context: Context
 ) -> Iterator[pa.RecordBatch]:
-    rows = []
-    for each in answers.transactions(context):
-        partitions: dict[str, list[int]] = {}
-        for topic, partition in sorted(each.partitions):
-            partitions.setdefault(topic, []).append(partition)
-        rows.append(
-            {
-                "transactional_id": each.transactional_id,
-                "producer_id": each.producer_id,
-                "producer_epoch": each.producer_epoch,
-                "state": each.state,
-                "timeout_ms": each.timeout_ms,
-                "partitions": [{"topic": topic, "partitions": numbers} for topic, numbers in partitions.items()],
-                "start_timestamp_ms": each.start_timestamp_ms if each.start_timestamp_ms >= 0 else None,
-            }
-        )
+    rows = [
+        {"producer_id": each.producer_id, "producer_epoch": each.producer_epoch, **each.columns()}
+        for each in answers.transactions(context)
+    ]
     yield from _batches(table, rows)
 
 

@@ -94,8 +94,4 @@ _WHY_NOT: Final[Mapping[str, str]] = {
 
 def why_not(table: Table) -> str | None:
     """Why requests cannot fill a table, in a sentence; None if they can."""
-    return (
-        None
-        if table.name in UNKNOWN
-        else _WHY_NOT.get(table.name, "it is built from records, and requests return none")
-    )
+    return None if table.name in UNKNOWN else _WHY_NOT.get(table.name, _NO_RECORDS)
