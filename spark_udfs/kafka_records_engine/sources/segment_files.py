@@ -227,9 +227,10 @@ def _files_of(opened: reader.OpenLog, folder: Place) -> dict[str, Any]:
     """The columns FILES of a log, without what a checkpoint says."""
     if not opened.segments or opened.is_part:
         return {}
+    closed = [latest_time(folder, each) for each in opened.segments[:-1]]
     sizes = [
-        {"offset": each.base_offset, "bytes": each.size, "timestamp_ms": latest_time(folder, each)}
-        for each in opened.segments
+        {"offset": each.base_offset, "bytes": each.size, "timestamp_ms": latest}
+        for each, latest in zip(opened.segments, [*closed, None], strict=True)
     ]
     return {"segments": len(opened.segments), "bytes": opened.size, "sizes": sizes}
 
