@@ -45,7 +45,9 @@ def _context(looks: Mapping[str, Sequence[Row]] | None = None, **tables: Sequenc
         {name: _table(TABLES[name], rows) for name, rows in tables.items()},
         (),
         thresholds_of(None),
-        second_look=lambda declared, *_: _table(declared, (looks or {}).get(declared.name, ())),
+        second_look=lambda declared, _, topic: _table(
+            declared, [row for row in (looks or {}).get(declared.name, ()) if topic is None or row["topic"] == topic]
+        ),
     )
 
 
@@ -81,6 +83,34 @@ def _transactions() -> list[Row]:
             "last_update_timestamp_ms": END_MS - SECOND,
         },
     ]
+
+
+@pytest.mark.parametrize(
+    ("ratio", "causes"),
+    [("0.5", ["cleaner_failed_here", "no_cleaner", "cleaner_slow"]), ("0.7", ["settings"])],
+    ids=["default", "larger"],
+)
+def test_a_dirty_ratio_has_a_cleaner_wait_only_if_it_is_larger(ratio: str, causes: list[str]) -> None:
+    """Of the 150 bytes that a cleaner looks at 100 are dirty. The newest file is no part of them."""
+    sizes = [(0, 50, None), (10, 100, END_MS - HOUR), (20, 100, None)]
+    log = {"topic": OFFSETS, "partition": 0, "cleaner_offset": 10, "segments": 3, "bytes": 250}
+    looks = {
+        "log_sizes": [
+            {**log, "sizes": [dict(zip(("offset", "bytes", "timestamp_ms"), each, strict=True)) for each in sizes]}
+        ],
+        "log_ends": [{"topic": OFFSETS, "partition": 0, "high_watermark": 30}],
+        "configs": [
+            {
+                "resource_type": "topic",
+                "resource_name": OFFSETS,
+                "name": "min.cleanable.dirty.ratio",
+                "value": ratio,
+                "is_sensitive": False,
+            }
+        ],
+    }
+    (found,) = _found(_context(looks), "log_not_cleaned")
+    assert [each.name for each in found.causes] == causes
 
 
 def _first(name: str, age_ms: int, *, is_new: bool = True) -> Row:

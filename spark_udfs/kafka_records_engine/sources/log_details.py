@@ -21,7 +21,8 @@ FILES: Final = pa.schema(
     ]
 )
 """Files with records and their bytes; the same by file, with the offset in its name and the latest time of a record (by
-its time index, null if that has none); the offset up to which the log is cleaned, by `cleaner-offset-checkpoint`."""
+its time index; null if that has none, and for the newest file); the offset up to which the log is cleaned, by
+`cleaner-offset-checkpoint`."""
 
 _PARTITIONS: Final = pa.list_(pa.struct([("topic", pa.string()), ("partitions", pa.list_(pa.int32()))]))
 

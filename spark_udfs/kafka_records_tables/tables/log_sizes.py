@@ -34,7 +34,7 @@ TABLE: Final = Table(
         Column(
             "sizes",
             "list<struct<offset: int64, bytes: int64, timestamp_ms: int64>>",
-            "the same by file, with the offset in its name and the latest time of a record",
+            "the same by file, with the offset in its name and the latest time of a record; null for the newest",
         ),
         Column("cleaner_offset", "int64", "up to where the log is cleaned, by cleaner-offset-checkpoint"),
     ),

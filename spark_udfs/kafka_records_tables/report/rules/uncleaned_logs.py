@@ -156,7 +156,7 @@ def _setting(context: RuleContext, log: _Log) -> Verdict | None:
         says = f"min.compaction.lag.ms of {log.topic} is {lag}: records are left alone for {length(lag)}"
     elif facts.is_compacted(log.topic) is False:
         says = f"cleanup.policy of {log.topic} is not compact: nothing of it is cleaned"
-    elif ratio is not None and _share(ratio) * log.all_bytes >= log.cleaning.dirty_bytes:
+    elif ratio is not None and _share(ratio) * log.cleaning.counted_bytes >= log.cleaning.dirty_bytes:
         says = f"min.cleanable.dirty.ratio of {log.topic} is {ratio}: it is cleaned when more of it is dirty"
     if says is None:
         return None
