@@ -133,7 +133,7 @@ _REASONS: Final[Mapping[str, str]] = {
     "StreamsGroup.lambda$createGroupTombstoneRecords$1": _EMPTY_GROUP,
     "StreamsGroup.lambda$createGroupTombstoneRecords$2": _EMPTY_GROUP,
     "ShareCoordinatorShard.replay": _LOADER,
-    "ShareCoordinatorShard.replayEndTransactionMarker": "Nobody writes share state within a transaction.",
+    "ShareCoordinatorShard.replayEndTransactionMarker": "Share state is never written in a transaction.",
     "ShareCoordinatorShard.maybeCleanupShareState": _EMPTY_CALL,
     "ShareCoordinatorShard.merge": (
         "An update without a leader epoch: if a request has none, the coordinator writes the one it knows."
