@@ -13,7 +13,7 @@ import random
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import closing, suppress
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -86,6 +86,33 @@ def three_brokers(folder: Path) -> list[Broker]:
     return brokers
 
 
+@contextmanager
+def three_running(folder: Path) -> Iterator[list[Broker]]:
+    """Three that run and have the topic `events`."""
+    made = three_brokers(folder)
+    try:
+        with skipped_without_kafka():
+            for broker in made:
+                broker.start()
+        with closing(KafkaAdminClient(bootstrap_servers=[broker.bootstrap for broker in made])) as admin:
+            shape = {"num_partitions": PARTITIONS, "replication_factor": 3}
+            admin.create_topics({"events": shape}, wait_for_metadata=True)
+        yield made
+    finally:
+        for broker in reversed(made):
+            broker.kill()
+
+
+def commit(port: int, group: str, offset: int) -> bool:
+    """Commit an offset for each partition of `events`; whether the coordinator took all of them."""
+    with closing(offset_admin.coordinator(HOST, port, group)) as connection:
+        partitions = tuple(OffsetCommitRequestPartition(index, offset) for index in range(PARTITIONS))
+        topics = (OffsetCommitRequestTopic("events", partitions=partitions),)
+        request = OffsetCommitRequest(group_id=group, topics=topics)
+        answer = connection.ask(request, OffsetCommitResponse.decode, at_most=9)
+        return not any(each.error_code for topic in answer.topics for each in topic.partitions)
+
+
 @dataclass
 class Writers:
     """Commits ever higher offsets for every group, whoever is alive."""
@@ -114,37 +141,19 @@ class Writers:
                 if not self.stopped.is_set():
                     self.sent[group] += 1
                     with suppress(OSError, ValueError, offset_admin.BrokerRefused):
-                        self._commit_one(group, self.sent[group])
-
-    def _commit_one(self, group: str, offset: int) -> None:
-        with closing(offset_admin.coordinator(HOST, random.choice(self.ports), group)) as connection:
-            partitions = tuple(OffsetCommitRequestPartition(index, offset) for index in range(PARTITIONS))
-            topics = (OffsetCommitRequestTopic("events", partitions=partitions),)
-            request = OffsetCommitRequest(group_id=group, topics=topics)
-            answer = connection.ask(request, OffsetCommitResponse.decode, at_most=9)
-            if not any(each.error_code for topic in answer.topics for each in topic.partitions):
-                self.acknowledged[group] = offset
+                        if commit(random.choice(self.ports), group, self.sent[group]):
+                            self.acknowledged[group] = self.sent[group]
 
 
 @pytest.fixture(scope="module")
 def brokers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[list[Broker]]:
     """Three that run and have the topic `events`, for which every group has committed once."""
-    made = three_brokers(tmp_path_factory.mktemp("three"))
-    try:
-        with skipped_without_kafka():
-            for broker in made:
-                broker.start()
-        with closing(KafkaAdminClient(bootstrap_servers=[broker.bootstrap for broker in made])) as admin:
-            shape = {"num_partitions": PARTITIONS, "replication_factor": 3}
-            admin.create_topics({"events": shape}, wait_for_metadata=True)
+    with three_running(tmp_path_factory.mktemp("three")) as made:
         first = Writers([broker.port for broker in made])
         threads = first.start()
         wait_until(lambda: all(first.acknowledged.values()), "not every group has committed", AWAY)
         first.stop(threads)
         yield made
-    finally:
-        for broker in reversed(made):
-            broker.kill()
 
 
 def read(bootstrap: str, config: ClientConfig) -> dict[str, set[int]]:

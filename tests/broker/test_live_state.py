@@ -29,20 +29,13 @@ from kafka_records.rpc.consumer_group_heartbeat_request import ConsumerGroupHear
 from kafka_records.rpc.consumer_group_heartbeat_response import ConsumerGroupHeartbeatResponse
 from kafka_records.rpc.delete_groups_request import DeleteGroupsRequest
 from kafka_records.rpc.delete_groups_response import DeleteGroupsResponse
-from kafka_records.rpc.offset_commit_request import (
-    OffsetCommitRequest,
-    OffsetCommitRequestPartition,
-    OffsetCommitRequestTopic,
-)
-from kafka_records.rpc.offset_commit_response import OffsetCommitResponse
 from kafka_records.rpc.share_group_heartbeat_request import ShareGroupHeartbeatRequest
 from kafka_records.rpc.share_group_heartbeat_response import ShareGroupHeartbeatResponse
 from kafka_records_engine.sources import compaction, kept_logs
 from kafka_records_engine.sources.live import LiveBrokers
 from kafka_records_tables import read_table, read_tables
 from tests.broker.clients import annotated, wait_until
-from tests.broker.test_live_cluster import AWAY, three_brokers
-from tests.kafka_needed import skipped_without_kafka
+from tests.broker.test_live_cluster import AWAY, PARTITIONS, commit, three_running
 from tools.broker import HOST, Broker
 
 pytestmark = [
@@ -53,7 +46,6 @@ pytestmark = [
 ]
 
 SECONDS = float(os.environ.get("KAFKA_RECORDS_DAY_SECONDS", "300"))
-PARTITIONS = 4
 OF_STATE = ["lag", "current_offsets", "pending_offsets", "groups", "members", "assignments", "share_group_topics"]
 INTERNAL = ("__consumer_offsets", "__share_group_state", "__transaction_state")
 _KEPT: list[Any] = []
@@ -64,29 +56,20 @@ PASSING = (OSError, ValueError, KafkaError, offset_admin.BrokerRefused, Assertio
 @pytest.fixture(scope="module")
 def brokers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[list[Broker]]:
     """Three with a topic, whose logs of groups are cleaned as soon as that can be."""
-    made = three_brokers(tmp_path_factory.mktemp("day"))
-    try:
-        with skipped_without_kafka():
-            for broker in made:
-                broker.start()
+    with three_running(tmp_path_factory.mktemp("day")) as made:
+        with closing(KafkaProducer(bootstrap_servers=made[0].bootstrap)) as producer:
+            for number in range(100):
+                producer.send("events", b"%d" % number, partition=number % PARTITIONS)
+        wait_until(lambda: _commit(made, "first", 1), "nobody commits", AWAY)
+        settings = {
+            "segment.ms": "3000",
+            "min.cleanable.dirty.ratio": "0.001",
+            "delete.retention.ms": "1000",
+            "max.compaction.lag.ms": "2000",
+        }
         with closing(KafkaAdminClient(bootstrap_servers=[broker.bootstrap for broker in made])) as admin:
-            shape = {"num_partitions": PARTITIONS, "replication_factor": 3}
-            admin.create_topics({"events": shape}, wait_for_metadata=True)
-            with closing(KafkaProducer(bootstrap_servers=made[0].bootstrap)) as producer:
-                for number in range(100):
-                    producer.send("events", b"%d" % number, partition=number % PARTITIONS)
-            wait_until(lambda: _commit(made, "first", 1), "nobody commits", AWAY)
-            settings = {
-                "segment.ms": "3000",
-                "min.cleanable.dirty.ratio": "0.001",
-                "delete.retention.ms": "1000",
-                "max.compaction.lag.ms": "2000",
-            }
             admin.alter_configs([ConfigResource(ConfigResourceType.TOPIC, "__consumer_offsets", settings)])
         yield made
-    finally:
-        for broker in reversed(made):
-            broker.kill()
 
 
 def _port(brokers: list[Broker]) -> int:
@@ -94,12 +77,8 @@ def _port(brokers: list[Broker]) -> int:
 
 
 def _commit(brokers: list[Broker], group: str, offset: int) -> bool:
-    with suppress(*PASSING), closing(offset_admin.coordinator(HOST, _port(brokers), group)) as connection:
-        partitions = tuple(OffsetCommitRequestPartition(index, offset) for index in range(PARTITIONS))
-        topics = (OffsetCommitRequestTopic("events", partitions=partitions),)
-        request = OffsetCommitRequest(group_id=group, topics=topics)
-        answer = connection.ask(request, OffsetCommitResponse.decode, at_most=9)
-        return not any(each.error_code for topic in answer.topics for each in topic.partitions)
+    with suppress(*PASSING):
+        return commit(_port(brokers), group, offset)
     return False
 
 

@@ -145,17 +145,23 @@ def _batch(offset: int, records: Sequence[tuple[bytes, bytes]]) -> bytes:
     return head[:17] + crc32c(checked).to_bytes(4, "big") + checked
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the command; returns its exit status: 1 where an answer is wrong or the goal is missed."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+def parser_of(description: str | None) -> argparse.ArgumentParser:
+    """A parser with the options for the size of `write_directory`, and `--rounds`."""
+    parser = argparse.ArgumentParser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
     number = positive(int)
     parser.add_argument("--groups", type=number, default=65_000, metavar="N", help="(default: %(default)s)")
     parser.add_argument("--offsets", type=number, default=1_000_000, metavar="N", help="(default: %(default)s)")
     parser.add_argument(
         "--partitions", type=number, default=1_000, metavar="N", help="of topics (default: %(default)s)"
     )
-    parser.add_argument("--processes", type=number, default=2, metavar="N", help="(default: %(default)s)")
     parser.add_argument("--rounds", type=number, default=5, metavar="N", help="(default: %(default)s)")
+    return parser
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command; returns its exit status: 1 where an answer is wrong or the goal is missed."""
+    parser = parser_of(__doc__)
+    parser.add_argument("--processes", type=positive(int), default=2, metavar="N", help="(default: %(default)s)")
     parser.add_argument("--folder", type=Path, help="keep the data directory here (default: a temporary one)")
     asked = parser.parse_args(arguments)
     with tempfile.TemporaryDirectory(prefix="lag-") as temporary:

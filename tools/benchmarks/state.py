@@ -24,8 +24,8 @@ sys.path.insert(0, str(ROOT))  # started as a script, Python knows this folder a
 from kafka_records_codegen.evolution.kafka_releases import FetchError  # noqa: E402
 from kafka_records_engine.sources.live import LiveBrokers  # noqa: E402
 from kafka_records_tables import read_table  # noqa: E402
-from tools.benchmarks._figures import machine, positive, table  # noqa: E402
-from tools.benchmarks.lag_times import write_directory  # noqa: E402
+from tools.benchmarks._figures import machine, table  # noqa: E402
+from tools.benchmarks.lag_times import parser_of, write_directory  # noqa: E402
 from tools.broker import BrokerError  # noqa: E402
 from tools.serving import serving  # noqa: E402
 
@@ -38,15 +38,7 @@ _BATCHES: Final = 5
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command; returns its exit status: 1 where answers differ, the goal is missed or there is no broker."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    number = positive(int)
-    parser.add_argument("--groups", type=number, default=65_000, metavar="N", help="(default: %(default)s)")
-    parser.add_argument("--offsets", type=number, default=1_000_000, metavar="N", help="(default: %(default)s)")
-    parser.add_argument(
-        "--partitions", type=number, default=1_000, metavar="N", help="of topics (default: %(default)s)"
-    )
-    parser.add_argument("--rounds", type=number, default=5, metavar="N", help="(default: %(default)s)")
-    asked = parser.parse_args(arguments)
+    asked = parser_of(__doc__).parse_args(arguments)
     with tempfile.TemporaryDirectory(prefix="state-") as temporary:
         folder = Path(temporary)
         write_directory(folder / "data", asked.groups, asked.offsets, asked.partitions, _BATCHES)
