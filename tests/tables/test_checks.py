@@ -251,7 +251,8 @@ def test_without_a_number_of_partitions_a_note_says_so() -> None:
     (told,) = [str(each) for each in result.findings if each.topic is None]
     assert told == (
         f"the log: the number of partitions is unknown for {OFFSETS_TOPIC} (wrong_partition is not checked "
-        f"there; pass it with --partitions (partitions in Python and Spark), as in {OFFSETS_TOPIC}=50)"
+        f"there; pass it with --partitions {OFFSETS_TOPIC}=N (partitions in Python and Spark), N as kafka-topics "
+        "--describe has it)"
     )
 
 

@@ -48,7 +48,10 @@ from kafka_records_engine.sources.snapshots import SnapshotPartition
 
 MARK: Final = "_state.json"
 ANSWERS: Final = "answers"
+_KEPT_IN: Final = ("last", "all")
+"""The folders of records: without history, and with it."""
 _FORMAT: Final = 1
+_BEGIN_AGAIN: Final = "delete the directory, and the next run begins again"
 
 OLDEST_MS: Final = 24 * 60 * 60 * 1000
 """A log partition is read from its start again before what is kept of it is so old. So what a cleaner has removed goes
@@ -118,7 +121,7 @@ class StateDirectory:
         self, source: Source, *, with_history: bool, on_progress: Callable[[int, int], None] | None = None
     ) -> KeptLogs:
         """A source with the same logs, whose records are kept here; `with_history` says whether all of them are."""
-        root = os.path.join(self.root, "all" if with_history else "last")
+        root = os.path.join(self.root, _KEPT_IN[with_history])
         with told_as_errors(root):
             make_folder(root)
             begin_snapshot(root)
@@ -147,9 +150,7 @@ class StateDirectory:
             return {str(name): str(topic_id) for name, topic_id in told["topic_ids"].items()}
         except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
             detail = getattr(error, "strerror", None) or error
-            raise LogSourceError(
-                path, f"cannot be used: {detail}; delete the directory, and the next run begins again"
-            ) from None
+            raise LogSourceError(path, f"cannot be used: {detail}; {_BEGIN_AGAIN}") from None
 
     def _write(self, told: dict[str, Any]) -> None:
         write_whole(os.path.join(self.root, MARK), [json.dumps(told, indent=1).encode()])
@@ -181,6 +182,8 @@ def write_whole(path: str, parts: Iterable[Any]) -> None:
 
 def _check_is_ours(root: str) -> None:
     others = sorted(name for name in os.listdir(root) if name != LOCK and not name.endswith(PART))
+    if others and set(others) <= {ANSWERS, *_KEPT_IN}:
+        raise LogSourceError(os.path.join(root, MARK), f"is missing, {_BEGIN_AGAIN}")
     if others and MARK not in others:
         what = f"this directory holds something else ({others[0]}): name a new one for --state"
         raise LogSourceError(root, what)

@@ -197,9 +197,10 @@ class _Facts:
         unknown = sorted(topic for topic, partitions in self._read.items() if partitions is None)
         if unknown:
             what = f"the number of partitions is unknown for {', '.join(unknown)}"
-            told = ",".join(f"{topic}=50" for topic in unknown)
-            way = f"pass it with --partitions (partitions in Python and Spark), as in {told}"
-            consequence = f"wrong_partition is not checked there; {way}"
+            told = ",".join(f"{topic}=N" for topic in unknown)
+            # No number stands for N: a wrong one has records of healthy groups look misplaced.
+            way = f"--partitions {told} (partitions in Python and Spark), N as kafka-topics --describe has it"
+            consequence = f"wrong_partition is not checked there; pass it with {way}"
             context.report(Finding("note", UNMADE_CHECKS, what, consequence))
 
     def problems(self, is_past: bool) -> Iterator[dict[str, Any]]:
