@@ -78,7 +78,7 @@ def test_an_output_that_is_there_is_kept_unless_asked_otherwise(tmp_path: Path) 
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (("--output", "."), ".: is a directory, --output names a file"),
+        (("--output", "."), ".: is a directory, but --output needs a file"),
         (("--output", "gone/result.csv"), "gone/result.csv: there is no directory gone"),
     ],
 )

@@ -400,7 +400,7 @@ def test_repeated_findings_are_summed_up_and_a_file_has_all(tmp_path: Path) -> N
             "argument --findings: names a file, and - is not one; findings go to standard error without it",
         ),
         (("--findings", "gone/x.jsonl"), "gone/x.jsonl: there is no directory gone"),
-        (("--findings", "."), ".: is a directory, --findings names a file"),
+        (("--findings", "."), ".: is a directory, but --findings needs a file"),
     ],
 )
 def test_mistakes(

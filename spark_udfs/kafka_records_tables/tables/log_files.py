@@ -168,7 +168,7 @@ class Cleanable(NamedTuple):
     files: Sequence[Mapping[str, Any]]
     """The files between the two: `offset`, `bytes`, `timestamp_ms`."""
     clean_bytes: int
-    """Those of the files before."""
+    """Of the files before."""
     dirty_bytes: int
     held_by: str
     """See `TABLE.rules`."""
