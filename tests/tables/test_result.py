@@ -186,7 +186,8 @@ def test_what_a_column_may_be_is_told() -> None:
         ({"on_progress": 3}, "on_progress is a function, not 3"),
         (
             {"package": "nope"},
-            "there is no package 'nope': name one that kafka-records-codegen has written, with its directory in PYTHONPATH",
+            "there is no package 'nope': name one that kafka-records-codegen has written, with its directory in "
+            "PYTHONPATH",
         ),
         ({"assume": "aborted"}, "assume is \"committed\" or None, not 'aborted'"),
         ({"columns": ["state", "state"]}, "the column state is requested twice"),
