@@ -18,10 +18,12 @@ from kafka_records_tables import TABLES, read_table
 from kafka_records_tables.tables.lagging.owners import of_own_partition
 from tests.cli.running import run
 from tests.tables.consumed import START_MS, Brokers, Commit, Place, data_directory, plain_lag, told
+from tools.incidents.recording import unpack
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+RECORDED = Path(__file__).resolve().parents[1] / "data" / "incidents"
 Row = dict[str, Any]
 ID, OTHER_ID = "GbK1GQHFS4ymFPkmnUrzCQ", "t45nZMKZRXuARwA1OeCzdg"
 HOSTILE = 'a "b",\n\x1b[31m→'
@@ -308,6 +310,18 @@ def test_spark_gives_the_same_rows(spark: SparkSession, tmp_path: Path, name: st
     assert tables.read_findings(spark, name, folder).count() == 0
     with pytest.raises(ValueError, match=f"{name} is not made of records: read_table takes the source of the logs"):
         tables.table(spark.range(1), name)
+
+
+@pytest.mark.spark
+def test_spark_gives_the_same_rates_of_a_real_broker(spark: SparkSession, tmp_path: Path) -> None:
+    from kafka_records_tables import spark as tables
+
+    folder = str(unpack(RECORDED / "too_slow-1", tmp_path))
+    expected = read_table("lag", folder, window="1m").table
+    assert expected["produce_rate"].null_count == 0
+    assert 0 < expected["caught_up_in_ms"].null_count < expected["commit_rate"].length()
+    rows = tables.read_table(spark, "lag", folder, window="1m").toArrow().cast(TABLES["lag"].schema)
+    assert timeless(rows.sort_by([(each, "ascending") for each in TABLES["lag"].sort])).equals(timeless(expected))
 
 
 def test_dead_copies_of_groups_do_not_count() -> None:
