@@ -102,6 +102,7 @@ check: $(INSTALLED) ## Compare generated/kafka_records and the pages that are wr
 	$(BIN)/python -m tools.message_list --check
 	$(BIN)/python tools/support.py --check
 	$(BIN)/python -m tools.judge.reach --check
+	$(BIN)/python -m tools.trust --check
 
 # ----------------------------------------------------------------------------------------------------- single checks
 

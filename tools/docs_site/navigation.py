@@ -85,6 +85,7 @@ _BY_HAND: Final = (
             "docs/limits.md",
             "docs/strictness.md",
             "docs/support.md",
+            "docs/trust.md",
             "docs/judge-reach.md",
             "docs/incidents.md",
             "docs/figures.md",

@@ -1,0 +1,78 @@
+"""The measurements of docs/trust.md: their names, the commands that make them, and what they prove.
+
+A measurement has its figures in docs/trust.json, or takes them from a file that another tool writes (`taken_from`).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+
+@dataclass(frozen=True)
+class Measurement:
+    """One section of the page.
+
+    `name` is its key in docs/trust.json, `command` what makes the figures. `taken_from` names another file of docs/
+    with the figures, which tools/trust/taken.py reads; such a measurement has no entry in docs/trust.json.
+    """
+
+    name: str
+    title: str
+    command: str
+    proves: str
+    proves_not: str
+    taken_from: str = ""
+
+
+MEASUREMENTS: Final = (
+    Measurement(
+        name="histories",
+        title="Random histories",
+        command="make judge SEEDS=1-1000",
+        proves="The tables say what Kafka's own coordinator classes answer about the same log: whole, up to a moment, "
+        "in any order, with rows twice, as a cleaner leaves it, and with records lost.",
+        proves_not="That the random clients do everything that real clients do. What they do not reach is in the next "
+        "section.",
+    ),
+    Measurement(
+        name="reach",
+        title="Branches of Kafka's classes",
+        command="make judge-reach SEEDS=1-2000",
+        proves="How much of Kafka's code the random histories run through, and so how much of it a difference could "
+        "show up in.",
+        proves_not="That code which was run was compared in every state. A branch counts once one history takes it.",
+        taken_from="judge-reach.json",
+    ),
+    Measurement(
+        name="releases",
+        title="Releases of Kafka, PySpark and Python",
+        command="make support",
+        proves="What is supported was run with that release: specs, messages, tables, brokers.",
+        proves_not="That releases between these behave the same, or that a cell without a run works.",
+        taken_from="support.json",
+    ),
+    Measurement(
+        name="live-reads",
+        title="Reads of live brokers",
+        command="KAFKA_RECORDS_DAY_SECONDS=300 python -m pytest -s -m matrix tests/broker/test_live_state.py",
+        proves="Tables that are read repeatedly, with a state, from brokers that are killed and come back are those that "
+        "a read without a state gives.",
+        proves_not="Anything about clusters of hundreds of brokers, or about networks other than loopback.",
+    ),
+    Measurement(
+        name="kills",
+        title="Killed snapshots",
+        command="make snapshot-kills",
+        proves="A snapshot, or a state of tables, whose runs were killed at random points equals one of whole runs.",
+        proves_not="That it survives the loss of power: the processes die, and the machine does not.",
+    ),
+    Measurement(
+        name="fuzz",
+        title="Fuzzing",
+        command="make fuzz",
+        proves="Hostile bytes raise nothing but this project's own errors, and time and memory stay in proportion.",
+        proves_not="That no such input exists; the more hours were spent, the less likely it is.",
+    ),
+)
+"""In the order of the page. A new measurement is one entry here and `python -m tools.trust --record`."""

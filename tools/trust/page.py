@@ -1,0 +1,73 @@
+"""The text of docs/trust.md."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Final
+
+from tools.trust.figures import Measured
+from tools.trust.measurements import MEASUREMENTS, Measurement
+from tools.trust.taken import reached_by_class, results, taken
+
+_HEAD: Final = """\
+# What is measured
+
+<!-- Written by python -m tools.trust from docs/trust.json, docs/judge-reach.json and docs/support.json. -->
+
+How far can you trust the answers of this project? This page has what was measured, on which day and by which command,
+and for each measurement what it proves and what it does not prove. All figures come from runs. If
+something was not measured, the page says so. Speed is on [its own page](figures.md).
+
+"""
+_NOT_MEASURED: Final = "not measured"
+
+
+def page(kept: Mapping[str, Measured]) -> str:
+    """The page; `kept` has the entries of docs/trust.json by name."""
+    return _HEAD + "\n".join(_lines(kept)) + "\n"
+
+
+def _lines(kept: Mapping[str, Measured]) -> Iterator[str]:
+    measured = {each.name: list(_measured(each, kept)) for each in MEASUREMENTS}
+    yield "| measured | figures | day |"
+    yield "|---|---|---|"
+    for each in MEASUREMENTS:
+        link = f"[{each.title}](#{_anchor(each.title)})"
+        if not measured[each.name]:
+            yield f"| {link} | {_NOT_MEASURED} | |"
+        for about, entry in measured[each.name]:
+            label, figure = next(iter(entry["figures"].items()))
+            if each.taken_from == "judge-reach.json":
+                label, figure = "branches", entry["figures"]["branches"]
+            yield f"| {link}{about and ', '}{about} | {label}: {figure} | {entry['day']} |"
+    for each in MEASUREMENTS:
+        yield from _section(each, measured[each.name])
+
+
+def _measured(each: Measurement, kept: Mapping[str, Measured]) -> Iterator[tuple[str, Measured]]:
+    if each.taken_from:
+        yield from taken(each.taken_from)
+    elif each.name in kept:
+        yield "", kept[each.name]
+
+
+def _section(each: Measurement, measured: Sequence[tuple[str, Measured]]) -> Iterator[str]:
+    yield from ("", f"## {each.title}", "", f"`{each.command}`", "")
+    yield from (f"- **Proves**: {each.proves}", f"- **Does not prove**: {each.proves_not}", "")
+    if not measured:
+        yield "Not measured: no run has recorded figures."
+        return
+    yield "| measured | figure | day |"
+    yield "|---|---|---|"
+    for about, entry in measured:
+        for label, figure in entry["figures"].items():
+            yield f"| {about}{about and ', '}{label} | {figure} | {entry['day']} |"
+    if each.taken_from == "judge-reach.json":
+        yield from ("", *reached_by_class(results(each.taken_from)), "")
+        yield "[judge-reach.md](judge-reach.md) lists the methods and lines that are not reached, each with its reason."
+    if each.taken_from == "support.json":
+        yield from ("", "[support.md](support.md) has each cell.")
+
+
+def _anchor(title: str) -> str:
+    return "".join(letter for letter in title.lower().replace(" ", "-") if letter.isalnum() or letter == "-")

@@ -1,0 +1,76 @@
+"""Figures of docs/trust.md that other tools keep: branches reached and releases tried."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Any, Final
+
+from tools.trust.figures import Measured
+
+DOCS: Final = Path(__file__).resolve().parents[2] / "docs"
+
+
+def _reach(results: Mapping[str, Any]) -> Iterator[tuple[str, Measured]]:
+    """A release after the other, the newest last: sums over classes, with the methods in which something is left."""
+    for release, measured in results.items():
+        lines, all_lines, branches, all_branches = (
+            sum(each["counts"]["ALL"][at] for each in measured["classes"].values()) for at in range(4)
+        )
+        missing = sum(len(each["unreached"]) for each in measured["classes"].values())
+        figures = {
+            "histories": f"{measured['last'] - measured['first'] + 1}, seeds {measured['first']} to {measured['last']}",
+            "branches": f"{_share(branches, all_branches)} of {len(measured['classes'])} classes",
+            "lines": _share(lines, all_lines),
+            "methods of replay and clean-up with a line or branch that is not reached": str(missing),
+        }
+        yield f"Kafka {release}", {"day": measured["day"], "figures": figures}
+
+
+def reached_by_class(results: Mapping[str, Any]) -> Iterator[str]:
+    """Lines of a table: the branches and lines of each class that were reached, by release."""
+    releases = list(results)
+    yield "| class | " + " | ".join(f"branches, {each} | lines, {each}" for each in releases) + " |"
+    yield "|---|" + "--:|--:|" * len(releases)
+    names = list(dict.fromkeys(name for each in results.values() for name in each["classes"]))
+    for name in names:
+        cells = []
+        for release in releases:
+            reached = results[release]["classes"].get(name)
+            lines, all_lines, branches, all_branches = reached["counts"]["ALL"] if reached else (0, 0, 0, 0)
+            cells += [_share(branches, all_branches), _share(lines, all_lines)] if reached else ["—", "—"]
+        yield f"| `{name}` | " + " | ".join(cells) + " |"
+
+
+def _releases(cells: Mapping[str, Any]) -> Iterator[tuple[str, Measured]]:
+    for subject, title in (("kafka", "Kafka"), ("pyspark", "PySpark"), ("python", "Python")):
+        own = {tuple(key.split("/")): cell for key, cell in cells.items() if key.startswith(f"{subject}/")}
+        states = Counter(cell["state"] for cell in own.values())
+        figures = {
+            "releases": ", ".join(dict.fromkeys(key[1] for key in own)),
+            "questions": f"{states['passed']} passed, {states['failed']} failed, {states['absent']} cannot be asked",
+        }
+        yield title, {"day": max(cell["day"] for cell in own.values()), "figures": figures}
+
+
+def _share(part: int, whole: int) -> str:
+    return f"{part}/{whole} ({part / whole:.0%})" if whole else "none"
+
+
+_READERS: Final[Mapping[str, Callable[[Mapping[str, Any]], Iterator[tuple[str, Measured]]]]] = {
+    "judge-reach.json": _reach,
+    "support.json": _releases,
+}
+
+
+def taken(file: str, docs: Path = DOCS) -> list[tuple[str, Measured]]:
+    """The figures in a file of docs/, each with what it is about."""
+    return list(_READERS[file](results(file, docs)))
+
+
+def results(file: str, docs: Path = DOCS) -> dict[str, Any]:
+    """What is in a file of docs/."""
+    read: dict[str, Any] = json.loads((docs / file).read_text("utf-8"))
+    return read
