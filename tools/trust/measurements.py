@@ -56,8 +56,8 @@ MEASUREMENTS: Final = (
         name="live-reads",
         title="Reads of live brokers",
         command="KAFKA_RECORDS_DAY_SECONDS=300 python -m pytest -s -m matrix tests/broker/test_live_state.py",
-        proves="Tables that are read repeatedly, with a state, from brokers that are killed and come back are those that "
-        "a read without a state gives.",
+        proves="Tables that are read repeatedly, with a state, from brokers that are killed and come back are those "
+        "that a read without a state gives.",
         proves_not="Anything about clusters of hundreds of brokers, or about networks other than loopback.",
     ),
     Measurement(
@@ -71,7 +71,7 @@ MEASUREMENTS: Final = (
         name="fuzz",
         title="Fuzzing",
         command="make fuzz",
-        proves="Hostile bytes raise nothing but this project's own errors, and time and memory stay in proportion.",
+        proves="Hostile bytes raise only this project's own errors, and time and memory stay in proportion.",
         proves_not="That no such input exists; the more hours were spent, the less likely it is.",
     ),
 )
