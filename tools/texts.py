@@ -13,6 +13,7 @@ import re
 import tokenize
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Final, Literal
 
@@ -198,8 +199,11 @@ def tree_texts(root: Path, folders: tuple[str, ...]) -> Iterator[Text]:
         place = root / folder
         files = [place] if place.is_file() else sorted(place.rglob("*"))
         for file in files:
-            path = file.relative_to(root).as_posix()
-            if file.suffix == ".py":
-                yield from python_texts(file.read_text(encoding="utf-8"), path)
-            elif file.suffix == ".md":
-                yield from page_texts(file.read_text(encoding="utf-8"), path)
+            if file.suffix in (".py", ".md"):
+                yield from _file_texts(file, file.relative_to(root).as_posix())
+
+
+@cache
+def _file_texts(file: Path, path: str) -> list[Text]:
+    source = file.read_text(encoding="utf-8")
+    return python_texts(source, path) if file.suffix == ".py" else page_texts(source, path)
