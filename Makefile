@@ -147,8 +147,13 @@ matrix: jar ## Run what `make test` leaves out: other releases, more ways to a c
 	$(PYTEST) -m matrix
 
 .PHONY: mutants
-mutants: $(INSTALLED) ## Read 100 000 damaged files of each format of saved rows, or MUTANTS=5000: no crash, no hang, no strange row.
-	KAFKA_RECORDS_MUTANTS=$(or $(MUTANTS),100000) $(PYTEST) -m matrix tests/sources/test_saved_mutants.py
+mutants: java-found $(INSTALLED) ## Change the coordinator's rules, COUNT=500 times by SEED=26: do histories of Kafka or tests notice?
+	@$(BIN)/python -m pip install --quiet --editable '.[mutants]'
+	$(BIN)/python -m tools.mutants --count $(or $(COUNT),500) --seed $(or $(SEED),26)
+
+.PHONY: damaged-rows
+damaged-rows: $(INSTALLED) ## Read 100 000 damaged files of each format of saved rows, or FILES=5000: no crash, no hang, no strange row.
+	KAFKA_RECORDS_MUTANTS=$(or $(FILES),100000) $(PYTEST) -m matrix tests/sources/test_saved_mutants.py
 
 .PHONY: snapshot-kills
 snapshot-kills: $(INSTALLED) ## Kill a hundred runs of snapshot, and of tables with --state, at random points; what is kept has to be whole.

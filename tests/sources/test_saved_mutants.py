@@ -1,6 +1,6 @@
 """Damaged files of saved rows: none ends the process, hangs, or gives a row that is not in the file.
 
-`make test` reads a few thousand mutants of each format in child processes, `make mutants` a hundred thousand
+`make test` reads a few thousand mutants of each format in child processes, `make damaged-rows` a hundred thousand
 (KAFKA_RECORDS_MUTANTS says how many otherwise).
 """
 

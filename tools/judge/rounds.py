@@ -79,11 +79,7 @@ def judge(seed: int, coordinators: Coordinators) -> Verdict:
         wholes.append(log.whole)
         verdict.compared.counts["logs"] += 1
         with DecodedOnce(log.whole.rows).used():
-            _compare(log.whole, verdict)
-            if log.cleaned.records:
-                _compare_cleaned(log.cleaned, log.active, verdict)
-            if log.lossy.records:
-                _compare_lossy(log.lossy, verdict)
+            compare_log(log, verdict)
     if len(wholes) > 1:
         _compare_both(wholes[0], wholes[1], verdict)
     if not verdict.differences:
@@ -116,6 +112,21 @@ def written(seed: int, coordinators: Coordinators) -> Iterator[Written]:
                 if less.records:
                     coordinators.answer(less.name)
             yield Written(whole, cleaned, active, lossy)
+
+
+def compare_log(log: Written, verdict: Verdict) -> None:
+    """Compare one log of a seed in every way: whole, cleaned, and with records lost."""
+    _compare(log.whole, verdict)
+    if log.cleaned.records:
+        _compare_cleaned(log.cleaned, log.active, verdict)
+    if log.lossy.records:
+        _compare_lossy(log.lossy, verdict)
+
+
+def compare_last_cut(history: History, verdict: Verdict) -> None:
+    """Compare the whole log as it is: the quickest look at it."""
+    cut = max(history.cuts)
+    compare_loaded(verdict, "in order", Loaded(history, cut, _over(_Log(history.up_to(cut), history.topic))))
 
 
 def _compare(history: History, verdict: Verdict) -> None:

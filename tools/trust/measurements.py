@@ -45,6 +45,15 @@ MEASUREMENTS: Final = (
         taken_from="judge-reach.json",
     ),
     Measurement(
+        name="mutants",
+        title="Mutants of our rules",
+        command="make mutants COUNT=500 SEED=26",
+        proves="If a rule of groups, offsets, transactions, share state or expiry were slightly wrong, histories of "
+        "Kafka or our tests would notice, in this share of cases.",
+        proves_not="That the rules are right where Kafka's classes were not asked, or that larger mistakes, such as a "
+        "rule that is missing, are noticed. Code that reads files and prints answers is not changed.",
+    ),
+    Measurement(
         name="releases",
         title="Releases of Kafka, PySpark and Python",
         command="make support",

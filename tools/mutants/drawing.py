@@ -1,0 +1,159 @@
+"""All mutants of some modules, and those that are drawn from them by a seed."""
+
+from __future__ import annotations
+
+import ast
+import importlib
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from random import Random
+from typing import Any, Final
+
+from tools.mutants.operators import Operator, Position, operators
+
+ROOT: Final = Path(__file__).resolve().parents[2]
+SOURCES: Final = ROOT / "spark_udfs"
+
+MUTATED: Final = ("kafka_records_tables/coordinator", "kafka_records_tables/tables/removal")
+"""The folders of the rules: of groups, offsets, transactions and share state, and of what expires or can be deleted."""
+
+
+@dataclass(frozen=True)
+class Mutant:
+    """One change of one module."""
+
+    path: str
+    """Of the module, from spark_udfs."""
+    operator: str
+    occurrence: int
+    line: int
+    column: int
+    statement: int
+    """The line at which the changed statement begins."""
+    end_line: int
+    is_outside_functions: bool
+    """Whether the change is run when the module is imported."""
+
+    @property
+    def lines(self) -> tuple[int, ...]:
+        """The lines that are changed, and the one at which their statement begins."""
+        return (self.statement, *range(self.line, self.end_line + 1))
+
+    @property
+    def module(self) -> str:
+        """Its name for `import`."""
+        return self.path.removesuffix(".py").replace("/", ".")
+
+    @property
+    def file(self) -> Path:
+        """Where the module is."""
+        return SOURCES / self.path
+
+    def source(self) -> str:
+        """The changed module."""
+        return _changed(self.file, self.operator, self.occurrence)
+
+    def change(self) -> tuple[str, str]:
+        """The lines before and after, without their margin."""
+        before, after = (text.split("\n") for text in (self.file.read_text("utf-8"), self.source()))
+        shorter = min(len(before), len(after))
+        same_tail = next((at for at in range(1, shorter) if before[-at] != after[-at]), shorter)
+        first = next((at for at, (one, other) in enumerate(zip(before, after, strict=False)) if one != other), 0)
+        cut = [lines[first : max(len(lines) - same_tail + 1, first + 1)] for lines in (before, after)]
+        one, other = (" ".join(line.strip() for line in lines) for lines in cut)
+        return one, other
+
+
+@cache
+def _changed(file: Path, operator: str, occurrence: int) -> str:
+    mutating: Any = importlib.import_module("cosmic_ray.mutating").MutationVisitor
+    changed: str = mutating.mutate_code(file.read_text("utf-8"), operators()[operator], occurrence)
+    return changed
+
+
+def modules() -> list[str]:
+    """The paths of the modules that are changed."""
+    found = [path for folder in MUTATED for path in sorted((SOURCES / folder).rglob("*.py"))]
+    return [str(path.relative_to(SOURCES)) for path in found if path.name != "__init__.py"]
+
+
+def mutants(paths: Sequence[str]) -> Iterator[Mutant]:
+    """Every mutant of these modules, in order. Annotations are not run, so they are left out."""
+    every = operators()
+    tools: Any = importlib.import_module("cosmic_ray.ast")
+    for path in paths:
+        source = (SOURCES / path).read_text("utf-8")
+        nodes = list(tools.ast_nodes(tools.get_ast(source)))
+        tree = ast.parse(source)
+        not_run, inside = list(_not_run(source)), list(_functions(source))
+        for name, operator in every.items():
+            for occurrence, (start, end) in enumerate(_positions(operator, nodes)):
+                if not any(first <= start and end <= last for first, last in not_run):
+                    is_inside = any(first <= start and end <= last for first, last in inside)
+                    yield Mutant(path, name, occurrence, *start, _statement(tree, start[0]), end[0], not is_inside)
+
+
+def _positions(operator: Operator, nodes: Sequence[Any]) -> Iterator[Position]:
+    for node in nodes:
+        yield from operator.mutation_positions(node)
+
+
+def _statement(tree: ast.AST, line: int) -> int:
+    """The first line of the innermost statement on a line."""
+    begun = [
+        node.lineno
+        for node in ast.walk(tree)
+        if isinstance(node, ast.stmt) and node.lineno <= line <= (node.end_lineno or node.lineno)
+    ]
+    return max(begun, default=line)
+
+
+def _functions(source: str) -> Iterator[Position]:
+    """The bodies of functions."""
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.FunctionDef | ast.Lambda):
+            first: Any = node.body[0] if isinstance(node, ast.FunctionDef) else node.body
+            placed: Any = node
+            yield (first.lineno, first.col_offset), (placed.end_lineno, placed.end_col_offset)
+
+
+def _not_run(source: str) -> Iterator[Position]:
+    """Annotations, imports for types, and texts of errors and of classes for people (`__str__`, `__repr__`)."""
+    for node in ast.walk(ast.parse(source)):
+        parts: list[ast.AST | None] = []
+        if isinstance(node, ast.FunctionDef):
+            parts = [node.returns, *(arg.annotation for arg in ast.walk(node.args) if isinstance(arg, ast.arg))]
+            if node.name in ("__str__", "__repr__"):
+                parts.append(node)
+        elif isinstance(node, ast.AnnAssign):
+            parts = [node.annotation]
+        elif isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING":
+            parts = [node]
+        for part in parts:
+            if part is not None:
+                placed: Any = part
+                yield (placed.lineno, placed.col_offset), (placed.end_lineno, placed.end_col_offset)
+
+
+def draw(count: int, seed: int) -> tuple[list[Mutant], int]:
+    """So many mutants at random, the same for the same seed, and how many there are. Those that do not compile are not
+    counted."""
+    every = list(mutants(modules()))
+    Random(seed).shuffle(every)
+    drawn: list[Mutant] = []
+    for each in every:
+        if len(drawn) == count:
+            break
+        if _compiles(each):
+            drawn.append(each)
+    return drawn, len(every)
+
+
+def _compiles(mutant: Mutant) -> bool:
+    try:
+        compile(mutant.source(), str(mutant.file), "exec", dont_inherit=True)
+    except SyntaxError:
+        return False
+    return True

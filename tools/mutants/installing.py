@@ -1,0 +1,108 @@
+"""A mutant put into the running process, which imported the modules as they are: for a forked child."""
+
+from __future__ import annotations
+
+import functools
+import gc
+import importlib
+import importlib.abc
+import importlib.machinery
+import importlib.util
+import inspect
+import sys
+from collections.abc import Iterator, Sequence
+from types import CodeType, FunctionType, ModuleType
+from typing import Any, Final
+
+from tools.mutants.drawing import Mutant
+
+_OURS: Final = ("kafka_records_tables", "tools.judge", "tests")
+"""The packages that may hold what a changed module has given them."""
+
+
+def install(mutant: Mutant) -> None:
+    """Have all code of this process use the mutant.
+
+    Changed functions get their new code, which those that hold them run too. If something else of the module has
+    changed, all modules that may hold it are forgotten, and imported again when they are needed.
+    """
+    changed = compile(mutant.source(), str(mutant.file), "exec", dont_inherit=True)
+    original = compile(mutant.file.read_text("utf-8"), str(mutant.file), "exec", dont_inherit=True)
+    if _outside_functions(changed) != _outside_functions(original) or not _replace(mutant.module, original, changed):
+        _import_again(mutant, changed)
+    for cached in (each for each in gc.get_objects() if isinstance(each, functools._lru_cache_wrapper)):
+        if str(cached.__module__).startswith(_OURS):
+            cached.cache_clear()
+
+
+def functions(code: CodeType) -> Iterator[tuple[str, CodeType]]:
+    """The functions and methods of a module, by qualified name; those inside others are a part of these."""
+    for inner in code.co_consts:
+        if inspect.iscode(inner):
+            if inner.co_flags & inspect.CO_NEWLOCALS:
+                yield inner.co_qualname, inner
+            else:
+                yield from functions(inner)
+
+
+def _outside_functions(code: CodeType) -> list[Any]:
+    """What is run when the module is imported, without the lines on which it is."""
+    inner = [_outside_functions(each) for each in code.co_consts if inspect.iscode(each) and not _is_function(each)]
+    # 1 and True are equal, and are other constants.
+    plain = [(type(each), each) for each in code.co_consts if not inspect.iscode(each)]
+    return [code.co_code, code.co_names, plain, inner]
+
+
+def _is_function(code: CodeType) -> bool:
+    return bool(code.co_flags & inspect.CO_NEWLOCALS)
+
+
+def _replace(module: str, original: CodeType, changed: CodeType) -> bool:
+    """Give functions their new code; False if that cannot be done."""
+    before, after = list(functions(original)), list(functions(changed))
+    if [name for name, _ in before] != [name for name, _ in after]:
+        return False
+    different = [(old, code) for (_, old), (_, code) in zip(before, after, strict=True) if old != code]
+    new = {(old.co_qualname, old.co_firstlineno): code for old, code in different}
+    # A lambda or comprehension of the module itself is held by nothing that could be found.
+    if not new or any(name.startswith("<") for name, _ in new):
+        return False
+    found = set()
+    for each in gc.get_objects():
+        if isinstance(each, FunctionType) and each.__module__ == module:
+            place = (each.__code__.co_qualname, each.__code__.co_firstlineno)
+            if place in new:
+                if len(each.__code__.co_freevars) != len(new[place].co_freevars):
+                    return False
+                each.__code__ = new[place]
+                found.add(place)
+    return found == set(new)
+
+
+class _Finder(importlib.abc.MetaPathFinder):
+    """Finds the mutant in place of its module."""
+
+    def __init__(self, mutant: Mutant, code: CodeType) -> None:
+        self._mutant = mutant
+        self._code = code
+
+    def find_spec(
+        self, name: str, path: Sequence[str] | None, target: ModuleType | None = None
+    ) -> importlib.machinery.ModuleSpec | None:
+        if name != self._mutant.module:
+            return None
+        return importlib.util.spec_from_loader(name, _Loader(self._code), origin=str(self._mutant.file))
+
+
+class _Loader(importlib.abc.Loader):
+    def __init__(self, code: CodeType) -> None:
+        self._code = code
+
+    def exec_module(self, module: ModuleType) -> None:
+        exec(self._code, module.__dict__)
+
+
+def _import_again(mutant: Mutant, code: CodeType) -> None:
+    for name in [each for each in sys.modules if each.startswith(_OURS)]:
+        del sys.modules[name]
+    sys.meta_path.insert(0, _Finder(mutant, code))

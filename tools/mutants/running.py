@@ -1,0 +1,92 @@
+"""Mutants run one after the other, each in a forked child."""
+
+from __future__ import annotations
+
+import json
+import os
+import resource
+import select
+import signal
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Final, Literal
+
+from tools.mutants.drawing import Mutant
+from tools.mutants.installing import install
+from tools.mutants.nets import Log, Test, by_histories, by_tests
+
+Killer = Literal["histories", "tests", "time"]
+
+_CPU_SECONDS: Final = 60
+"""Of processor time for a mutant; the longest run of one that ends takes a third of it."""
+_SECONDS: Final = 900
+"""By the clock, for one that waits."""
+_MEMORY: Final = 12 << 30
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What became of a mutant."""
+
+    killer: Killer | None
+    how: str
+    """The first difference, or the test that failed; empty for a survivor."""
+
+
+def outcome_of(mutant: Mutant, logs: Sequence[Log], tests: Sequence[Test]) -> Outcome:
+    """Run a mutant in a child, which the parent's modules and logs are copied for."""
+    reading, writing = os.pipe()
+    child = os.fork()
+    if child == 0:
+        os.close(reading)
+        _run_child(writing, lambda: _caught(mutant, logs, tests))
+    os.close(writing)
+    deadline = time.monotonic() + _SECONDS
+    try:
+        with os.fdopen(reading, "rb") as pipe:
+            text = _read(pipe.fileno(), deadline)
+    finally:
+        if time.monotonic() >= deadline:
+            os.kill(child, signal.SIGKILL)
+        _, status = os.waitpid(child, 0)
+    if text:
+        killer, how = json.loads(text)
+        return Outcome(killer, how)
+    if time.monotonic() >= deadline or (os.WIFSIGNALED(status) and os.WTERMSIG(status) == signal.SIGXCPU):
+        return Outcome("time", f"no end after {_CPU_SECONDS} s of processor time")
+    return Outcome("histories", f"the process ends with status {status}")
+
+
+def _read(pipe: int, deadline: float) -> bytes:
+    text = b""
+    while (left := deadline - time.monotonic()) > 0:
+        ready, _, _ = select.select([pipe], [], [], left)
+        if ready:
+            part = os.read(pipe, 65536)
+            if not part:
+                break
+            text += part
+    return text
+
+
+def _run_child(pipe: int, run: Callable[[], tuple[Killer | None, str]]) -> None:
+    """Run it, write what came of it to the pipe, and end this process."""
+    status = 1
+    try:
+        resource.setrlimit(resource.RLIMIT_CPU, (_CPU_SECONDS, _CPU_SECONDS + 5))
+        resource.setrlimit(resource.RLIMIT_AS, (_MEMORY, _MEMORY))
+        found = run()
+        os.write(pipe, json.dumps(found).encode()[:60_000])
+        status = 0
+    finally:
+        os._exit(status)
+
+
+def _caught(mutant: Mutant, logs: Sequence[Log], tests: Sequence[Test]) -> tuple[Killer | None, str]:
+    install(mutant)
+    if difference := by_histories(mutant, logs):
+        return "histories", difference[:500]
+    if test := by_tests(mutant, tests):
+        return "tests", test
+    return None, ""
