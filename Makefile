@@ -159,6 +159,10 @@ damaged-rows: $(INSTALLED) ## Read 100 000 damaged files of each format of saved
 snapshot-kills: $(INSTALLED) ## Kill a hundred runs of snapshot, and of tables with --state, at random points; what is kept has to be whole.
 	KAFKA_RECORDS_KILLS=100 $(BIN)/python -m pytest -s tests/sources/test_killed_snapshots.py
 
+.PHONY: lost-writes
+lost-writes: $(INSTALLED) ## Let the power, the disk and the clock fail after every step of snapshot and --state; what is kept has to be whole.
+	KAFKA_RECORDS_LOST_WRITES=1 $(BIN)/python -m pytest -s tests/sources/test_lost_writes.py
+
 .PHONY: releases
 releases: $(INSTALLED) ## Round-trip every message of nine Kafka releases, and compare each with the next; needs Maven.
 	$(BIN)/python tools/round_trip_release.py --all --examples 20

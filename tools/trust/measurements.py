@@ -77,6 +77,16 @@ MEASUREMENTS: Final = (
         proves_not="That it survives the loss of power: the processes die, and the machine does not.",
     ),
     Measurement(
+        name="lost-writes",
+        title="Lost writes",
+        command="make lost-writes",
+        proves=(
+            "After every step of a run, a disk that forgets what was not synced has an older whole state, or "
+            "a message, and no wrong row; so does one where a step fails, and one to which a second run writes."
+        ),
+        proves_not="That a file system keeps the promises of POSIX; and a disk that lies about a sync is not tried.",
+    ),
+    Measurement(
         name="fuzz",
         title="Fuzzing",
         command="make fuzz",

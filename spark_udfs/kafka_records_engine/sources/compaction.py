@@ -5,12 +5,11 @@ from __future__ import annotations
 import os
 import shutil
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import suppress
 from dataclasses import replace
 from typing import Any, Final
 
 from kafka_records_engine.sources._stored.log_passes import last_rows
-from kafka_records_engine.sources._stored.stored_names import folder_of, gone_folder_of, sync_folder
+from kafka_records_engine.sources._stored.stored_names import folder_of, gone_folder_of, set_aside, sync_folder
 from kafka_records_engine.sources._stored.stretches import StoredLog, Stretch
 from kafka_records_engine.sources._stored.writing_files import COLUMNS, RecordsFile
 from kafka_records_engine.sources.protocol import Context
@@ -78,8 +77,7 @@ def compact(root: str, stored: StoredLog, needed: NeededRows) -> None:
 def forget(root: str, topic: str, partition: int) -> None:
     """Remove all that is stored of a log partition: the next run reads it from its start."""
     for folder in (folder_of(root, topic, partition), gone_folder_of(root, topic, partition)):
-        with suppress(FileNotFoundError):
-            shutil.rmtree(folder)
+        set_aside(folder)
 
 
 def _as_one(stored: StoredLog, rows: int) -> Stretch:

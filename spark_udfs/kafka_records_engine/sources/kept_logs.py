@@ -355,7 +355,8 @@ def _is_old(stored: StoredLog) -> bool:
         return False
     half = OLDEST_MS // 2
     spread = crc32(f"{stored.topic}-{stored.partition}".encode()) % max(half, 1)
-    return now_ms() - stored.stretches[0].read_at_ms > half + spread
+    age_ms = now_ms() - stored.stretches[0].read_at_ms
+    return age_ms > half + spread or age_ms < 0  # a clock was put back: the age is unknown
 
 
 def _identity(stored: StoredLog) -> str:

@@ -26,6 +26,7 @@ from kafka_records_engine.sources._stored.stored_names import (
     PART,
     is_snapshot,
     remove_incomplete,
+    topics_in,
 )
 from kafka_records_engine.sources.broker_threads import do_by_broker
 from kafka_records_engine.sources.given import source_of
@@ -163,7 +164,10 @@ def _check_is_ours(root: str) -> None:
 
 def begin_snapshot(root: str) -> None:
     """Make a directory a snapshot, and remove what a run left that was killed. Only for who holds the lock."""
-    remove_incomplete(root)
+    for folder in (root, os.path.join(root, GONE)):
+        remove_incomplete(folder)
+        for topic in topics_in(folder):
+            remove_incomplete(os.path.join(folder, f"topic={topic}"))
     if not os.path.exists(os.path.join(root, MARK)):
         write_mark(root, {"format": 1, "topic_names": {}, "read": {}})
     read_mark(root)

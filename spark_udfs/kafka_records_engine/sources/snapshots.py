@@ -166,8 +166,11 @@ class SnapshotPartition:
 
 def _read_at_ms(root: str, stored: StoredLog) -> int | None:
     told = read_mark(root)["read"].get(f"{stored.topic}-{stored.partition}")
-    at = [each.read_at_ms for each in stored.stretches] + ([told["at_ms"]] if told else [])
-    return max(at, default=None)
+    if told is not None and told["end"] >= stored.end:
+        at_ms: int = told["at_ms"]
+        return at_ms
+    # A run that was killed has stored more. The latest time may be of a clock that was put back.
+    return stored.stretches[-1].read_at_ms if stored.stretches else None
 
 
 class _Reading:
@@ -186,7 +189,14 @@ class _Reading:
 
     def batches(self) -> Iterator[Any]:
         context, log = self._context, self._log
+        told = read_mark(log.root)["read"].get(f"{log.topic}-{log.partition}")  # first: a run may be adding
         stored = stored_log(log.root, log.topic, log.partition)
+        if told is not None and told["end"] > stored.end:
+            self._find(
+                "damage",
+                f"records up to offset {told['end'] - 1} were stored, but the files end at offset {stored.end - 1}",
+                "later records are not read; kafka-records snapshot reads those again that the log still has",
+            )
         context.counts.partitions += 1
         lost = self._viewed(stored)
         for finding in stored.findings:
@@ -371,7 +381,8 @@ def _cut(stored: StoredLog, as_of_ms: int | None) -> tuple[int, bool]:
         for before, each in pairwise(stored.stretches):
             if each.first == later and before.last + 1 < later:
                 ended = (before.ended_at_ms, each.quiet_until_ms)
-                if any(at is not None and as_of_ms <= at for at in ended):
+                # A time after that of the next reading is of a clock that was put back meanwhile.
+                if any(at is not None and as_of_ms <= at <= each.read_at_ms for at in ended):
                     return before.last + 1, True
     return later, False
 

@@ -13,7 +13,13 @@ from kafka_records_engine.log.files.discovery import LogSourceError
 from kafka_records_engine.log.files.places import NotReadable
 from kafka_records_engine.sources._stored.log_passes import Added, Pass, read_at_ms
 from kafka_records_engine.sources._stored.snapshot_mark import read_mark
-from kafka_records_engine.sources._stored.stored_names import folder_of, gone_folder_of, remove_incomplete
+from kafka_records_engine.sources._stored.stored_names import (
+    folder_of,
+    gone_folder_of,
+    remove_incomplete,
+    set_aside,
+    sync_folder,
+)
 from kafka_records_engine.sources._stored.stretches import StoredLog, stored_log
 from kafka_records_engine.sources._stored.writing_files import join_small_files
 from kafka_records_engine.sources.abilities import HasTopicId, MayHaveLostRows, has
@@ -85,6 +91,10 @@ class Run:
 
     def _take(self, log: LogPartition, added: Added, moved: Callable[[int], None]) -> tuple[StoredLog, int | None]:
         before = stored_log(self.root, log.topic, log.partition)
+        if not before.files and (before.surveys or before.findings):
+            set_aside(gone_folder_of(self.root, log.topic, log.partition))  # of records that were removed
+            before = stored_log(self.root, log.topic, log.partition)
+        self._keep(before)
         for file in before.files:
             if file.trouble:
                 self.say(file.finding(log.topic, log.partition))
@@ -102,6 +112,14 @@ class Run:
             added.looked += 1
             stored = stored_log(self.root, log.topic, log.partition)
         return stored, first.ended_at_ms
+
+    def _keep(self, stored: StoredLog) -> None:
+        """Let what is stored be on the disk: a run that was killed may not have, and this one relies on it."""
+        told = self._before.get(f"{stored.topic}-{stored.partition}")
+        if stored.files and (told is None or told["end"] != stored.end):
+            sync_folder(folder_of(self.root, stored.topic, stored.partition))
+        if stored.surveys:
+            sync_folder(gone_folder_of(self.root, stored.topic, stored.partition))
 
     def topic_id(self, log: LogPartition) -> str | None:
         """The id of the topic of a log, as Kafka writes it; None if it is unknown."""

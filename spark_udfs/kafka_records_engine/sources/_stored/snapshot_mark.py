@@ -20,6 +20,7 @@ def read_mark(root: str) -> dict[str, Any]:
         told = json.loads(Path(path).read_text("utf-8"))
         if not isinstance(told, dict) or not {"format", "topic_names", "read"} <= told.keys():
             raise ValueError("it was not written by kafka-records snapshot")
+        _check(told)
     except PermissionError:
         raise NotReadable(path) from None
     except (OSError, ValueError) as error:
@@ -28,6 +29,30 @@ def read_mark(root: str) -> dict[str, Any]:
     if told["format"] > 1:
         raise LogSourceError(path, "this was written by a later version of kafka-records: read it with that version")
     return told
+
+
+def _check(told: dict[str, Any]) -> None:
+    """Raise ValueError for what no run has written: the file may have been changed."""
+    if not _is_count(told["format"]):
+        raise ValueError("format is not a number")
+    if not isinstance(told["topic_names"], dict) or not all(map(_is_text, told["topic_names"].values())):
+        raise ValueError("topic_names does not give a name for each topic id")
+    if not isinstance(told["read"], dict):
+        raise ValueError("read does not say up to where each log was read")
+    for log, each in told["read"].items():
+        times = ("at_ms", "ended_at_ms")
+        if not isinstance(each, dict) or not {"end", *times} <= each.keys() or not _is_count(each["end"]):
+            raise ValueError(f"read of {log} has no end")
+        if not all(_is_count(each[name]) or (each[name] is None and name != "at_ms") for name in times):
+            raise ValueError(f"read of {log} has an invalid time")
+
+
+def _is_text(value: object) -> bool:
+    return isinstance(value, str)
+
+
+def _is_count(value: object) -> bool:
+    return type(value) is int and value >= 0
 
 
 def write_mark(root: str, told: dict[str, Any]) -> None:

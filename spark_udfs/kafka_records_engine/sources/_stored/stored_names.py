@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import os
 import re
+import shutil
 from contextlib import suppress
 from typing import Final
 
@@ -72,11 +73,25 @@ def records_files(folder: str) -> list[tuple[int, int, str]]:
 def remove_outdated(folder: str) -> None:
     """Remove files whose records another one has: a run was killed before it could. Only for who holds the lock."""
     kept = {path for *_, path in records_files(folder)}
-    for name in _names(folder):
-        path = os.path.join(folder, name)
-        if _RECORDS.fullmatch(name) and path not in kept:
-            with suppress(FileNotFoundError):
-                os.unlink(path)
+    paths = (os.path.join(folder, name) for name in _names(folder) if _RECORDS.fullmatch(name))
+    outdated = [path for path in paths if path not in kept]
+    if outdated:
+        sync_folder(folder)  # that run may not have: the other one has to be on the disk first
+    for path in outdated:
+        with suppress(FileNotFoundError):
+            os.unlink(path)
+
+
+def set_aside(folder: str) -> None:
+    """Remove a folder with all that is in it, at once and for good: nobody ever finds a part of it."""
+    above = os.path.dirname(folder)
+    aside = part_name(above)
+    try:
+        os.rename(folder, aside)
+    except FileNotFoundError:
+        return
+    sync_folder(above)
+    shutil.rmtree(aside, ignore_errors=True)
 
 
 def foreign_files(folder: str) -> list[str]:
@@ -111,15 +126,21 @@ def remove_incomplete(folder: str) -> None:
     """Remove what a run left that was killed. Only for who holds the lock."""
     for name in _names(folder):
         if name.endswith(PART):
+            path = os.path.join(folder, name)
+            if os.path.isdir(path):
+                shutil.rmtree(path, ignore_errors=True)
+                continue
             with suppress(FileNotFoundError):
-                os.unlink(os.path.join(folder, name))
+                os.unlink(path)
 
 
 def make_folder(path: str) -> None:
     """Make a folder and those above it, so that they are there after a power failure too."""
-    if os.path.isdir(path):
-        return
     above = os.path.dirname(path)
+    if os.path.isdir(path):
+        if not os.listdir(path):  # a run may have been killed as soon as it had made it
+            sync_folder(above)
+        return
     make_folder(above)
     with suppress(FileExistsError):
         os.mkdir(path)

@@ -111,7 +111,7 @@ class StoredLog:
     files: tuple[StoredFile, ...]
     surveys: tuple[Survey, ...]
     findings: tuple[Finding, ...] = ()
-    """About surveys that cannot be read."""
+    """About surveys that cannot be read, and files that are missing."""
 
     @property
     def stretches(self) -> list[Stretch]:
@@ -180,12 +180,29 @@ def stored_log(root: str, topic: str, partition: int) -> StoredLog:
             surveys.append(Survey(**_members(Survey, {**told, "path": path})))
         except PermissionError:
             raise NotReadable(path) from None
-        except (OSError, pa.ArrowInvalid, TypeError, KeyError) as error:
+        except (OSError, pa.ArrowInvalid, TypeError, KeyError, ValueError) as error:
             consequence = "records that were deleted may be shown"
             findings.append(unreadable(path, _reason(error), consequence, topic, partition))
     known = iter(read_on([stretch for file in files for stretch in file.stretches]))
     files = tuple(replace(file, stretches=tuple(islice(known, len(file.stretches)))) for file in files)
+    findings += _missing(files, folder_of(root, topic, partition), topic, partition)
     return StoredLog(topic, partition, files, tuple(surveys), tuple(findings))
+
+
+def _missing(files: Sequence[StoredFile], folder: str, topic: str, partition: int) -> list[Finding]:
+    """About records that were stored when a run read on after them, and whose files are gone."""
+    found = []
+    for before, file in pairwise([None, *files]):
+        assert file is not None
+        asked = file.stretches[0].asked_from if file.stretches else None
+        last = -1 if before is None else before.last
+        if asked is not None and asked > last:
+            what = f"records up to offset {file.first - 1} were stored, but no file has those after offset {last}"
+            if last < 0:
+                what = f"records before offset {file.first} were stored, but their files are missing"
+            consequence = "they are not read: copy the files back"
+            found.append(unreadable(folder, what, consequence, topic, partition))
+    return found
 
 
 def read_on(stretches: Sequence[Stretch], by: str | None = None) -> list[Stretch]:
@@ -216,7 +233,7 @@ def _stored_file(first: int, last: int, path: str) -> StoredFile:
         raise
     except PermissionError:
         raise NotReadable(path) from None
-    except (OSError, pa.ArrowInvalid, TypeError, KeyError) as error:
+    except (OSError, pa.ArrowInvalid, TypeError, KeyError, ValueError) as error:
         return StoredFile(first, last, path, trouble=_reason(error))
     return StoredFile(first, last, path, stretches)
 
