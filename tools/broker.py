@@ -181,7 +181,7 @@ def jars_by_maven(
                 check=False,
             )
         if done.returncode or not all((fetched / f"{name}-{version}.jar").is_file() for _, name, version in wanted):
-            raise FetchError(f"Maven did not deliver {what}:\n{(done.stdout + done.stderr).strip()}")
+            raise FetchError(f"Maven could not fetch {what}:\n{(done.stdout + done.stderr).strip()}")
         # Renamed as a whole: an interrupted run leaves no half-filled folder that looks complete.
         keep(fetched, jars)
     return jars

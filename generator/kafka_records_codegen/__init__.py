@@ -1,1 +1,1 @@
-"""From Kafka's message specs to Python: the loader, the model, and the products that are made from it."""
+"""From Kafka's message specs to Python: the loader, the model, and the products generated from it."""

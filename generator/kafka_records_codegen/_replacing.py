@@ -1,4 +1,4 @@
-"""Replaces the files of a folder. A run that ends half-way does no harm, however it ends.
+"""Replaces the files of a folder so that an interrupted run does no harm.
 
 New files are written into a folder of their own inside the one they go to. Only when all of them are there complete are
 they renamed to their places, so a full disk, a name that is too long or a kill leaves the old files as they were.
@@ -23,10 +23,10 @@ if sys.platform != "win32":
     import fcntl
 
 STAGING: Final = ".kafka-records-codegen"
-"""The folder that new files are written into; one that is there when a run begins is what a killed run left."""
+"""The folder that new files are written into; if it exists when a run begins, a killed run left it."""
 
 PATIENCE: Final = 60.0
-"""Seconds to wait for another run; a whole one takes a few."""
+"""Seconds to wait for another run; a run takes a few seconds."""
 
 _PAUSE: Final = 0.05
 
@@ -82,7 +82,7 @@ if sys.platform != "win32":
                 if _is_still(handle, folder):
                     return handle
                 os.close(handle)
-                continue  # who held it has deleted it
+                continue  # the holder has deleted the lock file
             if time.monotonic() > deadline:
                 text = f"another run has been writing to this folder for more than {PATIENCE:g} seconds"
                 raise Busy(errno.EAGAIN, text, str(folder))
@@ -130,7 +130,7 @@ def _stage(path: Path, content: bytes, target: Path) -> None:
     with path.open("xb") as file:
         file.write(content)
         file.flush()
-        # Without it a power failure may leave an empty file under the new name.
+        # Without fsync, a power failure may leave an empty file under the new name.
         os.fsync(file.fileno())
     with suppress(FileNotFoundError):
         path.chmod(stat.S_IMODE(target.stat().st_mode))

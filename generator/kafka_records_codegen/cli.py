@@ -73,7 +73,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
         return _unusable(f"{error.name} is not installed; {install_command('codegen')} brings it")
     except BrokenPipeError:
-        # The reader closed the pipe, as `head` does. What is still buffered must not raise the same error at exit.
+        # The reader closed the pipe, as `head` does. Flushing the buffered output at exit must not raise the same error
+        # again.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return _DIFFERENT
     except KeyboardInterrupt:
@@ -246,11 +247,13 @@ def _parser() -> argparse.ArgumentParser:
         "--docs",
         type=_path,
         metavar="DIR",
-        help="folder of the reference pages that docstrings name (default: docs/reference, if it has them)",
+        help="folder of the reference pages that docstrings refer to (default: docs/reference, if it contains them)",
     )
     docs = _add_command(commands, "docs", "write reference pages from specs, or check that they are up to date")
     docs.set_defaults(run=_docs, written="pages")
-    docs.add_argument("--code", type=_path, metavar="DIR", help="folder of the package: pages then link to its modules")
+    docs.add_argument(
+        "--code", type=_path, metavar="DIR", help="folder of the generated package, so that pages link to its modules"
+    )
     _add_compare(commands)
     return parser
 
@@ -295,12 +298,16 @@ exit status:
 def _add_compare(commands: Commands) -> None:
     command = commands.add_parser(
         "compare",
-        help="list the differences between two states of specs, and what they break",
+        help="list the differences between two sets of specs, and what they break",
         epilog=_COMPARE_EXAMPLES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    command.add_argument("older", metavar="OLD", help="folder, jar, folder of jars, release of Kafka, revision of git")
-    command.add_argument("newer", metavar="NEW", help="the other state, given in one of the same ways")
+    command.add_argument(
+        "older",
+        metavar="OLD",
+        help="first set of specs: a folder, a jar, a folder of jars, a Kafka release or a git revision",
+    )
+    command.add_argument("newer", metavar="NEW", help="second set of specs, given in one of the same ways")
     command.add_argument(
         "--fail-on",
         type=_rank,
@@ -332,13 +339,13 @@ def _add_command(commands: Commands, name: str, summary: str) -> argparse.Argume
     )
     command.add_argument("--specs", type=_path, required=True, metavar="DIR", help="folder with the spec files")
     command.add_argument(
-        "--out", type=_path, required=True, metavar="DIR", help="folder to write to; it holds nothing else"
+        "--out", type=_path, required=True, metavar="DIR", help="folder to write to; it must contain nothing else"
     )
     command.add_argument(
         "--package", type=_package, required=True, metavar="NAME", help="name under which the package is imported"
     )
     command.add_argument(
-        "--check", action="store_true", help="write nothing; exit with 1 when the folder differs from the specs"
+        "--check", action="store_true", help="write nothing; exit with 1 if the folder differs from the specs"
     )
     _add_older_dialect(command)
     command.set_defaults(job=_run)
@@ -371,12 +378,17 @@ def _rank(word: str) -> str:
 
 def _package(name: str) -> str:
     if not all(part.isidentifier() and not keyword.iskeyword(part) for part in name.split(".")):
-        raise argparse.ArgumentTypeError(f"{name!r} cannot be imported; use identifiers with dots between them")
+        raise argparse.ArgumentTypeError(f"{name!r} cannot be imported: use identifiers separated by dots")
     top = name.partition(".")[0]
     if top in sys.stdlib_module_names:
-        raise argparse.ArgumentTypeError(f"{top!r} is a module of Python's own, which the package would hide")
+        raise argparse.ArgumentTypeError(
+            f"{top!r} is a module of Python's standard library, which the package would hide: choose another name"
+        )
     if top in _TAKEN:
-        raise argparse.ArgumentTypeError(f"{top!r} is a package that generated code uses and that would be hidden")
+        raise argparse.ArgumentTypeError(
+            f"{top!r} is a package that generated code imports, which the new package would hide: choose "
+            f"another name"
+        )
     return name
 
 
@@ -384,7 +396,9 @@ def _path(text: str) -> Path:
     try:
         text.encode()
     except UnicodeEncodeError:
-        raise argparse.ArgumentTypeError(f"{text!r} is not UTF-8; paths are written into generated text") from None
+        raise argparse.ArgumentTypeError(
+            f"{text!r} is not UTF-8: use another path, because paths are written into generated files"
+        ) from None
     return Path(text)
 
 

@@ -1,4 +1,4 @@
-"""A folder of spec files as a model, or everything that is wrong with them."""
+"""Loads a folder of spec files as a model, or reports everything that is wrong with them."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ class LoadedSpecs:
 def load_with_specs(
     specs_dir: Path, *, older_dialect: bool = False, strict: bool = False, warnings: list[Violation] | None = None
 ) -> LoadedSpecs:
-    """As `load`, for callers that name places in the files."""
+    """Like `load`, for callers that report places in the files."""
     violations: list[Violation] = []
     doubts: list[Violation] = []
     folders: list[tuple[str, list[SpecFile], list[str], NotesSpec | None]] = []
@@ -124,7 +124,7 @@ def _walk_below(
     directory: Path, folder: str, violations: list[Violation], seen: set[Path]
 ) -> Iterator[tuple[str, list[Path], list[str]]]:
     entries = sorted(directory.iterdir())
-    # A link that leads nowhere is not passed over: reading it says so.
+    # Keep a dangling link: reading it then reports the error.
     files = [entry for entry in entries if entry.suffix == ".json" and (entry.is_file() or not entry.exists())]
     files = [entry for entry in files if _has_readable_name(entry, violations)]
     notes = [entry for entry in files if entry.name == NOTES]
@@ -256,7 +256,7 @@ def _check_modules(files: Iterable[SpecFile], subfolders: Sequence[str]) -> None
     for module, group in _modules(files):
         spec = group[0].spec
         first = modules.setdefault(module.lower(), group)
-        # Whoever has the same name as another message has been told so.
+        # Two messages with the same name are already reported.
         if first is not group and spec.name != first[0].spec.name:
             other = first[0]
             text = f"{spec.name} would become the module {module}, as does {other.spec.name} in {other.path}"
@@ -275,7 +275,9 @@ def _check_modules(files: Iterable[SpecFile], subfolders: Sequence[str]) -> None
                 text = f"{file.spec.name} would become the constant {constant}, a name that generated modules use"
                 file.spec.report("name", f"{text} themselves")
             for hidden in sorted(folders.intersection(_exported(file))):
-                file.spec.report("name", f"{file.spec.name} gives {hidden}, which the folder {hidden} would hide")
+                file.spec.report(
+                    "name", f"{file.spec.name} would become the module {hidden}, which the folder {hidden} would hide"
+                )
             other = constants.setdefault(constant, file)
             if other.spec.name != file.spec.name and first is group:
                 text = f"{file.spec.name} would become the constant {constant}, as does {other.spec.name}"

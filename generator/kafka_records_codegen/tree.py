@@ -127,7 +127,7 @@ def read_mark(path: Path) -> Mark | None:
 
 
 def differences(out: Path, files: Mapping[str, str], found: Comparison) -> Iterator[str]:
-    """A unified diff of every changed file, from what is there to what should be."""
+    """A unified diff of every changed file, from its present to its expected content."""
     for name in found.changed:
         is_now = _read(out / name).decode(errors="replace").splitlines()
         yield from difflib.unified_diff(

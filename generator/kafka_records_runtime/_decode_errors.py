@@ -1,4 +1,4 @@
-"""Errors about bytes that are not the message they were read as."""
+"""Errors about bytes that cannot be decoded as the expected message."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from kafka_records_runtime._error_base import KafkaRecordsError, number, plural
 
 
 class DecodeError(KafkaRecordsError, ValueError):
-    """Bytes that are not the message they were read as.
+    """Bytes that cannot be decoded as the expected message.
 
     `path` names the place in Python names, outermost first (`members[2].client_host`); it is empty for the
     message as a whole, and a section of tagged fields is called `tagged_fields`. `offset` is where the
@@ -37,7 +37,7 @@ class DecodeError(KafkaRecordsError, ValueError):
 
 
 class BufferUnderflow(DecodeError):
-    """The input ends inside a value: `needed` bytes were to be read, `left` are there."""
+    """The input ends inside a value: `needed` bytes are needed, but only `left` are left."""
 
     def __init__(self, message_name: str, version: int, path: str, offset: int, needed: int, left: int) -> None:
         super().__init__(message_name, version, path, offset, needed, left)
@@ -50,7 +50,7 @@ class BufferUnderflow(DecodeError):
 
 
 class UnexpectedNull(DecodeError):
-    """A null if the version does not allow one."""
+    """A null that the version does not allow."""
 
     @property
     def detail(self) -> str:
@@ -136,8 +136,7 @@ class InvalidMarker(DecodeError):
 
 
 class InvalidTag(DecodeError):
-    """A tag that must not be there: that of a field which this version does not tag, or a number that no writer can
-    write."""
+    """A tag that must not occur: the field is not tagged in this version, or no writer can write this number."""
 
     def __init__(self, message_name: str, version: int, path: str, offset: int, tag: int, fault: str) -> None:
         super().__init__(message_name, version, path, offset, tag, fault)
@@ -162,7 +161,7 @@ class DuplicateTag(DecodeError):
 
 
 class TagOrder(DecodeError):
-    """Tags of one section that do not ascend. Encoding could not give the same bytes again."""
+    """Tags of one section that are not in ascending order, so that encoding could not reproduce the same bytes."""
 
     def __init__(self, message_name: str, version: int, path: str, offset: int, tag: int, previous: int) -> None:
         super().__init__(message_name, version, path, offset, tag, previous)

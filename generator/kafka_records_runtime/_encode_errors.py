@@ -7,7 +7,7 @@ from kafka_records_runtime._error_base import KafkaRecordsError, number, plural
 
 
 class EncodeError(KafkaRecordsError, ValueError):
-    """A value that cannot be written at the version asked for. `path` is as in `DecodeError`."""
+    """A value that cannot be written in the requested version. `path` is as in `DecodeError`."""
 
     def __init__(self, message_name: str, version: int | None, path: str, *rest: object) -> None:
         super().__init__(message_name, version, path, *rest)
@@ -38,7 +38,7 @@ class FieldNotInVersion(EncodeError):
 
 
 class NullNotAllowed(EncodeError):
-    """None if the version has no null."""
+    """None for a field that cannot be null in this version."""
 
     @property
     def detail(self) -> str:
@@ -70,7 +70,8 @@ class ValueOutOfRange(EncodeError):
 
 
 class WrongType(EncodeError):
-    """A value of a Python type the field does not take. An int is not a bool, but a bool is an int, as in Python."""
+    """A value of a Python type that the field does not accept. An int is not a bool, but a bool is an int, as in
+    Python."""
 
     def __init__(self, message_name: str, version: int | None, path: str, expected: str, found: str) -> None:
         super().__init__(message_name, version, path, expected, found)
@@ -119,7 +120,7 @@ class InvalidText(EncodeError):
 
 
 class UnknownField(EncodeError):
-    """A struct was given as a dict, and a key of it is not a field of the struct."""
+    """A struct was given as a dict with a key that is not a field of the struct."""
 
     def __init__(self, message_name: str, version: int | None, path: str, key: str) -> None:
         super().__init__(message_name, version, path, key)
@@ -139,7 +140,7 @@ class TagsNotSupported(EncodeError):
 
 
 class TagsUnsorted(EncodeError):
-    """Unknown tags that do not ascend, or one that is there twice."""
+    """Unknown tags that are not in ascending order, or a duplicate tag."""
 
     def __init__(self, message_name: str, version: int | None, path: str, tag: int, previous: int) -> None:
         super().__init__(message_name, version, path, tag, previous)
@@ -165,7 +166,7 @@ class TagClash(EncodeError):
 
 
 class UnsupportedVersion(DecodeError, EncodeError):
-    """A version that is not one of `versions`: refused before the first byte is read or written."""
+    """A version that is not one of `versions`; raised before the first byte is read or written."""
 
     version: int
 

@@ -1,10 +1,10 @@
-"""The top of the tree of errors, and how their texts spell numbers."""
+"""The base class of all errors, and how their texts show numbers."""
 
 from __future__ import annotations
 
 
 class KafkaRecordsError(Exception):
-    """Base of everything this project raises on purpose."""
+    """Base class of all errors that this project raises on purpose."""
 
 
 def plural(count: int, noun: str) -> str:
@@ -13,7 +13,7 @@ def plural(count: int, noun: str) -> str:
 
 
 def number(value: object) -> str:
-    """The digits of a number, unless it has absurdly many, which Python refuses to print; other values as they are."""
+    """The digits of a number, shortened if it has more than Python can print; other values unchanged."""
     if not isinstance(value, int) or value.bit_length() <= 128:
         return str(value)
     return f"{'-' if value < 0 else ''}2**{value.bit_length() - 1}"

@@ -6,7 +6,7 @@ from kafka_records_runtime._error_base import KafkaRecordsError, number, plural
 
 
 class FramingError(KafkaRecordsError, ValueError):
-    """A record whose key or value does not begin as the records of its topic do (`kafka_records_runtime.framing`).
+    """A record whose key or value does not start like those of its topic (`kafka_records_runtime.framing`).
 
     `offset` is the byte of the value that is wrong; it is None for the errors of coordinator framing, which are about
     a key or a value as a whole.
@@ -45,7 +45,7 @@ class MissingValueVersion(FramingError):
 
 
 class UnexpectedKey(FramingError):
-    """A metadata record with a key, of `length` bytes; Kafka refuses it."""
+    """A metadata record with a key of `length` bytes, which Kafka rejects."""
 
     def __init__(self, length: int) -> None:
         super().__init__(length)
@@ -103,7 +103,7 @@ class InvalidFrameNumber(FramingError):
 
 
 class UnknownApiKey(FramingError):
-    """A metadata record with an api key, at `offset`, that no record of its topic has; Kafka stops reading there."""
+    """A metadata record with an unknown api key at `offset`; Kafka stops reading there."""
 
     def __init__(self, api_key: int, offset: int) -> None:
         super().__init__(api_key, offset)
@@ -116,7 +116,7 @@ class UnknownApiKey(FramingError):
 
 
 class JsonError(KafkaRecordsError, ValueError):
-    """A JSON value that is not the message or record it was read as. `path` has the names of the JSON; `detail` ends a
+    """A JSON value that is not the expected message or record. `path` has the names of the JSON; `detail` ends a
     sentence that starts with it. `version` is None for records."""
 
     def __init__(self, message_name: str, version: int | None, path: str, detail: str) -> None:
@@ -161,7 +161,7 @@ class UnknownMessage(KafkaRecordsError, KeyError):
 
 
 class UnknownApi(KafkaRecordsError, KeyError):
-    """An api key that no request of the package has; `known` are those it has."""
+    """An api key that no request of the package has; `known` lists the existing ones."""
 
     def __init__(self, key: int, known: tuple[int, ...]) -> None:
         super().__init__(key, known)

@@ -1,4 +1,4 @@
-"""Requests by api key: which versions there are, and which header goes before each."""
+"""Requests by api key: their versions, and the header version that each one needs."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class Api(NamedTuple):
 
     def _is_flexible(self, version: int) -> bool:
         if not isinstance(version, int):
-            raise TypeError(f"a version is an int, not {type(version).__name__}")
+            raise TypeError(f"a version must be an int, not {type(version).__name__}")
         if version not in self.versions:
             raise UnsupportedVersion(self.request, version, self.versions)
         return self.flexible_from is not None and version >= self.flexible_from

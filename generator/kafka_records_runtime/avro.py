@@ -1,4 +1,4 @@
-"""Avro: the schemas that are beside generated modules, and messages as the values such a schema describes.
+"""Avro: the schemas next to generated modules, and messages as values of these schemas.
 
 Nothing here reads or writes Avro's own format; `fastavro` does, with these schemas and values.
 """
@@ -21,7 +21,7 @@ T = TypeVar("T")
 
 
 class AvroError(KafkaRecordsError, ValueError):
-    """A value that is not the message it was read as. `detail` ends a sentence that starts with `path`."""
+    """A value that is not the expected message. `detail` ends a sentence that starts with `path`."""
 
     def __init__(self, message_name: str, path: str, detail: str) -> None:
         super().__init__(message_name, path, detail)
@@ -152,7 +152,7 @@ class _Reader:
         if field.base == "uuid":
             return _uuid(value)
         if isinstance(value, str) and field.base in ("bytes", "records"):
-            # A default as Avro spells it: fastavro does not turn it into bytes (its issue 869).
+            # A default in Avro's own notation, which fastavro does not turn into bytes (its issue 869).
             return _bytes(value)
         return value
 

@@ -1,4 +1,4 @@
-"""Decoding takes bytes, and buffers that can be copied to bytes without a doubt."""
+"""Decoding accepts bytes, and buffers that can safely be copied to bytes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The name that was probably meant by one that nobody has. Loads only the standard library."""
+"""Suggests the name that was probably meant by an unknown one. Loads only the standard library."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import Final
 
 LIKENESS: Final = 0.7
-"""How much of two names has to be the same, from 0 to 1 (`difflib.SequenceMatcher.ratio`). Below it, what is suggested
+"""How similar two names must be, from 0 to 1 (`difflib.SequenceMatcher.ratio`). Below it, what is suggested
 is mostly another word that happens to be as long."""
 
 

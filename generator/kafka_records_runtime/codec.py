@@ -59,14 +59,14 @@ def unpacker(table: dict[int, Unpack], layout: str, key: int, length: int) -> Un
 
 
 def text_unpacker(table: dict[int, Unpack], layout: str, key: int, length: int) -> Unpack:
-    """`unpacker` for strings, which Kafka limits to 32767 bytes."""
+    """Like `unpacker`, for strings, which Kafka limits to 32767 bytes."""
     if length > MAX_STRING:
         raise GiveUp
     return unpacker(table, layout, key, length)
 
 
 def long_text_unpacker(table: dict[int, Unpack], layout: str, length: int) -> Unpack:
-    """`text_unpacker` for a length that is only known after the table was asked."""
+    """Like `text_unpacker`, for a length that is known only after the lookup in the table."""
     return table.get(length) or text_unpacker(table, layout, length, length)
 
 
@@ -179,7 +179,7 @@ def read_uvarint(data: bytes, pos: int) -> tuple[int, int]:
         shift += 7
         if shift > 28:
             raise GiveUp
-    if value > 0x7FFFFFFE:  # no tag and no length is 2³¹ − 1
+    if value > 0x7FFFFFFE:  # tags and lengths are less than 2³¹ − 1
         raise GiveUp
     return value, pos
 
@@ -303,7 +303,7 @@ def read_uuids(data: bytes, pos: int, count: int) -> tuple[tuple[Uuid, ...], int
 
 
 def require_list(items: object) -> None:
-    """Give up on anything but a list: a text or a dict could be taken for a sequence of items."""
+    """Give up on anything but a list: a string or a dict could be mistaken for a sequence of items."""
     if type(items) is not list:
         raise GiveUp
 
@@ -447,7 +447,8 @@ class Codec(Generic[M]):
         return walker.decode(self.schema, data, version, classes=self.classes, allow_trailing=True)
 
     def decode_lenient(self, data: bytes, version: int, leniencies: list[str]) -> tuple[M, int]:
-        """`decode_prefix` that takes all Kafka takes and appends the name of each leniency it needed."""
+        """Like `decode_prefix`, but accepts everything that Kafka accepts, and appends the name of each leniency it
+        needed."""
         from kafka_records_runtime import walker
 
         return walker.decode(

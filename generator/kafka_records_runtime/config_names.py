@@ -1,4 +1,4 @@
-"""Which configs are secrets: the names that are known to be none, by the definitions in Kafka 4.4.0's classes.
+"""Which configs are secrets: the names that are known not to be, by the definitions in Kafka 4.4.0's classes.
 
 A config is a secret if its definition says so (type PASSWORD) or if its definition is unknown, as in
 `KafkaConfigSchema.isSensitive`. Names are from `AbstractKafkaConfig`, `LogConfig`, `GroupConfig` and
@@ -11,7 +11,7 @@ import re
 from typing import Final
 
 RESOURCE_TYPES: Final = {2: "topic", 4: "broker", 16: "client-metrics", 32: "group"}
-"""Words for the types of resources that have configs (`ConfigResource.Type`), as Kafka's tools spell them."""
+"""Names of the resource types that have configs (`ConfigResource.Type`), as Kafka's tools spell them."""
 
 REDACTED: Final = "(redacted)"
 """The text that replaces a secret."""
@@ -21,18 +21,18 @@ _LISTENER: Final = re.compile(r"listener\.name\.[^.]+\.")
 
 
 def is_sensitive(resource_type: str, name: str) -> bool:
-    """Whether the value of a config has to be kept from readers."""
+    """Whether the value of a config must be hidden."""
     known = _KNOWN.get(resource_type, frozenset())
     return name not in known and (resource_type != "broker" or _LISTENER.sub("", name, count=1) not in known)
 
 
 def shown_value(resource_type: str, name: str, value: str | None, *, show_secrets: bool = False) -> str | None:
-    """The value of a config as it may be shown."""
+    """The value of a config in a form that may be shown."""
     return value if show_secrets or value is None or not is_sensitive(resource_type, name) else REDACTED
 
 
 def known_configs() -> str:
-    """The names that are not secrets as the functions in the JVM read them: a line for each type of resource, its
+    """The names that are not secrets, in the form that the JVM functions read: a line for each type of resource, its
     number and the names after it, with tabs between them."""
     return "".join("\t".join((str(n), *sorted(_KNOWN[kind]))) + "\n" for n, kind in RESOURCE_TYPES.items())
 

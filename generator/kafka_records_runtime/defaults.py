@@ -1,4 +1,4 @@
-"""The default values of fields and structs, and whether Kafka's classes take a value for a default."""
+"""The default values of fields and structs, and whether Kafka's classes consider a value the default."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def default_of(schema: MessageSchema, field: FieldSchema, classes: Mapping[str, 
 
 
 def default_struct(schema: MessageSchema, name: str, classes: Mapping[str, Any] | None = None) -> Any:
-    """A struct, or with the message's own name its body, with every member at its default."""
+    """A struct with every member at its default; with the message's own name, the body of the message."""
     values = {field.name: default_of(schema, field, classes) for field in schema.struct(name).fields}
     if schema.flexible is not None:
         values[UNKNOWN_TAGS] = ()

@@ -160,7 +160,7 @@ class ErrorCode(OpenIntEnum):
 
     @property
     def is_retriable(self) -> bool:
-        """Whether the same request may succeed later, maybe after a look at who leads or coordinates.
+        """Whether the same request may succeed later, perhaps after finding the new leader or coordinator.
 
         Codes whose exception is a `RetriableException` in Kafka 4.4. An unknown code is not among them.
         """

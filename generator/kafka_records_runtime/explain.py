@@ -1,4 +1,4 @@
-"""Annotated dumps: every byte of a message or a record, what it is, and where it breaks.
+"""Annotated dumps: what every byte of a message or a record is, and where it is broken.
 
 The lines come from the schema walker, so an explanation shows exactly what the decoder saw. Bytes that cannot
 be explained are shown as what they are: an unknown type or version with its body, bytes left over, an error
@@ -80,7 +80,7 @@ class Line(NamedTuple):
 def explain_message(
     schema: MessageSchema, version: int, data: bytes, *, lenient: bool = False, show_secrets: bool = False
 ) -> Iterator[Line]:
-    """Explain the message `data`; never raises for what is wrong with the bytes.
+    """Explain the message `data`; never raises for invalid bytes.
 
     A version the message does not have ends the explanation like any error. With `lenient`, what Kafka accepts does
     not end it. Fields that are secrets (`secrets`) have neither bytes nor a value unless `show_secrets`.
@@ -165,7 +165,7 @@ def explain_record(
 def explain_key(
     records: Mapping[int, RecordSchema], key: bytes, retired: Mapping[int, RetiredType] = MappingProxyType({})
 ) -> Iterator[Line]:
-    """Explain the key of a record alone, as `explain_record` does."""
+    """Explain only the key of a record, as `explain_record` does."""
     yield Line(None, "", "", "", f"key, {plural(len(key), 'byte')}")
     if framing_of(records) == METADATA:
         yield from _unread(key, 0, "not read")
@@ -249,7 +249,7 @@ def _explain_metadata(
         version, read = end_frame(value, at)
         yield Line(at, _hex(value[at:read]), "value version", "uvarint", str(version))
     except FramingError as error:
-        # Nobody knows what these bytes are, so they may be a secret.
+        # The meaning of these bytes is unknown, so they may be a secret.
         rest = _unread(value or b"", read, "not read")
         yield from rest if show_secrets else (line._replace(bytes="") for line in rest)
         yield Line(None, "", "", "error", str(error))

@@ -1,4 +1,4 @@
-"""Errors on their way up. The lowest level knows the problem; each level above adds the place.
+"""How errors get their path. The lowest level knows the problem; each level above adds its place.
 
 Readers and writers keep no path while all is well. The one that fails raises a `ReadFailure` or
 `WriteFailure`; each level it passes adds its field name or index, and the outermost turns it into the public
@@ -56,7 +56,7 @@ class WriteFailure(_Failure):
 
 
 def join_path(parts: Iterable[str]) -> str:
-    """Put path parts, outermost first, together; an index (`[2]`) follows its name without a dot."""
+    """Join the parts of a path, outermost first; an index (`[2]`) follows its name without a dot."""
     path = ""
     for part in parts:
         path += part if not path or part.startswith("[") else f".{part}"

@@ -47,12 +47,12 @@ if TYPE_CHECKING:
 
 
 def framing_of(records: Mapping[int, RecordSchema]) -> Framing:
-    """The framing of a topic's records, which all have the same."""
+    """The framing of a topic's records; all of them have the same."""
     return next((record.framing for record in records.values()), COORDINATOR)
 
 
 PREFIX: Final = Struct(">h")
-"""What is before a message: the record type of a key, the version of a value. NumPy takes `PREFIX.format` too."""
+"""The prefix of a message: the record type of a key, or the version of a value. NumPy takes `PREFIX.format` too."""
 
 KEY_VERSION: Final = 0
 """The version of every record key."""
@@ -62,7 +62,7 @@ KEY_VERSION: Final = 0
 
 
 def prefix_of(data: bytes | None) -> int | None:
-    """The int16 that a key or value starts with; None for a null, and for one that is too short."""
+    """The int16 that a key or value starts with; None if it is null or too short."""
     return None if data is None or len(data) < PREFIX.size else cast(int, PREFIX.unpack_from(data)[0])
 
 
@@ -136,7 +136,7 @@ _LONGEST_VARINT: Final = 5
 
 
 def start_frame(key: bytes | None, value: bytes | None) -> tuple[int, int]:
-    """The api key of a metadata record, and where the version begins that follows it. Raises a FramingError."""
+    """The api key of a metadata record, and the position of the version after it. Raises a FramingError."""
     if key is not None:
         raise UnexpectedKey(len(key))
     if value is None:
@@ -166,7 +166,7 @@ def numbers_of_frame(value: bytes | None) -> tuple[int | None, int | None]:
 
 
 def unknown_api_key(value: bytes) -> UnknownApiKey:
-    """The error of a value whose api key no record of its topic has."""
+    """The error for a value with an api key that no record of its topic has."""
     return UnknownApiKey(start_frame(None, value)[0], api_key_at(value))
 
 
@@ -186,7 +186,7 @@ def frame_start(api_key: int) -> bytes:
 
 
 def bytes_behind(message: MessageSchema, version: int, used: int, left: int) -> DecodeError:
-    """The error of `left` bytes after a message of `used` bytes, for records that may not have any."""
+    """The error for `left` bytes after a message of `used` bytes, for records that must not have any."""
     from kafka_records_runtime.failure import ReadFailure
 
     return ReadFailure(TrailingBytes, used, left).located(message, version)

@@ -1,4 +1,4 @@
-"""What the framings of records are called, in a module of its own: `framing` needs schemas, and schemas need this."""
+"""The names of the framings of records, in a separate module, because `framing` needs schemas and schemas need this."""
 
 from __future__ import annotations
 

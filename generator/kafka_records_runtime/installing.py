@@ -1,4 +1,4 @@
-"""The pip command that brings an extra of this project, for messages about a package that is not installed.
+"""The pip command that installs an extra of this project, for messages about missing packages.
 
 The project need not be in any index: what was installed from a clone, a wheel or a repository is asked for there.
 """
@@ -24,7 +24,7 @@ def install_command(extra: str) -> str:
 
 
 def with_hint(missing: ModuleNotFoundError, extra: str) -> ModuleNotFoundError:
-    """The error about a package that is not installed, with the command that installs it; `name` stays."""
+    """The error about a package that is not installed, with the command that installs it; `name` is kept."""
     hint = f"{missing.name} is not installed: {install_command(extra)}"
     return ModuleNotFoundError(hint, name=missing.name, path=missing.path)
 
@@ -36,9 +36,9 @@ def _requirement(extra: str) -> tuple[list[str], str]:
     origin = _origin()
     url = str(origin.get("url", ""))
     if url.startswith("file:"):
-        from urllib.request import url2pathname  # loads what speaks HTTP, which every command would wait for
+        from urllib.request import url2pathname  # slow: it imports the HTTP client
 
-        # The clone or wheel of the last installation may be gone.
+        # The clone or wheel that was installed may have been deleted since.
         path = Path(url2pathname(urlsplit(url).path))
         if path.is_file() or _is_clone(path):
             return [], f"{_from_here(path)}[{extra}]"

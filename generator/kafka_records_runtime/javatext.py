@@ -13,7 +13,7 @@ REPLACEMENT: Final = "\ufffd"
 
 
 def decode_replacing(data: bytes) -> str:
-    """The text Java's UTF-8 decoder makes of `data`; never fails, takes time linear in the length."""
+    """The text that Java's UTF-8 decoder returns for `data`; never fails, in linear time."""
     pieces: list[str] = []
     start = 0
     while start < len(data):

@@ -244,7 +244,7 @@ def _parse_primitive(base: str, data: Any) -> Any:
             try:
                 return Uuid.from_string(_text_of(data))
             except ValueError:
-                raise _JsonFailure("is not a uuid, which is 22 characters of URL-safe base64") from None
+                raise _JsonFailure("is not a uuid: write 22 characters of URL-safe base64") from None
         case "string":
             return _text_of(data)
         case _:
@@ -261,7 +261,7 @@ def _parse_unknown_tags(data: Any) -> tuple[tuple[int, bytes], ...]:
             raise _JsonFailure(f"is {_describe(data)}, expected an array")
         for each in data:
             if not isinstance(each, Mapping) or each.keys() != {"tag", "data"}:
-                raise _JsonFailure("must hold only objects with tag and data")
+                raise _JsonFailure("may contain only objects with tag and data")
         return tuple((_parse_integer("int32", each["tag"]), _parse_primitive("bytes", each["data"])) for each in data)
     except _JsonFailure as failure:
         failure.parts.append(UNKNOWN_TAGS)
@@ -273,7 +273,7 @@ def _parse_integer(base: str, data: Any) -> int:
         raise _JsonFailure(f"is {_describe(data)}, expected a whole number")
     _, lowest, highest = wire.INTEGERS[base]
     if not lowest <= data <= highest:
-        raise _JsonFailure(f"is outside the {lowest} to {highest} of {base}")
+        raise _JsonFailure(f"is outside the range {lowest} to {highest} of {base}")
     return data
 
 

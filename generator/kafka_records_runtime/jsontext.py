@@ -20,7 +20,8 @@ def json_text(value: Any) -> str:
 
 
 def json_lines(out: TextIO) -> Callable[[Any], str]:
-    """What turns a value into a line for `out`, line end included. For a terminal, it escapes what is not printable."""
+    """A function that turns a value into a line for `out`, including the line end. For a terminal, it escapes
+    unprintable characters."""
     if out.isatty():
         return lambda value: f"{json_printable(json_text(value))}\n"
     return lambda value: f"{json_text(value)}\n"

@@ -1,4 +1,4 @@
-"""The wire layout of a message: which bytes one version of it has, in their order.
+"""The wire layout of a message: the bytes of one of its versions, in order.
 
 `struct_layouts` alone derives it, from the compact schema and once per version. The schema walker, the generator's
 readers, writers and pages, the JSON conversion and the columns all work from the values defined here. Two
@@ -23,7 +23,7 @@ UNKNOWN_TAGS: Final = "unknown_tagged_fields"
 order."""
 
 UVARINT: Final = "uvarint"
-"""The head of everything compact, and of what is in a tag: an unsigned varint."""
+"""The length type of compact values and of values in a tag: an unsigned varint."""
 
 P = TypeVar("P")
 
@@ -53,7 +53,7 @@ class FixedValue:
 
 @dataclass(frozen=True)
 class SizedValue:
-    """A string, bytes or records: a length, and as many bytes. The length of null is -1, of a compact one 0."""
+    """A string, bytes or records: a length, and that many bytes. The length of null is -1, of a compact one 0."""
 
     type: str
     length: str
@@ -72,7 +72,7 @@ class SizedValue:
 
 @dataclass(frozen=True)
 class ArrayValue:
-    """A count, and as many elements, which are never null. The count of null is -1, of a compact one 0."""
+    """A count, and that many elements, which are never null. The count of null is -1, of a compact one 0."""
 
     count: str
     element: Value
@@ -91,7 +91,7 @@ class ArrayValue:
 
 @dataclass(frozen=True)
 class StructValue:
-    """A struct. One that may be null has a marker in front: 1, or for null -1 as int8 and 0 as uvarint (in a tag)."""
+    """A struct. If it may be null, a marker precedes it: 1, or for null -1 as int8 and 0 as uvarint (in a tag)."""
 
     layout: StructLayout
     marker: str | None = None
@@ -143,7 +143,7 @@ class FieldLayout:
 
 @dataclass(frozen=True)
 class Member:
-    """A field that the version has, and how it lies."""
+    """A field that the version has, and its layout."""
 
     field: FieldSchema
     value: Value
@@ -165,7 +165,7 @@ class TagsLayout:
 
 @dataclass(frozen=True)
 class FixedRun:
-    """Members of fixed width that are side by side, and what follows them: a member of another kind, the tagged fields,
+    """Adjacent members of fixed width, and what follows them: a member of another kind, the tagged fields,
     or nothing more."""
 
     fixed: tuple[Member, ...]
@@ -203,7 +203,7 @@ class StructLayout:
 
     @cached_property
     def runs(self) -> tuple[FixedRun, ...]:
-        """Everything in wire order. The last run alone ends with the tagged fields or with nothing."""
+        """All runs in wire order. Only the last run ends with the tagged fields or with nothing."""
         return tuple(self._runs())
 
     def _runs(self) -> Iterator[FixedRun]:
@@ -218,7 +218,7 @@ class StructLayout:
 
     @cached_property
     def size(self) -> int | None:
-        """Bytes of the struct, None if they vary."""
+        """Size of the struct in bytes; None if it varies."""
         sizes = [member.value.size for member in self.body]
         return None if self.is_flexible or None in sizes else sum(size or 0 for size in sizes)
 
@@ -260,7 +260,7 @@ class _Derivation:
             fields = tuple(self._field(field) for field in struct.fields)
             made = StructLayout(struct.name, fields, self._schema.is_flexible(self._version))
             known = self._of_other_versions.setdefault(struct.name, [])
-            # As structs inside are shared already, this compares one level only.
+            # Nested structs are shared already, so this compares only one level.
             equal = next((other for other in known if other == made), None)
             if equal is None:
                 known.append(made)
@@ -302,13 +302,13 @@ def versions_of(schema: MessageSchema) -> range:
 def check_version(schema: MessageSchema, version: int) -> None:
     """Raise UnsupportedVersion unless the message has `version`, TypeError unless that is an int."""
     if not isinstance(version, int):
-        raise TypeError(f"a version is an int, not {type(version).__name__}")
+        raise TypeError(f"a version must be an int, not {type(version).__name__}")
     if not covers(schema.versions, version):
         raise UnsupportedVersion(schema.name, version, versions_of(schema))
 
 
 def plan(schema: MessageSchema, key: tuple[str, int], build: Callable[[], P]) -> P:
-    """What `build` gives, built once per schema and `key`."""
+    """The result of `build`, computed once per schema and `key`."""
     made = schema.plans.get(key)
     if made is None:
         made = schema.plans[key] = build()

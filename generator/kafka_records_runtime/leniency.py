@@ -26,10 +26,10 @@ class Leniency(StrEnum):
     means null as well."""
 
     TAG_SIZE = "tag_size"
-    """The declared size of a known tag is not looked at."""
+    """The declared size of a known tag is ignored."""
 
     REPEATED_TAG = "repeated_tag"
-    """A tag is there twice. If it is a known one, the last value counts; if it is unknown, both are kept."""
+    """A tag occurs twice. If it is known, the last value counts; if it is unknown, both are kept."""
 
     TAG_ORDER = "tag_order"
     """Tags are in any order."""
@@ -41,4 +41,4 @@ class Leniency(StrEnum):
     """A count of tags above 2147483647 is negative to Kafka, which reads no tags then; what follows stays unread."""
 
     TRAILING_BYTES = "trailing_bytes"
-    """Bytes after the end of the message are left alone."""
+    """Bytes after the end of the message are ignored."""

@@ -1,4 +1,4 @@
-"""Enumerations of numbers that a newer Kafka may have more of."""
+"""Enumerations that a newer Kafka may extend."""
 
 from __future__ import annotations
 
@@ -32,6 +32,6 @@ class OpenIntEnum(IntEnum):
         member._value_ = int(value)
         return member
 
-    # By number: versions of Python pickle an IntEnum differently, and some look its name up.
+    # Pickle by number: Python versions pickle an IntEnum differently, and some look up its name.
     def __reduce_ex__(self, protocol: object) -> tuple[type[Self], tuple[int]]:
         return type(self), (int(self),)

@@ -1,4 +1,4 @@
-"""Which partition of its topic a coordinator key lives in, and with it which broker coordinates it.
+"""The partition of its topic that a coordinator key belongs to, which also decides which broker coordinates it.
 
 The key of a group is its id, of a transaction the transactional id, of a share partition `share_partition_key`. Kafka
 takes Java's hash of that text, without its sign, modulo the number of partitions: `GroupCoordinatorService`,

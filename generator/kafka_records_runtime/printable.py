@@ -1,6 +1,6 @@
-"""Text that comes from files, as a terminal may see it.
+"""Text from files, made safe for a terminal.
 
-Names of files, group ids and metadata are regardless of what somebody chose: line breaks that end a line too early,
+File names, group ids and metadata may contain anything that somebody chose: line breaks that end a line too early,
 escape sequences that a terminal obeys, marks that turn the direction of the text that follows them, bytes that are not
 UTF-8.
 """
@@ -17,7 +17,7 @@ _BLANKS = frozenset("\u115f\u1160\u2800\u3164\uffa0")
 
 
 def printable(text: str) -> str:
-    r"""`text` with everything that is no printable character as a Python escape: `\n`, `\x1b`, `\u202e`, `\udcff`.
+    r"""`text` with every unprintable character as a Python escape: `\n`, `\x1b`, `\u202e`, `\udcff`.
 
     `str.isprintable` decides: letters, digits, marks and symbols of every script stay as they are, and so does the
     blank. Letters and symbols that show nothing are escaped too, because a name of these would look empty.
@@ -26,7 +26,7 @@ def printable(text: str) -> str:
 
 
 def some_names(names: Sequence[str]) -> str:
-    """The first names as a terminal may see them, and how many others there are: `a, b, c and 57 more`."""
+    """The first names, made safe for a terminal, and how many others there are: `a, b, c and 57 more`."""
     first = ", ".join(map(printable, names[:_MOST_NAMED]))
     return first if len(names) <= _MOST_NAMED else f"{first} and {len(names) - _MOST_NAMED} more"
 

@@ -40,12 +40,12 @@ _NUMBERS: Final = {"key": "type", "value": "version"}
 
 
 def key_in_hex(key: bytes) -> dict[str, Any]:
-    """A key that is shown with its bytes. `type` is null if there are too few of them."""
+    """A key that is shown as bytes. `type` is null if it has too few bytes."""
     return {"type": prefix_of(key), "hex": key.hex()}
 
 
 def value_in_hex(value: bytes, framing: Framing = COORDINATOR) -> dict[str, Any]:
-    """A value that is shown with its bytes. Numbers are null if the bytes do not have them."""
+    """A value that is shown as bytes. Numbers are null if the bytes are too few."""
     if framing == METADATA:
         number, version = numbers_of_frame(value)
         return {"type": number, "version": version, "hex": value.hex()}
@@ -102,10 +102,10 @@ def from_json(data: Any, types: Mapping[int, Any], retired: Mapping[int, str], f
     if "hex" in members["key"]:
         key_bytes = _framed_bytes("key", members["key"])
         if value is not None and "hex" not in value:
-            raise _wrong("value", "has no hex, although key has: give both as data or both as hex")
+            raise _wrong("value", "has no hex, but key has: give both as data or both as hex")
         return read_record(types, key_bytes, None if value is None else _framed_bytes("value", value), retired)
     if number not in types:
-        raise _wrong("key.type", f"is {number}, a record type that is unknown here: give key and value as hex")
+        raise _wrong("key.type", f"is {number}, an unknown record type: give key and value as hex")
     cls = types[number].record
     key = cls.KEY_CLASS.from_json(_members(members["key"], "key", ("type", "data"))["data"], KEY_VERSION)
     if value is None:
@@ -127,7 +127,7 @@ def _from_metadata(members: Mapping[str, Any], types: Mapping[int, Any], retired
             raise _wrong("value.hex", f"is not a value of type {number} and version {version}")
         return read_record(types, None, found, retired, METADATA)
     if number not in types:
-        raise _wrong("value.type", f"is {number}, a record type that is unknown here: give the value as hex")
+        raise _wrong("value.type", f"is {number}, an unknown record type: give the value as hex")
     cls = types[number].record
     return cls(_message(cls, value, version, ("type", "version", "data")), value_version=version)
 
@@ -138,7 +138,7 @@ def _message(cls: Any, value: Any, version: int, names: tuple[str, ...]) -> Any:
     if version not in known:
         raise _wrong(
             "value.version",
-            f"is {version}, but {cls.name} has versions {known[0]} to {known[-1]} here: give the value as hex",
+            f"is {version}, but only versions {known[0]} to {known[-1]} of {cls.name} are known: give the value as hex",
         )
     return cls.VALUE_CLASS.from_json(_members(value, "value", names)["data"], version)
 
@@ -153,7 +153,7 @@ def known_from_json(cls: type[K], data: Any) -> K:
         raise _wrong(f"{part}.type", f"is {number}, but {cls.name} has the record type {cls.record_type}")
     record = from_json(data, {cls.record_type: CodecRecordType(cls.__module__, cls.__name__)}, {}, framing)
     if not isinstance(record, cls):
-        raise _wrong("value.version", f"is {record.value_version}, a version of {cls.name} that is unknown here")
+        raise _wrong("value.version", f"is {record.value_version}, an unknown version of {cls.name}")
     return record
 
 

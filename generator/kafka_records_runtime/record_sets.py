@@ -1,4 +1,5 @@
-"""The record types of one topic with their generated classes: what is behind `decode_record` and `encode_record`."""
+"""The record types of one topic with their generated classes: the implementation of `decode_record` and
+`encode_record`."""
 
 from __future__ import annotations
 
@@ -116,7 +117,7 @@ def _checked_version(kind: CodecRecordType, given: int | None) -> int:
     """The version to write, the highest unless one is `given`."""
     version = kind.value_versions[-1] if given is None else given
     if not isinstance(version, int):
-        raise TypeError(f"a version is an int, not {type(version).__name__}")
+        raise TypeError(f"a version must be an int, not {type(version).__name__}")
     if version not in kind.value_versions:
         raise UnsupportedVersion(kind.value_class.__name__, version, kind.value_versions)
     return version

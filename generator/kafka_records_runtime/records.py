@@ -1,4 +1,4 @@
-"""Decoded records: what `decode_record` of a topic's package gives.
+"""Decoded records: what `decode_record` of a topic's package returns.
 
 A record of a known type is an instance of its generated class, such as `OffsetCommit`, which derives from
 `KnownRecord`. Other classes are for what this build does not know: `UnknownTypeRecord` (of metadata framing
@@ -33,23 +33,23 @@ class AnyRecord(msgspec.Struct, frozen=True, gc=False, kw_only=True, repr_omit_d
     """The version of the value; None for a tombstone and for a record of an unknown type."""
 
     key_bytes_left: int = 0
-    """How many bytes come after the message in the key. Kafka ignores them."""
+    """Number of bytes after the message in the key, which Kafka ignores."""
 
     value_bytes_left: int = 0
-    """How many bytes come after the message in the value. Kafka ignores them."""
+    """Number of bytes after the message in the value, which Kafka ignores."""
 
     leniencies: tuple[str, ...] = ()
-    """Everything else that a strict reader would have refused, by name (`Leniency`), once for each time."""
+    """Everything else that a strict reader would have rejected, by name (`Leniency`), once per occurrence."""
 
     raw_key: bytes | None = None
-    """The bytes of the key of a record with bytes left or leniencies: `key` may not give them back."""
+    """The bytes of the key of a record with bytes left or leniencies, because encoding `key` may not reproduce them."""
 
     raw_value: bytes | None = None
     """The bytes of the value of a record with bytes left or leniencies."""
 
     @property
     def is_lenient(self) -> bool:
-        """Whether a strict reader would have refused the record; `raw_key` and `raw_value` are its bytes then."""
+        """Whether a strict reader would have rejected the record; then `raw_key` and `raw_value` have its bytes."""
         return bool(self.leniencies or self.key_bytes_left or self.value_bytes_left)
 
     @property
@@ -74,7 +74,7 @@ class AnyRecord(msgspec.Struct, frozen=True, gc=False, kw_only=True, repr_omit_d
 
 
 class JsonRecord(AnyRecord, frozen=True, gc=False):
-    """A decoded record that has a JSON form."""
+    """A decoded record that can be written as JSON."""
 
     def to_json(self) -> dict[str, Any]:
         """This record as Python objects, in the form that Kafka's console formatters print.

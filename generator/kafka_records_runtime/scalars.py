@@ -1,4 +1,4 @@
-"""Which Python values each primitive type takes. Encoding and JSON both ask here."""
+"""The Python values that each primitive type accepts; used by encoding and by JSON."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ _FLOAT_LIMIT: Final = 2**1024
 
 
 def wrong_type(expected: str, value: object) -> WriteFailure:
-    """The failure for a value that is not `expected`."""
+    """The error for a value that is not of the expected kind."""
     if value is None:
         return WriteFailure(NullNotAllowed)
     return WriteFailure(WrongType, expected, type(value).__name__)
 
 
 def as_bool(value: object) -> bool:
-    """A bool. No other type is taken, not even a number."""
+    """A bool. No other type is accepted, not even a number."""
     if not isinstance(value, bool):
         raise wrong_type("bool", value)
     return value
@@ -29,7 +29,7 @@ def as_bool(value: object) -> bool:
 
 def as_integer(value: object, type: str) -> int:
     """An int within the range of `type`. A bool counts as 0 or 1, and numpy's integers count too."""
-    if not isinstance(value, int):  # first, since asking a protocol takes longer than all the rest
+    if not isinstance(value, int):  # checked first, because checking a protocol is slow
         if not isinstance(value, SupportsIndex):
             raise wrong_type("int", value)
         value = index(value)
@@ -69,7 +69,7 @@ def as_text(value: object) -> str:
 
 
 def as_raw(value: object) -> bytes:
-    """Bytes. A bytearray is refused, because its content can change later."""
+    """Bytes. A bytearray is rejected, because its content can change later."""
     if not isinstance(value, bytes):
         raise wrong_type("bytes", value)
     return value

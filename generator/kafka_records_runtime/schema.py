@@ -38,7 +38,7 @@ class _Marker:
 
 
 NATURAL: Final = _Marker("NATURAL")
-"""Stands for the default a type has when the spec gives none."""
+"""Marks a field whose spec gives no default, so that the default of its type applies."""
 
 EMPTY_STRUCT: Final = _Marker("EMPTY_STRUCT")
 """The default of a struct field: a struct with every member at its own default."""
@@ -59,7 +59,7 @@ _NATURAL_DEFAULTS: Final[dict[str, object]] = {
 }
 
 PRIMITIVES: Final = _NATURAL_DEFAULTS.keys()
-"""The types that are not structs, as specs spell them."""
+"""The primitive types, as specs spell them."""
 
 
 def natural_default(type: str) -> object:
@@ -113,7 +113,7 @@ class FieldSchema:
 
     @property
     def can_be_null(self) -> bool:
-        """Whether a value may be None: because a version has null, or because that is the default."""
+        """Whether a value may be None, because a version allows null or because null is the default."""
         return self.nullable is not None or self.default is None
 
 
@@ -160,7 +160,7 @@ class MessageSchema:
         return self._by_name[name]
 
     def note(self, version: int) -> str:
-        """What a decode error about `version` adds; empty if there is nothing to add."""
+        """The text that a decode error about `version` appends; empty if there is none."""
         return next((text for lowest, highest, text in self.notes if lowest <= version <= highest), "")
 
     def is_flexible(self, version: int) -> bool:

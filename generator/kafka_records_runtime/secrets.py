@@ -1,4 +1,4 @@
-"""Fields of records that are secrets: what prints records hides them unless somebody asks for them.
+"""Fields of records that are secrets: code that prints records hides them unless the user asks for them.
 
 Kafka's own tools hide the keys of SCRAM credentials and the values of sensitive configs (`RecordRedactor`). The id of a
 delegation token is hidden here too: with the secret key of a cluster it is the token.
@@ -22,7 +22,7 @@ _VALUE: Final = frozenset({"value"})
 _NONE: Final[frozenset[str]] = frozenset()
 
 MAY_HOLD_SECRETS: Final = frozenset({*_FIELDS, _CONFIG})
-"""The messages of which some field may be a secret. Of one that cannot be decoded all bytes may be."""
+"""The messages that have a field which may be a secret. If one cannot be decoded, any of its bytes may be."""
 
 
 _CONFIG_FIELDS: Final = frozenset({"resourceType", "name", "value"})
@@ -53,7 +53,7 @@ def secret_fields(message: str, value: Mapping[str, Any]) -> frozenset[str]:
     if message != _CONFIG:
         return _FIELDS.get(message, _NONE)
     if not value.keys() >= _CONFIG_FIELDS:
-        return _NONE  # a message of that name in a package of somebody's own
+        return _NONE  # a user's own message of the same name
     is_secret = value["value"] is not None and is_secret_config(value["resourceType"], value["name"])
     return _VALUE if is_secret else _NONE
 

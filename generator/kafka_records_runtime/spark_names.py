@@ -1,4 +1,4 @@
-"""Which type of Spark a column has. The generator writes the names of these types, the Spark layer makes the types."""
+"""The Spark type of a column. The generator writes the names of these types, and the Spark layer creates the types."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""The limit of strings, which fast paths, the walker and the generator share."""
+"""The length limit of strings, shared by fast paths, the walker and the generator."""
 
 from __future__ import annotations
 
 from typing import Final
 
 MAX_STRING: Final = 32767
-"""Bytes of UTF-8 a string may have, regardless of the width of its length."""
+"""Maximum size of a string in bytes of UTF-8, regardless of the width of its length field."""

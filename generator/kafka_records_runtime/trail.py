@@ -1,4 +1,4 @@
-"""The record of a walk: one step for everything that was read, in wire order."""
+"""The trace of a walk: one step for each item that was read, in wire order."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from kafka_records_runtime.failure import join_path
 from kafka_records_runtime.wire import ByteCursor
 
 TAG_SECTION: Final = "tagged_fields"
-"""How paths call the section of tagged fields that ends a struct."""
+"""The name in paths of the section of tagged fields at the end of a struct."""
 
 T = TypeVar("T")
 
@@ -34,7 +34,7 @@ class TrailStep(NamedTuple):
 
 
 class Trail:
-    """Steps so far, and the path of what is being read."""
+    """The steps so far, and the path of the current item."""
 
     def __init__(self) -> None:
         self.steps: list[TrailStep] = []
@@ -58,7 +58,7 @@ class Trail:
 
 
 def noted(reader: Reader[T], type: str) -> Reader[T]:
-    """`reader`, which also leaves a step of `type` for what it has read."""
+    """Wraps `reader` so that it also records a step of `type` for what it has read."""
 
     def read(cursor: ByteCursor) -> T:
         start = cursor.pos
@@ -70,7 +70,7 @@ def noted(reader: Reader[T], type: str) -> Reader[T]:
 
 
 def named(reader: Reader[T], name: str) -> Reader[T]:
-    """`reader`, with `name` on the path while it reads."""
+    """Wraps `reader` so that `name` is on the path while it reads."""
 
     def read(cursor: ByteCursor) -> T:
         parts = _trail(cursor).parts
@@ -83,7 +83,7 @@ def named(reader: Reader[T], name: str) -> Reader[T]:
 
 
 def numbered(reader: Reader[T]) -> Reader[T]:
-    """`reader` of an array element, with its index on the path while it reads."""
+    """Wraps `reader` of an array element so that its index is on the path while it reads."""
 
     def read(cursor: ByteCursor) -> T:
         trail = _trail(cursor)

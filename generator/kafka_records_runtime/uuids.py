@@ -36,7 +36,7 @@ class Uuid(bytes):
         Raises ValueError for anything else.
         """
         if not _TEXT.fullmatch(text):
-            raise ValueError(f"{text!r} is not a Kafka uuid, which is 22 characters of URL-safe base64")
+            raise ValueError(f"{text!r} is not a Kafka uuid: write 22 characters of URL-safe base64")
         return cls(b64decode(text[:22] + "==", altchars=b"-_"))
 
     def __str__(self) -> str:
@@ -51,13 +51,14 @@ class Uuid(bytes):
 
 def standard_uuid_bytes(value: object) -> bytes | None:
     """The bytes of a `UUID` of the standard library, None for any other value."""
-    # A caller with such a value has loaded the module. To load it for all other callers would cost them milliseconds.
+    # A caller that has such a value has already imported uuid. Importing it for all other callers would cost
+    # milliseconds.
     module = sys.modules.get("uuid")
     return value.bytes if module is not None and isinstance(value, module.UUID) else None
 
 
 def uuid_text(value: object) -> str:
-    """Kafka's text of a Uuid, or of any value that `encode` takes for one. A text is returned as it is."""
+    """Kafka's text form of a Uuid, or of any value that `encode` accepts as one. A string is returned unchanged."""
     raw = standard_uuid_bytes(value) or value
     return str(Uuid(raw)) if isinstance(raw, bytes) else str(raw)
 

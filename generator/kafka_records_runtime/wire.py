@@ -62,7 +62,7 @@ FIXED_SIZES: Final[Mapping[str, int]] = {
 
 
 class ByteCursor:
-    """A position in immutable bytes, and whether to take what only Kafka accepts.
+    """A position in immutable bytes, and whether to accept what only Kafka accepts.
 
     Strict unless `lenient`; a lenient cursor appends the name of each thing it let pass to `leniencies`.
     `classes` names the types that structs become (none: dicts). `spare` is how many elements without bytes
@@ -92,7 +92,7 @@ class ByteCursor:
         self.trail = trail
 
     def underflow(self, needed: int, start: int | None = None) -> ReadFailure:
-        """The failure for `needed` bytes that are not there."""
+        """The error for `needed` bytes that are missing."""
         at = self.pos if start is None else start
         return ReadFailure(BufferUnderflow, at, needed, self.end - at)
 

@@ -64,7 +64,7 @@ def member(schema: MessageSchema, field: FieldSchema, get: Callable[[str, object
 
 
 def check_absent(schema: MessageSchema, field: FieldSchema, value: object) -> None:
-    """Refuse a value that the version cannot carry. Kafka drops it without a word if the field is ignorable."""
+    """Reject a value that the version cannot carry. Kafka silently drops it if the field is ignorable."""
     if not field.ignorable and not is_default(schema, field, value):
         raise WriteFailure(FieldNotInVersion)
 

@@ -1,4 +1,4 @@
-"""What callers of public functions gave: checked at once, so that a mistake is named by the argument that it is in.
+"""Checks the arguments of public functions at once, so that an error names the argument.
 
 Each function takes the name of an argument and what was given for it. It raises TypeError, which says what is expected
 and what came, for a value of the wrong kind, and ValueError for one of the right kind that makes no sense.
@@ -28,7 +28,7 @@ def texts(name: str, given: object) -> tuple[str, ...]:
 
 
 def names(name: str, given: object) -> tuple[str, ...]:
-    """A list of names. One text alone would be a list of letters."""
+    """A list of names. A single string is rejected, because it would be a list of letters."""
     if isinstance(given, str):
         raise TypeError(f"{name} is a list of names: write [{given!r}]")
     if not isinstance(given, Iterable) or isinstance(given, bytes):
@@ -46,7 +46,7 @@ def count(name: str, given: object, of: str) -> int:
 
 
 def flag(name: str, given: object) -> bool:
-    """True or False: texts such as "no" would be true."""
+    """True or False. Strings are rejected, because even "no" would be true."""
     if not isinstance(given, bool):
         raise _wrong(name, "True or False", given)
     return given
@@ -70,13 +70,13 @@ def path(name: str, given: object) -> str:
 
 
 def session(name: str, given: Any) -> None:
-    """A session of Spark, also one of Spark Connect."""
+    """A SparkSession, of classic Spark or Spark Connect."""
     if not hasattr(given, "createDataFrame"):
         raise _wrong(name, "a SparkSession", given)
 
 
 def frame(name: str, given: Any) -> None:
-    """A DataFrame of Spark, also one of Spark Connect."""
+    """A DataFrame, of classic Spark or Spark Connect."""
     if not hasattr(given, "sparkSession"):
         raise _wrong(name, "a DataFrame of Spark", given)
 

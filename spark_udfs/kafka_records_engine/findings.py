@@ -1,4 +1,4 @@
-"""Findings: what was found on the way from bytes to an answer, as values that print as one line each."""
+"""Findings: problems found on the way from bytes to a result, each printed as one line."""
 
 from __future__ import annotations
 
@@ -18,33 +18,34 @@ UNDECIDED_TRANSACTION: Final = "UndecidedTransaction"
 """The `reason` of a record that can be read, but whose transaction may have been committed or not: it is unknown."""
 
 UNKNOWN_STATE: Final = "UnknownState"
-"""The `reason` of a record that can be read, but is in a state that Kafka does not know."""
+"""The `reason` of a record that can be read, but contains a state that is unknown to Kafka."""
 
 UNKNOWN_RECORDS: Final = "UnknownRecords"
 """The `reason` of damage where no record of a log is of a type that the package knows: most likely keys are not read
 as they were written."""
 
 DAMAGED_LOG: Final = "DamagedLog"
-"""The `reason` of damage that a source met in the bytes of a log, before there was a record."""
+"""The `reason` of damage that a source found in the bytes of a log, before they were decoded into records."""
 
 UNREAD_LOG: Final = "UnreadLog"
-"""The `reason` of a note about a sound log: something is in its files that is not a record."""
+"""The `reason` of a note about an intact log whose files contain something other than records."""
 
 UNREACHABLE_LOG: Final = "UnreachableLog"
-"""The `reason` of damage that another try may not meet: nobody gave some offsets of a log in time."""
+"""The `reason` of damage that a retry may avoid: some offsets of a log were not delivered in time."""
 
 FORBIDDEN_LOG: Final = "ForbiddenLog"
-"""The `reason` of damage to an answer whose log is whole: whoever runs this may not read a file of it."""
+"""The `reason` of damage to a result although the log is intact: the user is not allowed to read one of its files."""
 
 MISSING_RIGHT: Final = "MissingRight"
-"""The `reason` of damage to an answer that lacks what an ACL hides: the text names operation, resource type and
-name."""
+"""The `reason` of damage to a result that lacks data hidden by an ACL: the text names operation, resource type and
+name.
+"""
 
 ABSENT_TOPIC: Final = "AbsentTopic"
 """The `reason` of a note that a cluster does not have the topic of a coordinator yet: no client has needed it."""
 
 READ_MOMENTS: Final = "ReadMoments"
-"""The `reason` of a note that says at which moments brokers were asked for what an answer compares."""
+"""The `reason` of a note that says when brokers were asked for the values that a result compares."""
 
 DELETED_MEANWHILE: Final = "DeletedMeanwhile"
 """The `reason` of a note about offsets that were deleted between the moment when a log was found and that when they
@@ -57,7 +58,7 @@ OTHER_RETENTION: Final = "OtherRetention"
 """The `reason` of a note that says that brokers kept offsets for a shorter time than the one that was given."""
 
 UNJUDGED_RULES: Final = "UnjudgedRules"
-"""The `reason` of a note about rules that were asked for and that no broker was compared with."""
+"""The `reason` of a note about requested rules that were never compared with a broker."""
 
 LATER_RECORDS: Final = "LaterRecords"
 """The `reason` of a note that a table was asked about a moment before the last records of its log."""
@@ -67,10 +68,10 @@ OUTSIDE_LOG: Final = "OutsideLog"
 last."""
 
 UNMADE_CHECKS: Final = "UnmadeChecks"
-"""The `reason` of a note about a check that could not be made, and what it needs."""
+"""The `reason` of a note about a check that could not be made; it says what the check needs."""
 
 ABSENT_GROUP: Final = "AbsentGroup"
-"""The `reason` of a note that no row is about a group that was asked for by name."""
+"""The `reason` of a note that a group requested by name has no rows."""
 
 OTHER_PARTITIONS: Final = "OtherPartitions"
 """The `reason` of a note that a topic has more partitions than was given."""
@@ -79,7 +80,7 @@ NOT_WRITTEN: Final = "NotWritten"
 """The `reason` of damage to an answer in a form that cannot hold one of its rows."""
 
 SPARK_CHECKPOINT: Final = "SparkCheckpoint"
-"""The `reason` of a note about the checkpoint of a query of Spark: what its offsets lack."""
+"""The `reason` of a note about offsets that are missing from the checkpoint of a Spark query."""
 
 OF_LOGS: Final = (DAMAGED_LOG, UNREAD_LOG, UNREACHABLE_LOG, FORBIDDEN_LOG, MISSING_RIGHT, DELETED_MEANWHILE)
 """The reasons that are about logs and not about what a record holds."""
@@ -87,7 +88,7 @@ OF_LOGS: Final = (DAMAGED_LOG, UNREAD_LOG, UNREACHABLE_LOG, FORBIDDEN_LOG, MISSI
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One thing that the reader of an answer has to know.
+    """Something that the user has to know about a result.
 
     `str()` is one line: `<file>: byte <position>, batch at offset <offset>: <what> (<consequence>)`, with the partition
     if there is no file.
@@ -111,7 +112,7 @@ class Finding:
     position: int | None = None
     """The byte in the file where the batch (or what is in its place) starts; None for the file as a whole."""
     base_offset: int | None = None
-    """The offset its entry starts with (the base offset of a magic 2 batch); None if no batch can be told."""
+    """The offset that its entry starts with (the base offset of a magic 2 batch); None if the batch is unknown."""
     record_type: int | None = None
     version: int | None = None
     path: str | None = None
@@ -134,7 +135,7 @@ class Finding:
 
     @property
     def place(self) -> str:
-        """Where it was found, as a person would name it: the file or log, with the byte, batch or record."""
+        """The place in words: the file or log, with the byte, batch or record."""
         place = printable(self.file or self._log())
         if self.position is not None:
             place += f": byte {self.position}"
@@ -185,7 +186,7 @@ def in_file(
     records: int = 0,
     bytes: int = 0,
 ) -> Finding:
-    """What a reader of segment files met in one of them; the source adds topic and partition."""
+    """A finding about one segment file; the source adds topic and partition."""
     return Finding(
         severity=severity,
         reason=DAMAGED_LOG if severity == "damage" else UNREAD_LOG,
@@ -200,7 +201,7 @@ def in_file(
 
 
 def sorted_findings(findings: Iterable[Finding]) -> list[Finding]:
-    """By their place in the logs; those of one place keep their order."""
+    """The findings sorted by their place in the logs; findings about the same place keep their order."""
     return sorted(findings, key=lambda finding: finding.order)
 
 

@@ -1,4 +1,4 @@
-"""Programs of ours start without pandas.
+"""The programs of this project start without pandas.
 
 When pyarrow makes its first array, it loads pandas if that is installed, to find out whether its input is a pandas
 object. Loading takes as long as reading some ten megabytes, and no program of ours passes pandas objects to pyarrow.
@@ -22,11 +22,11 @@ _finder = _NoPandas()
 
 
 def leave_pandas_out() -> None:
-    """From now on pandas cannot be found. For programs only, never for a process of somebody else."""
+    """Hide pandas from imports from now on. Only for this project's programs, never in a user's process."""
     sys.meta_path.insert(0, _finder)
 
 
 def let_pandas_in() -> None:
-    """Pandas can be found again. Pyarrow has decided with its first array whether it works without pandas."""
+    """Make pandas importable again. Pyarrow has decided with its first array whether it works without pandas."""
     if _finder in sys.meta_path:
         sys.meta_path.remove(_finder)

@@ -1,4 +1,4 @@
-"""The numpy arrays that the engine and the tables hand around, by the type of their elements."""
+"""Types of the numpy arrays that the engine and the tables exchange, by element type."""
 
 from __future__ import annotations
 

@@ -118,7 +118,7 @@ def query_of(
     if patterns and not topic_columns(table):
         raise QueryError(f"rows of {table.name} are about no topic")
     if limit is not None and limit < 0:
-        raise QueryError(f"{limit} rows: a limit is 0 or more")
+        raise QueryError(f"{limit} rows: a limit must be 0 or more")
     return Query(chosen, conditions, patterns, _order(table, sort), limit)
 
 
@@ -267,11 +267,9 @@ def milliseconds(text: str, now_ms: int | None = None) -> int:
         return now - int(ago[1]) * _SECONDS[ago[2]] * 1000
     if re.fullmatch(r"[0-9]+", text):
         if len(text) < _SHORTEST_MS:
-            raise QueryError(
-                f"{text} is a moment of the years before 1974 as milliseconds since 1970: write {_MOMENTS}"
-            )
+            raise QueryError(f"{text} is before 1974 if taken as milliseconds since 1970: write {_MOMENTS}")
         if len(text) > len(str(_LAST_MS)) or int(text) > _LAST_MS:
-            raise QueryError(f"{text} is after the year 9999 as milliseconds since 1970: write {_MOMENTS}")
+            raise QueryError(f"{text} is after the year 9999 if taken as milliseconds since 1970: write {_MOMENTS}")
         return int(text)
     try:
         moment = _moment(text)

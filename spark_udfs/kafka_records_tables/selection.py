@@ -145,10 +145,10 @@ class Selection:
         try:
             return table.sort_by(order)
         except pa.ArrowInvalid as error:
-            # Offsets in a text column have 32 bits.
+            # The offsets of a string column have 32 bits.
             raise QueryError(
-                "one column of the rows holds more text than can be sorted, 2 GiB: ask for fewer rows or columns, or "
-                "for json, csv or parquet without an order"
+                "one column of the rows has more than 2 GiB of text, which cannot be sorted: select fewer rows or "
+                "columns, or write json, csv or parquet without sorting"
             ) from error
 
     def _shown(self, rows: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -202,5 +202,5 @@ def _hits(topics: pa.Array, patterns: Iterable[str]) -> Any:
     matches = [re.compile(translate(pattern)).match for pattern in patterns]
     coded = topics.dictionary_encode()
     known = [name is not None and any(match(name) for match in matches) for name in coded.dictionary.to_pylist()]
-    # The last one stands for null.
+    # The last element is for null.
     return np.array([*known, False])[coded.indices.fill_null(len(known)).to_numpy(zero_copy_only=False)]

@@ -290,8 +290,8 @@ def changes(
     if not can_go_on(request.table):
         known = ", ".join(each.name for each in TABLES.values() if can_go_on(each))
         raise ValueError(
-            f"{request.table.name} cannot be given by its changes, because it needs more of a log than can be kept: "
-            f"save the raw rows and call table over them, or ask for one of {known}"
+            f"{request.table.name} cannot be computed from its changes, because it needs more of a log than can "
+            f"be kept: save the raw rows and call table on them, or request one of {known}"
         )
     arguments.frame("raw", raw)
     retention_ms = value_of(DELETE_RETENTION, delete_retention)

@@ -160,7 +160,7 @@ def partition_counts(name: str, value: Any) -> dict[str, int]:
         given = found = {OFFSETS: value}
     for topic, number in found.items():
         if isinstance(number, bool) or not isinstance(number, int):
-            raise TypeError(f"{name} is a number, a mapping of topics to numbers or a text, not {value!r}")
+            raise TypeError(f"{name} must be a number, a mapping of topics to numbers or a string, not {value!r}")
         if not 0 < number <= _MOST_PARTITIONS:
             shown = given.get(topic, number)
             raise QueryError(f"{shown!r} is not a number of partitions: write 50, or {topic}=50 for one topic")
@@ -183,7 +183,7 @@ def _checkpoints(name: str, value: Any) -> tuple[GivenCheckpoint, ...]:
             raise QueryError(f"{each!r} lacks a name or a directory: write NAME=DIR, or ./{each} for a directory")
         found.append(GivenCheckpoint(query, path) if is_named else GivenCheckpoint("", _path(name, each)))
     if not found:
-        raise QueryError("no directory: name at least one, or leave the option out")
+        raise QueryError("the list of directories is empty: name at least one, or leave out the option")
     return tuple(found)
 
 
@@ -250,7 +250,7 @@ def _duration(option: Option, value: Any) -> int:
     if length < 0:
         raise QueryError(f"{length} ms: a duration is 0 or more")
     if length < option.least_ms:
-        raise QueryError(f"{length} ms is too short: the shortest has {option.least_ms} ms")
+        raise QueryError(f"{length} ms is too short: the minimum is {option.least_ms} ms")
     return length
 
 

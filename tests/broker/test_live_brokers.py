@@ -284,7 +284,7 @@ def test_what_nobody_can_give_is_damage(broker: Broker, admin: KafkaAdminClient)
     rows, found = raw_rows(replace(log, bootstrap=((HOST, port),)))
     assert rows.num_rows == 0
     assert [str(each) for each in found] == [
-        f"{HOST}:{port} live_gone-0: batch at offset 0: no broker can be reached there: Connection refused, "
+        f"{HOST}:{port} live_gone-0: batch at offset 0: no broker can be reached at this address: Connection refused, "
         "for 0.5 s (offset 0 is not read)"
     ]
 

@@ -151,7 +151,7 @@ def test_what_does_not_go(quiet: Broker, tmp_path: Path, capsys: pytest.CaptureF
     (port,) = free_ports(1)
     assert said("counts", "--bootstrap", f"{HOST}:{port}") == (
         2,
-        f"kafka-records: {HOST}:{port}: no broker can be reached there: Connection refused",
+        f"kafka-records: {HOST}:{port}: no broker can be reached at this address: Connection refused",
     )
     missing = tmp_path / "client.properties"
     assert said("dump", *at, "--command-config", missing) == (

@@ -254,7 +254,7 @@ def test_the_wrong_password(guarded: Guarded, mechanism: str, caplog: pytest.Log
     caplog.set_level(logging.DEBUG)
     wrong = "not-the-secret-of-reader"
     said = refusal(guarded.at("PASSWORD"), password_of("reader", mechanism, wrong))
-    assert said.startswith(f"{guarded.at('PASSWORD')}: refused user 'reader' and the password by {mechanism}: ")
+    assert said.startswith(f"{guarded.at('PASSWORD')}: refused user 'reader' with this password, by {mechanism}: ")
     assert wrong not in said + caplog.text
 
 
@@ -346,9 +346,9 @@ def test_stores_that_cannot_be_used(guarded: Guarded) -> None:
 
     certificates = guarded.certificates
     assert said(certificates.jks, PASSWORD) == (
-        f"{certificates.jks}: cannot be used as ssl.truststore.location: it is a JKS store, which only Java reads; "
-        "`keytool -importkeystore -srckeystore OLD -destkeystore NEW.p12 -deststoretype PKCS12` makes one that can "
-        "be read here"
+        f"{certificates.jks}: cannot be used as ssl.truststore.location: it is a JKS store, which only Java can read: "
+        "`keytool -importkeystore -srckeystore OLD -destkeystore NEW.p12 -deststoretype PKCS12` "
+        f"converts it"
     )
     assert said(certificates.trusting, "wrong-store-secret") == (
         f"{certificates.trusting}: cannot be used as ssl.truststore.location: it is neither PEM nor a PKCS12 store "
@@ -364,10 +364,11 @@ def test_stores_that_cannot_be_used(guarded: Guarded) -> None:
 
 def test_no_route() -> None:
     (port,) = free_ports(1)
-    assert refusal(f"{HOST}:{port}") == f"{HOST}:{port}: no broker can be reached there: Connection refused"
+    assert refusal(f"{HOST}:{port}") == f"{HOST}:{port}: no broker can be reached at this address: Connection refused"
     assert refusal("no-such-host.invalid:9092").startswith("no-such-host.invalid:9092: no such host: ")
     assert refusal(f"{HOST}:{port},no-such-host.invalid:9092").startswith(
-        f"{HOST}:{port}, no-such-host.invalid:9092: none of them answers; {HOST}:{port}: no broker can be reached there"
+        f"{HOST}:{port}, no-such-host.invalid:9092: none of them answers; {HOST}:{port}: no broker can be "
+        f"reached at this address"
     )
 
 

@@ -139,5 +139,5 @@ def test_one_topic(written: Broker) -> None:
 
 def test_no_broker() -> None:
     (port,) = free_ports(1)
-    with pytest.raises(ValueError, match="no broker can be reached there"):
+    with pytest.raises(ValueError, match="no broker can be reached at this address"):
         read_table("log_ends", LiveBrokers(f"{HOST}:{port}"))

@@ -112,6 +112,6 @@ def test_what_is_set_here_is_no_option(spark: SparkSession) -> None:
         with pytest.raises(ValueError, match=f"^the option {name} is set by read_kafka"):
             read_kafka(spark, "b:1", "t", isolation_level="read_committed", options={name: "t"})
     with pytest.raises(
-        ValueError, match=r"^isolation_level is read_uncommitted or read_committed, not 'serializable'$"
+        ValueError, match=r"^isolation_level must be read_uncommitted or read_committed, not 'serializable'$"
     ):
         read_kafka(spark, "b:1", "t", isolation_level="serializable")  # type: ignore[arg-type]

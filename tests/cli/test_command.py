@@ -169,7 +169,7 @@ def test_an_output_that_takes_nothing(topics_dir: Path, redirect: str) -> None:
         check=False,
     )
     reason = {
-        ">&-": "standard output is closed: there is nowhere to write the result to",
+        ">&-": "standard output is closed, so the result cannot be written",
         ">/dev/full": "standard output: No space left on device",
     }[redirect]
     assert (done.returncode, done.stderr) == (2, f"kafka-records: {reason}\n")

@@ -201,7 +201,7 @@ def test_what_is_no_list_says_so(tmp_path: Path, content: bytes, what: str) -> N
     path.write_bytes(content)
     with pytest.raises(CommandError) as caught:
         of_file(str(path), whole=False)
-    rest = "this is not a list of offsets, write one with `kafka-records table deletable_offsets … --format json`"
+    rest = "this is not a list of offsets: write one with `kafka-records table deletable_offsets … --format json`"
     assert str(caught.value) == f"{path}: {what}: {rest}"
 
 
@@ -500,7 +500,7 @@ def test_a_broker_that_is_not_there_is_named_once(tmp_path: Path, capsys: pytest
     asked = ["--bootstrap", address, "--command-config", str(config), "--group", "g", "--topic", "t"]
     assert main(["delete-offsets", *asked]) == 2
     said = capsys.readouterr().err.splitlines()[-1]
-    assert said.startswith(f"kafka-records: {address}: no broker can be reached there: ")
+    assert said.startswith(f"kafka-records: {address}: no broker can be reached at this address: ")
 
 
 def test_an_address_at_which_nobody_has_ever_answered_is_given_up_soon(
@@ -512,7 +512,7 @@ def test_an_address_at_which_nobody_has_ever_answered_is_given_up_soon(
         address = f"localhost:{server.getsockname()[1]}"
     assert main(["delete-offsets", "--bootstrap", address, "--group", "", "--topic", "t"]) == 2
     said = capsys.readouterr().err.splitlines()[-1]
-    assert said.startswith(f"kafka-records: {address}: no broker can be reached there: ")
+    assert said.startswith(f"kafka-records: {address}: no broker can be reached at this address: ")
     assert said.endswith(", for 0.01 s")
 
 

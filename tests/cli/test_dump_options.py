@@ -215,7 +215,7 @@ def test_explain_of_a_broken_record_from_dump(tmp_path: Path) -> None:
         ("0001\n", "line 1 of standard input is not a line of dump"),
         (
             '{"topic":"__consumer_offsets","partition":0,"offset":1,"control":null}\n',
-            "line 1 of standard input has no raw_key and raw_value: dump --bytes adds them",
+            "line 1 of standard input has no raw_key and raw_value: add them with dump --bytes",
         ),
         (
             '{"topic":"__consumer_offsets","partition":0,"offset":1,"control":null,"raw_key":"x","raw_value":null}\n',
@@ -382,8 +382,7 @@ def test_a_package_of_ones_own(acme: str, tmp_path: Path) -> None:
 def test_packages_that_cannot_be(acme: str, tmp_path: Path) -> None:
     write_segment(tmp_path, batch(0, [commit("a", 1)]))
     message = (
-        "Python finds no package of that name that kafka-records-codegen has made; the directory that holds it has to "
-        "be in PYTHONPATH"
+        "Python finds no package of that name that kafka-records-codegen generated: add its directory to PYTHONPATH"
     )
     for name in ("no_such_package", "json", "..", "a b"):
         ran = run("dump", str(tmp_path), "--package", name)
@@ -391,7 +390,7 @@ def test_packages_that_cannot_be(acme: str, tmp_path: Path) -> None:
     ran = run("dump", str(tmp_path), "--package", f"{acme}.nothing_here")
     assert ran.status == 2
     assert ran.err.startswith(
-        f"kafka-records: --package {acme}.nothing_here: {acme} has no records in a folder nothing_"
+        f"kafka-records: --package {acme}.nothing_here: {acme} has no records in the folder nothing_"
     )
     ran = run("dump", str(tmp_path), "--package", acme)
     assert ran.status == 2

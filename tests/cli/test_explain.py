@@ -67,7 +67,7 @@ def test_a_value_without_its_key() -> None:
         (("--message", "EndTxnMarker", "--version", "0", "0g"), "the message is not hex: 'g' after 1 digits"),
         (
             ("--message", "EndTxnMarker", "--version", "0", "000"),
-            "the message is not hex: 3 digits, bytes have two each",
+            "the message is not hex: 3 digits, but each byte needs two",
         ),
         (("--topic", "__consumer_offsets", "--key", "xy"), "--key is not hex: 'x' after 0 digits"),
         (

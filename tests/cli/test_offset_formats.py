@@ -87,7 +87,8 @@ def test_starting_offsets_are_those_of_one_group(tmp_path: Path, groups: tuple[s
     with pytest.raises(QueryError) as caught:
         starting_offsets(rows)
     assert (
-        str(caught.value) == f"starting offsets are those of one group, and these rows are about {about}: --group NAME"
+        str(caught.value)
+        == f"starting offsets are for one group, but these rows are about {about}: choose one with --group NAME"
     )
 
 
@@ -96,7 +97,7 @@ def test_an_offset_that_spark_reads_otherwise_is_refused(tmp_path: Path) -> None
     ran = run("table", "current_offsets", str(tmp_path), "--format", "starting-offsets")
     assert (ran.status, ran.err) == (
         2,
-        "kafka-records: t-0 of the group 'billing' has the offset -1, which Spark takes for the end or the start: "
+        "kafka-records: t-0 of the group 'billing' has the offset -1, which Spark reads as the end or the start: "
         "leave it out with --where 'offset>=0'\n",
     )
 
@@ -120,7 +121,7 @@ def test_a_group_in_two_partitions_of_the_log_has_two_offsets(tmp_path: Path) ->
         (("groups",), "--format reset-offsets is for the table current_offsets, not for groups"),
         (
             ("current_offsets", "--columns", "topic"),
-            "--columns: --format reset-offsets has columns of its own",
+            "--columns: --format reset-offsets has its own columns: leave out --columns",
         ),
     ],
 )

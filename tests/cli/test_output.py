@@ -67,7 +67,7 @@ def test_an_output_that_is_there_is_kept_unless_asked_otherwise(tmp_path: Path) 
         "tombstones": 0,
         "value_versions": {"v3": 1},
     }
-    message = f"kafka-records: {path}: the file already exists; --overwrite replaces it\n"
+    message = f"kafka-records: {path}: the file already exists: replace it with --overwrite\n"
     assert run("counts", source, "--output", str(path)) == (2, "", message)
     assert path.read_text() == first
     other = f"note: --output {path}: its name ends in json, but the format is table\n"
@@ -93,7 +93,7 @@ def test_outputs_that_cannot_be(
     ("arguments", "message"),
     [
         (("--overwrite",), "--overwrite needs --output"),
-        (("--format", "parquet"), "--format parquet needs --output: a Parquet file is not a text"),
+        (("--format", "parquet"), "--format parquet needs --output: a Parquet file is not text"),
         (("--format", "csv", "--wide"), "--wide needs --format table; csv leaves nothing out"),
         (("--output", ""), "argument --output: is empty, and names no file or directory"),
     ],

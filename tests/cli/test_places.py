@@ -35,7 +35,7 @@ def test_only_what_grows_is_followed(tmp_path: Path, capfd: pytest.CaptureFixtur
     archive = archived(SEGMENTS, tmp_path, ".tar")
     assert main(["dump", "--follow", str(archive)]) == 2
     assert (
-        f"{archive}: --follow reads only brokers and log files of this machine, because other sources do not grow"
+        f"{archive}: --follow works only with brokers and local log files, because other sources do not grow"
         in capfd.readouterr().err
     )
 

@@ -157,13 +157,13 @@ def test_another_log_is_refused_and_ends_with_1(segments: str, kept: str, tmp_pa
     [
         (
             ("{segments}", "--output", "{segments}/kept"),
-            "{segments}/kept: is in {segments}, which is read: name a directory elsewhere",
+            "{segments}/kept: is inside of the source {segments}: name a directory elsewhere",
         ),
         (("{segments}", "--output", "{here}/no/where"), "{here}/no/where: there is no directory {here}/no"),
-        (("{segments}", "--output", "{here}/file"), "{here}/file: is a file, but a snapshot is a directory"),
+        (("{segments}", "--output", "{here}/file"), "{here}/file: is a file, but a snapshot must be a directory"),
         (
             ("{segments}", "--output", "{here}"),
-            "{here}: this directory holds something else (file): name a new one, or a snapshot",
+            "{here}: this directory contains something else (file): name a new one, or a snapshot",
         ),
         (("{here}/nothing", "--output", "{kept}"), "{here}/nothing: there is no such file or directory"),
         (
@@ -196,7 +196,7 @@ def test_a_topic_that_no_coordinator_has(tmp_path: Path, segments: str, kept: st
     ran = run("snapshot", str(tmp_path / "data"), "--output", kept)
     assert ran.status == 2
     assert "only orders here, none of the coordinators' topics" in ran.err
-    assert ran.err.endswith("; --topic NAME keeps another\n")
+    assert ran.err.endswith("; to keep another topic, use --topic NAME\n")
     assert run("snapshot", str(tmp_path / "data"), "--output", kept, "--topic", "orders").lines == [
         "orders: 8 records and 0 transaction markers added in 1 of 1 partition"
     ]

@@ -91,7 +91,10 @@ def test_errors_are_one_line(query: str, message: str, tmp_path: Path, monkeypat
     ("arguments", "message"),
     [
         ((), "the following arguments are required: QUERY"),
-        ((SEGMENTS,), f"the last argument is the query, and {SEGMENTS!r} is not one: write 'SELECT … FROM groups'"),
+        (
+            (SEGMENTS,),
+            f"the last argument must be the query, but {SEGMENTS!r} is not one: write 'SELECT … FROM groups'",
+        ),
         (("SELECT 1",), "the following arguments are required: SOURCE (or --bootstrap)"),
     ],
 )

@@ -27,7 +27,7 @@ def test_rows_are_those_without_a_state(segments: str, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (("--as-of", "2h"), "--state keeps what logs hold now: kafka-records snapshot keeps it for --as-of"),
+        (("--as-of", "2h"), "--state keeps only what logs contain now: use kafka-records snapshot for --as-of"),
         (("--engine", "spark"), "--state needs --engine local"),
     ],
 )
@@ -42,13 +42,13 @@ def test_what_does_not_go_together(segments: str, tmp_path: Path, arguments: tup
 def test_tables_of_which_nothing_is_kept(segments: str, tmp_path: Path) -> None:
     ran = run("table", "log_ends", segments, "--state", str(tmp_path / "state"))
     assert ran.status == 2
-    assert "log_ends: no record of a coordinator's topic is read, and state keeps no other: leave it out" in ran.err
+    assert "log_ends: no records of a coordinator's topic are read, and state keeps no others: leave it out" in ran.err
 
 
 def test_a_directory_that_is_read_or_in_use(segments: str, tmp_path: Path) -> None:
     ran = run("table", "groups", segments, "--state", f"{segments}/state")
     assert (ran.status, ran.out) == (2, "")
-    assert f"{segments}/state: is in {segments}, which is read: name a directory elsewhere" in ran.err
+    assert f"{segments}/state: is inside of the source {segments}: name a directory elsewhere" in ran.err
     with StateDirectory(tmp_path, needed_by_state).opened():
         ran = run("table", "groups", segments, "--state", str(tmp_path))
     assert (ran.status, ran.out) == (2, "")

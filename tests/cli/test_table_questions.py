@@ -155,7 +155,7 @@ def test_topics(segments: str, offsets: list[dict[str, Any]]) -> None:
     )
     ran = run("table", "groups", segments, "--topic-filter", "x")
     others = ", ".join(name for name, table in TABLES.items() if topic_columns(table))
-    assert complaint(ran) == f"--topic-filter: rows of groups are about no topic, those of {others} are"
+    assert complaint(ran) == f"--topic-filter: rows of groups do not belong to a topic, those of {others} do"
 
 
 def test_what_one_table_alone_is_asked(segments: str) -> None:
@@ -260,8 +260,9 @@ def test_an_end_that_says_no_format_is_refused(segments: str, tmp_path: Path, na
     ran = run("table", "current_offsets", segments, "--output", str(path))
     assert (ran.status, ran.err.splitlines()[0]) == (
         2,
-        f"kafka-records table: error: --output {path}: its extension names no format: call it .json, .jsonl, .ndjson, "
-        ".csv, .parquet, .arrow, .prom or .txt, or give --format",
+        f"kafka-records table: error: --output {path}: its extension does not name a format: use .json, "
+        f".jsonl, .ndjson, "
+        ".csv, .parquet, .arrow, .prom or .txt, or add --format",
     )
     assert not path.exists()
     assert run("table", "current_offsets", segments, "--output", str(path), "--format", "csv").status == 0
@@ -352,7 +353,8 @@ def test_repeated_findings_are_summed_up_and_a_file_has_all(tmp_path: Path) -> N
     assert (first["severity"], first["reason"], first["path"]) == ("damage", "BufferUnderflow", "leader_epoch")
     assert (first["raw_key"], first["raw_value"]) == (broken[0][0].hex(), value[:12].hex())
     assert (
-        complaint(run(*arguments, "--findings", str(out))) == f"{out}: the file already exists; --overwrite replaces it"
+        complaint(run(*arguments, "--findings", str(out)))
+        == f"{out}: the file already exists: replace it with --overwrite"
     )
     assert run(*arguments, "--findings", str(out), "--overwrite").status == 1
 
@@ -368,16 +370,16 @@ def test_repeated_findings_are_summed_up_and_a_file_has_all(tmp_path: Path) -> N
         (("--processes", "0"), "argument --processes: '0' is not a number of 1 or more"),
         (
             ("--as-of", "1700000000"),
-            "argument --as-of: 1700000000 is a moment of the years before 1974 as milliseconds since 1970: write "
+            "argument --as-of: 1700000000 is before 1974 if taken as milliseconds since 1970: write "
             "2026-01-31, 2026-01-31T12:00 (UTC), 2026-01-31T12:00+02:00, 1769860800000 (milliseconds since 1970), or "
             "90s, 30m, 2h, 7d or 1w for a time before now",
         ),
-        (("--format", "parquet"), "--format parquet needs --output: a Parquet file is not a text"),
+        (("--format", "parquet"), "--format parquet needs --output: a Parquet file is not text"),
         (("--format", "json", "--wide"), "--wide needs --format table; json leaves nothing out"),
         (
             ("--package", "no_such_package"),
-            "--package no_such_package: Python finds no package of that name that kafka-records-codegen has made; the "
-            "directory that holds it has to be in PYTHONPATH",
+            "--package no_such_package: Python finds no package of that name that kafka-records-codegen "
+            "generated: add its directory to PYTHONPATH",
         ),
         (
             ("--package", "kafka_records.consumer_offsets"),
@@ -470,7 +472,7 @@ def test_a_pattern_that_no_topic_matches_is_told(segments: str) -> None:
         (
             WorkerEnded("__consumer_offsets-3", -9),
             "the process that was reading __consumer_offsets-3 was ended by signal 9. Signal 9 mostly means that the "
-            "machine ran out of memory: --processes 1 reads with one process, --group NAME reads less",
+            "machine ran out of memory: use --processes 1 to read with one process, or --group NAME to read less",
         ),
         (ArrowMemoryError("malloc of size 8 failed"), NO_MEMORY),
     ],

@@ -63,7 +63,7 @@ def test_what_is_not_there() -> None:
     assert one_way.request_class(7) == "PingRequest"
     with pytest.raises(UnknownApi):
         one_way.response_class(7)
-    with pytest.raises(TypeError, match="a version is an int, not str"):
+    with pytest.raises(TypeError, match="a version must be an int, not str"):
         APIS[OFFSET_FETCH].request_header_version("6")  # type: ignore[arg-type]
 
 

@@ -85,7 +85,7 @@ def test_what_cannot_be_encoded(ledger: Any) -> None:
         with pytest.raises(EncodeError) as failure:
             ledger.encode_record(*arguments)
         assert str(failure.value).startswith(text)
-    with pytest.raises(TypeError, match="a version is an int, not str"):
+    with pytest.raises(TypeError, match="a version must be an int, not str"):
         ledger.encode_record(None, transfer, "1")
 
 
@@ -155,10 +155,10 @@ def test_json_that_is_no_record(ledger: Any) -> None:
     for data, text in (
         ({"key": {"type": 0}, "value": value}, "record: key is not null, but the records of this topic have no key"),
         ({"key": None, "value": None}, "record: value is of type NoneType, expected an object"),
-        ({"key": None, "value": {**value, "type": 9}}, "record: value.type is 9, a record type that is unknown here"),
+        ({"key": None, "value": {**value, "type": 9}}, "record: value.type is 9, an unknown record type"),
         (
             {"key": None, "value": {**value, "version": 9}},
-            "record: value.version is 9, but TransferRecord has versions",
+            "record: value.version is 9, but only versions",
         ),
         (
             {"key": None, "value": {"type": 0, "version": 0, "hex": "010001"}},

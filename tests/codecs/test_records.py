@@ -405,7 +405,7 @@ VALUE_JSON = {"version": 3, "data": {"offset": 1, "leaderEpoch": 2, "metadata": 
         ({"key": KEY_JSON | {"type": "1"}, "value": None}, "key.type is missing, or is not a whole number"),
         (
             {"key": KEY_JSON | {"type": 99}, "value": None},
-            "key.type is 99, a record type that is unknown here: give key and value as hex",
+            "key.type is 99, an unknown record type: give key and value as hex",
         ),
         ({"key": KEY_JSON | {"hex": "0001"}, "value": None}, "key has the key 'data', which is not one of type, hex"),
         ({"key": {"type": 9, "hex": "0008"}, "value": None}, "key.hex starts with the type 8, but type is 9"),
@@ -413,11 +413,11 @@ VALUE_JSON = {"version": 3, "data": {"offset": 1, "leaderEpoch": 2, "metadata": 
         ({"key": {"type": 9, "hex": 9}, "value": None}, "key.hex is not text in hex"),
         (
             {"key": {"type": 9, "hex": "0009"}, "value": VALUE_JSON},
-            "value has no hex, although key has: give both as data or both as hex",
+            "value has no hex, but key has: give both as data or both as hex",
         ),
         (
             {"key": KEY_JSON, "value": VALUE_JSON | {"version": 9}},
-            "value.version is 9, but OffsetCommit has versions 0 to 4 here: give the value as hex",
+            "value.version is 9, but only versions 0 to 4 of OffsetCommit are known: give the value as hex",
         ),
         (
             {"key": KEY_JSON, "value": VALUE_JSON | {"note": 1}},
@@ -440,7 +440,7 @@ def test_json_of_another_record() -> None:
         GroupMetadata.from_json({"key": KEY_JSON, "value": None})
     newer = {"key": KEY_JSON, "value": {"version": 5, "hex": "0005616263"}}
     assert isinstance(record_from_json(newer), UnknownVersionRecord)
-    with pytest.raises(JsonError, match=r"value\.version is 5, a version of OffsetCommit that is unknown here"):
+    with pytest.raises(JsonError, match=r"value\.version is 5, an unknown version of OffsetCommit"):
         OffsetCommit.from_json(newer)
     with pytest.raises(JsonError, match=r"OffsetCommitKey v0: the message has the key 'grup'.*did you mean group"):
         record_from_json({"key": {"type": 1, "data": {"grup": "g", "topic": "t", "partition": 0}}, "value": None})

@@ -246,7 +246,7 @@ def test_a_version_as_a_number_of_numpy() -> None:
     ],
 )
 def test_versions_that_are_no_integers(versions: Any, kind: str) -> None:
-    with pytest.raises(TypeError, match=f"^versions are integers with a sign, not {kind}$"):
+    with pytest.raises(TypeError, match=f"^versions must be signed integers, not {kind}$"):
         decode_column(OFFSET, binary([b"", b""]), versions)
 
 
@@ -312,7 +312,7 @@ def test_a_thousand_versions_that_there_are_none_of() -> None:
 
 @pytest.mark.parametrize(("data", "kind"), [([b"\0\1"], "list"), (b"\0\1", "bytes"), (np.array([b"\0\1"]), "ndarray")])
 def test_what_is_no_arrow_array(data: Any, kind: str) -> None:
-    with pytest.raises(TypeError, match=f"^a column of encoded messages is an Arrow array, not {kind}$"):
+    with pytest.raises(TypeError, match=f"^a column of encoded messages must be an Arrow array, not {kind}$"):
         decode_column(OFFSET, data)
 
 
@@ -321,7 +321,7 @@ def test_what_is_no_schema() -> None:
     with pytest.raises(TypeError) as failure:
         decode_column(schema, binary([b""]))
     assert str(failure.value) == (
-        "the schema of a message is needed, such as those in kafka_records.schemas, not 'OffsetCommitValue'"
+        "expected the schema of a message, such as those in kafka_records.schemas, not 'OffsetCommitValue'"
     )
 
 
@@ -343,7 +343,7 @@ def test_what_is_no_schema() -> None:
 def test_columns_that_are_not_binary(column: Any, kind: str) -> None:
     with pytest.raises(TypeError) as caught:
         decode_column(OFFSET, column)
-    assert str(caught.value) == f"a column of encoded messages is binary, not {kind}"
+    assert str(caught.value) == f"a column of encoded messages must be binary, not {kind}"
 
 
 # -- messages without fields ------------------------------------------------------------------------

@@ -263,7 +263,7 @@ def test_columns_that_are_not_binary() -> None:
     for keys, values in [(pa.array([1]), pa.array([b""])), (pa.array([b""]), pa.array([1]))]:
         with pytest.raises(TypeError) as caught:
             decode_record_columns(OFFSETS, keys, values)
-        assert str(caught.value) == "a column of encoded messages is binary, not int64"
+        assert str(caught.value) == "a column of encoded messages must be binary, not int64"
 
 
 @pytest.mark.parametrize(

@@ -76,9 +76,9 @@ class TestFoldersAndJars:
         (tmp_path / "empty").mkdir()
         (tmp_path / "text.jar").write_text("no jar", encoding="utf-8")
         other = jar(tmp_path / "other-1.jar")
-        assert "no spec here or below" in unusable(str(tmp_path / "empty"), "")
+        assert "no specs in this folder or below" in unusable(str(tmp_path / "empty"), "")
         assert "is not a jar; name a folder of specs" in unusable(str(tmp_path / "text.jar"), "")
-        assert f"{other}: holds no specs. Kafka's are in common/message of" in unusable(str(other), "")
+        assert f"{other}: contains no specs. Kafka's are in common/message of" in unusable(str(other), "")
 
     def test_specs_that_are_refused_are_called_by_the_name_of_the_jar(self, tmp_path: Path) -> None:
         path = jar(tmp_path / "bad-1.jar", request(colour="red"))
@@ -114,18 +114,21 @@ class TestRevisions:
         assert len(compare(read_spec_set(*words), read_spec_set(*words[::-1])).changes) == 1
 
     def test_what_is_no_revision(self, repository: Path) -> None:
-        assert "no revision of git for my specs: there is no such revision" in unusable("nine", "my specs")
-        said = "A revision of git needs a folder on the other side, but ten is not one; or name a folder in it: nine:"
+        assert "no git revision in my specs: there is no such revision" in unusable("nine", "my specs")
+        said = (
+            "For a git revision, the other side must be a folder, but ten is not one; or name a folder in the "
+            "revision: nine:"
+        )
         assert said in unusable("nine", "ten")
         assert "../gone is outside of the repository" in unusable("main:../gone", "my specs")
-        assert "no revision of git" in unusable("--output=x", "my specs")
+        assert "no git revision" in unusable("--output=x", "my specs")
 
     def test_a_folder_outside_of_git(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setenv("GIT_CEILING_DIRECTORIES", str(tmp_path))
         specs = folder(tmp_path / "specs", key(), value())
         assert unusable("main", str(specs)) == (
-            "main: no such folder or jar, and no release such as 4.3.1; it cannot be a revision of git, because "
-            f"{specs} is in no repository of git: clone it, or name a second folder"
+            "main: no such folder or jar, and no release such as 4.3.1; it cannot be a git revision, because "
+            f"{specs} is in no git repository: clone the repository, or name a second folder"
         )
 
     def test_a_folder_that_was_not_there(self, repository: Path) -> None:

@@ -118,7 +118,7 @@ def test_names_that_are_not_utf_8(specs: Path, tmp_path: Path, capsys: pytest.Ca
     with pytest.raises(SystemExit) as caught:
         run(specs, Path(os.fsdecode(os.fsencode(tmp_path) + b"/\xe4")))
     assert caught.value.code == 2
-    assert "is not UTF-8; paths are written into generated text" in capsys.readouterr().err
+    assert "is not UTF-8: use another path, because paths are written into generated files" in capsys.readouterr().err
 
 
 def test_files_that_only_look_like_specs_are_named(
@@ -169,10 +169,13 @@ def test_the_command_to_fix_it_can_be_pasted(specs: Path, tmp_path: Path, capsys
 @pytest.mark.parametrize(
     ("package", "problem"),
     [
-        ("json", "'json' is a module of Python's own, which the package would hide"),
-        ("json.acme", "'json' is a module of Python's own, which the package would hide"),
-        ("kafka_records_runtime", "'kafka_records_runtime' is a package that generated code uses"),
-        ("msgspec", "'msgspec' is a package that generated code uses"),
+        ("json", "'json' is a module of Python's standard library, which the package would hide: choose another name"),
+        (
+            "json.acme",
+            "'json' is a module of Python's standard library, which the package would hide: choose another name",
+        ),
+        ("kafka_records_runtime", "'kafka_records_runtime' is a package that generated code imports"),
+        ("msgspec", "'msgspec' is a package that generated code imports"),
     ],
 )
 def test_a_package_that_would_hide_another(

@@ -92,14 +92,14 @@ def test_what_a_folder_has(framing: str | None, texts: dict[str, str], expected:
         (
             None,
             {"AccountKey": KEY, "AccountValue": VALUE, "TransferRecord": TRANSFER},
-            "specs/bank/TransferRecord.json: type: TransferRecord is a metadata record beside AccountKey, a "
-            "coordinator-key, and they begin differently: put it into another folder or, if it is not a record, "
-            'write "framing": "coordinator" into _notes.json',
+            "specs/bank/TransferRecord.json: type: TransferRecord is a metadata record, but AccountKey in the same "
+            "folder is a coordinator-key, and the two begin with different bytes: move one of them to another folder "
+            'or, if TransferRecord is not a record, write "framing": "coordinator" into _notes.json',
         ),
         (
             None,
             {"TransferRecord": message("TransferRecord", "metadata", apiKey=-1)},
-            "specs/bank/TransferRecord.json: apiKey: the api key of a metadata record is 0 or more, found -1",
+            "specs/bank/TransferRecord.json: apiKey: the api key of a metadata record must be 0 or more, found -1",
         ),
     ],
 )

@@ -120,10 +120,10 @@ def test_a_message_in_a_file_of_that_name_is_no_message() -> None:
         (
             {"type": 9, "name": "1st", "why": "x"},
             "name",
-            "'1st' is not a name; a name here consists of letters, digits and underscores, starting with a letter",
+            "'1st' is not a valid name; a name consists of letters, digits and underscores, starting with a letter",
         ),
         ({"type": 9, "name": "Account", "why": "x"}, "name", "Account is the record of AccountKey"),
-        ({"type": 9, "name": "Ledger", "why": ["x"]}, "why", "takes a text, found an array"),
+        ({"type": 9, "name": "Ledger", "why": ["x"]}, "why", "must be a string, found an array"),
     ],
 )
 def test_retired_types(retired: dict[str, Any], path: str, problem: str) -> None:
@@ -191,7 +191,7 @@ def test_messages_that_are_not_read_as_a_higher_version() -> None:
         "specs/accounts/_notes.json: newerAsHighest[2]: AccountValue is a coordinator-value; a version is before "
         "messages of the types data and metadata only",
         "specs/accounts/_notes.json: newerAsHighest[3]: Note is listed twice",
-        "specs/accounts/_notes.json: newerAsHighest[4]: takes a text, found the number 3",
+        "specs/accounts/_notes.json: newerAsHighest[4]: must be a string, found the number 3",
     ]
 
 
@@ -213,7 +213,7 @@ def test_what_a_broken_spec_is_called_is_not_known() -> None:
         (
             {"name": "kind", "about": "x", "values": [{"name": "A", "value": 1}]},
             "name",
-            "'kind' is not a name; a name here consists of letters and digits, starting with an upper-case letter; "
+            "'kind' is not a valid name; a name consists of letters and digits, starting with an upper-case letter; "
             "did you mean Kind?",
         ),
         (
@@ -244,7 +244,7 @@ def test_what_a_broken_spec_is_called_is_not_known() -> None:
         (
             {"name": "Kind", "about": "x", "values": [{"name": "value", "value": 1}]},
             "values[0].name",
-            "'value' is not a name; a name here consists of upper-case letters, digits and underscores, starting "
+            "'value' is not a valid name; a name consists of upper-case letters, digits and underscores, starting "
             "with a letter",
         ),
     ],

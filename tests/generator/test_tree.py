@@ -138,7 +138,7 @@ def test_a_package_name_that_cannot_be_imported(name: str, specs: Path, capsys: 
     with pytest.raises(SystemExit) as caught:
         main(["generate", "--specs", str(specs), "--out", "out", "--package", name])
     assert caught.value.code == 2
-    assert f"{name!r} cannot be imported; use identifiers with dots between them" in capsys.readouterr().err
+    assert f"{name!r} cannot be imported: use identifiers separated by dots" in capsys.readouterr().err
 
 
 def test_a_path_in_the_way(specs: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

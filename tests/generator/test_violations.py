@@ -50,7 +50,7 @@ specs/Foo.json:3:11: type: takes one of {KINDS}; found 'date'
 specs/Foo.json:4:20: validVersions: a message needs a highest version; write a closed range such as 0-2
       "validVersions": "0+", "flexibleVersions": "1-2",
                        ^
-specs/Foo.json:4:46: flexibleVersions: takes none or an open range such as 0+, found 1-2
+specs/Foo.json:4:46: flexibleVersions: must be none or an open range such as 0+, found 1-2
       "validVersions": "0+", "flexibleVersions": "1-2",
                                                  ^
 specs/Foo.json:7:26: fields[0].fields[0].type: unknown type 'int31'; did you mean int32?
@@ -124,7 +124,7 @@ def test_the_error_holds_its_violations_and_pickles() -> None:
     assert (violation.file, violation.line, violation.column) == ("specs/Foo.json", 1, 103)
     assert violation.path == "fields[0].name"
     assert violation.message == (
-        "'a-b' is not a name; a name here consists of letters and digits, starting with a letter; did you mean AB?"
+        "'a-b' is not a valid name; a name consists of letters and digits, starting with a letter; did you mean AB?"
     )
     assert pickle.loads(pickle.dumps(error)).violations == error.violations
 
@@ -157,7 +157,7 @@ def test_control_characters_do_not_reach_the_terminal() -> None:
         (spec(apiKey=32768), "apiKey: takes a whole number between -32768 and 32767, found the number 32768"),
         (spec(apiKey="1x"), "apiKey: takes a whole number between -32768 and 32767, found '1x'"),
         (spec(apiKey=True), "apiKey: takes a whole number between -32768 and 32767, found true"),
-        (spec(apiKey=[1]), "apiKey: takes a whole number, found an array"),
+        (spec(apiKey=[1]), "apiKey: must be a whole number, found an array"),
         (
             spec(validVersions=None),
             "validVersions: is missing; write a closed range such as 0-2, or none for a retired API",
@@ -166,11 +166,14 @@ def test_control_characters_do_not_reach_the_terminal() -> None:
             spec(deprecatedVersions="x"),
             "deprecatedVersions: 'x' is not a version range; write none, a number, A-B or A+",
         ),
-        (spec(listeners="broker"), "listeners: only a request has listeners, but this is of type data"),
-        (spec(latestVersionUnstable="true"), "latestVersionUnstable: only a request has it, but this is of type data"),
+        (spec(listeners="broker"), "listeners: only requests have listeners, but this message is of type data"),
+        (
+            spec(latestVersionUnstable="true"),
+            "latestVersionUnstable: only requests have this attribute, but this message is of type data",
+        ),
         (
             spec(name="a-b"),
-            "name: 'a-b' is not a name; a name here consists of letters, digits and underscores, starting with a "
+            "name: 'a-b' is not a valid name; a name consists of letters, digits and underscores, starting with a "
             "letter; did you mean AB?",
         ),
         (
@@ -179,18 +182,18 @@ def test_control_characters_do_not_reach_the_terminal() -> None:
         ),
         (
             spec(commonStructs={}),
-            "commonStructs: an empty object means a list of one element without attributes; write [] for none",
+            "commonStructs: an empty object counts as a list with one element; write [] for an empty list",
         ),
         (
             spec().replace('"fields": []', '"fields": {}'),
-            "fields: an empty object means a list of one element without attributes; write [] for none",
+            "fields: an empty object counts as a list with one element; write [] for an empty list",
         ),
-        (spec(name={}), "name: takes a text, found an object"),
-        (spec(None), "fields[0]: takes an object, found null"),  # type: ignore[arg-type]
-        (spec(commonStructs="x"), "commonStructs: takes an object, found 'x'"),
+        (spec(name={}), "name: must be a string, found an object"),
+        (spec(None), "fields[0]: must be an object, found null"),  # type: ignore[arg-type]
+        (spec(commonStructs="x"), "commonStructs: must be an object, found 'x'"),
         (
             spec(commonStructs={"name": "bar", "versions": "0+"}),
-            "commonStructs.name: 'bar' is not a name; a name here consists of letters, digits and underscores, "
+            "commonStructs.name: 'bar' is not a valid name; a name consists of letters, digits and underscores, "
             "starting with an upper-case letter; did you mean Bar?",
         ),
         (
@@ -215,15 +218,18 @@ def test_message_rules(text: str, problem: str) -> None:
     ("wrong", "problem"),
     [
         (field(type_="[]"), "type: an array needs the type of its elements, such as []int32"),
-        (field(type_="[][]int8"), "type: there are no arrays of arrays; use an array of structs that hold an array"),
-        (field(type_="[]records"), "type: there are no arrays of records"),
+        (
+            field(type_="[][]int8"),
+            "type: arrays of arrays are not supported; use an array of structs that contain an array",
+        ),
+        (field(type_="[]records"), "type: arrays of records are not supported"),
         (field(type_="Bar-Baz"), f"type: unknown type 'Bar-Baz'; it is {TYPES}"),
         ({"name": "A", "versions": "0"}, f"type: is missing; it is {TYPES}"),
         ({"name": "A", "type": "int8"}, "versions: is missing; write a range such as 0+"),
         ({"type": "int8", "versions": "0"}, "name: is missing"),
         (field(fields=[field()]), "fields: only structs and arrays have fields, but this is int32"),
         (field(zeroCopy=True), "zeroCopy: only bytes can be zeroCopy, but this is int32"),
-        (field(ignorable=1), "ignorable: takes true or false, found the number 1"),
+        (field(ignorable=1), "ignorable: must be true or false, found the number 1"),
         (
             field(entityType="topic"),
             "entityType: takes one of unknown, transactionalId, producerId, groupId, topicName, "
@@ -239,22 +245,25 @@ def test_message_rules(text: str, problem: str) -> None:
             "flexibleVersions: takes only versions in which the message is flexible (1+), found 0+",
         ),
         (field(taggedVersions="1+"), "taggedVersions: a field with taggedVersions needs a tag"),
-        (field(tag=0, taggedVersions="1-2"), "taggedVersions: takes an open range such as 0+, found 1-2"),
+        (field(tag=0, taggedVersions="1-2"), "taggedVersions: must be an open range such as 0+, found 1-2"),
         (
             field(tag=0, taggedVersions="0+"),
-            "taggedVersions: only flexible versions have tags: tagged in 0+, the message is flexible in 1+",
+            "taggedVersions: only flexible versions have tags: the field is tagged in 0+, but the message is "
+            "flexible in 1+",
         ),
         (
             field(type_="string", flexibleVersions="none", tag=0, taggedVersions="1+"),
-            "taggedVersions: only flexible versions have tags: tagged in 1+, the field is flexible in none",
+            "taggedVersions: only flexible versions have tags: the field is tagged in 1+, but the field is "
+            "flexible in none",
         ),
         (
             field(versions="2+", tag=0, taggedVersions="1+"),
-            "taggedVersions: tagged in versions 1+, but the field has versions 2+ only",
+            "taggedVersions: the field is tagged in versions 1+, but exists only in versions 2+",
         ),
         (
             field(type_="string", tag=0, taggedVersions="1+", nullableVersions="2+"),
-            "nullableVersions: either all tagged versions may be null or none: tagged in 1+, may be null in 2+",
+            "nullableVersions: a field may be null in all of its tagged versions or in none: it is tagged in "
+            "1+, and may be null in 2+",
         ),
         (field(type_="records", tag=0, taggedVersions="1+"), "tag: records cannot be tagged"),
         (field(tag=-1, taggedVersions="1+"), "tag: tags start at 0, found -1"),
@@ -262,7 +271,7 @@ def test_message_rules(text: str, problem: str) -> None:
             field(tag=2**31, taggedVersions="1+"),
             "tag: takes a whole number between -2147483648 and 2147483647, found the number 2147483648",
         ),
-        (field(mapKey=True), "mapKey: is only for elements of an array, not for fields of the message itself"),
+        (field(mapKey=True), "mapKey: is allowed only in elements of an array, not in fields of the message itself"),
         (field(type_="Foo"), "type: a struct cannot have the name of its message"),
         (
             field(type_="Bar", versions="3+"),

@@ -301,7 +301,7 @@ def test_violations_and_warnings_come_together_in_the_order_of_the_files(capsys:
         "specs/A.json:1:114: fields[0].type: unknown type 'int31'; did you mean int32?",
         "specs/A.json:1:185: warning: fields[1].versions: the field exists in no version: it has versions 3+, "
         "the message 0-2",
-        "specs/A.json:1:201: fields[2].name: 'my_field' is not a name; a name here consists of letters and digits, "
+        "specs/A.json:1:201: fields[2].name: 'my_field' is not a valid name; a name consists of letters and digits, "
         "starting with a letter; did you mean MyField?",
         f"specs/B.json:1:114: warning: fields[0].type: Nothing is defined nowhere, {NOWHERE}",
         "2 violations, 2 warnings; nothing was written",
@@ -373,7 +373,7 @@ def test_types_like_nothing(type_: str) -> None:
 )
 def test_names_of_fields(name: str, hint: str) -> None:
     assert short(write(Foo=spec(field(name)))) == [
-        f"specs/Foo.json: fields[0].name: {name!r} is not a name; a name here consists of letters and digits, "
+        f"specs/Foo.json: fields[0].name: {name!r} is not a valid name; a name consists of letters and digits, "
         f"starting with a letter{hint}"
     ]
 
@@ -391,7 +391,7 @@ def test_names_of_fields(name: str, hint: str) -> None:
 )
 def test_names_of_fields_follow_their_neighbours(neighbours: list[str], meant: str) -> None:
     """Records of coordinators spell `group`, requests and responses `GroupId`. Names that are none do not count."""
-    rule = "is not a name; a name here consists of letters and digits, starting with a letter; did you mean"
+    rule = "is not a valid name; a name consists of letters and digits, starting with a letter; did you mean"
     fields = [field("my_field"), *(field(name) for name in neighbours)]
     expected = f"specs/Foo.json: {{}}fields[0].name: 'my_field' {rule} {meant}?"
     assert short(write(Foo=spec(*fields)))[0] == expected.format("")
@@ -402,8 +402,8 @@ def test_names_of_fields_follow_their_neighbours(neighbours: list[str], meant: s
 
 def test_names_of_structs_and_messages() -> None:
     assert short(write(Foo=spec(commonStructs=[common("my_struct", field())], name="my-message"))) == [
-        "specs/Foo.json: name: 'my-message' is not a name; a name here consists of letters, digits and underscores, "
+        "specs/Foo.json: name: 'my-message' is not a valid name; a name consists of letters, digits and underscores, "
         "starting with a letter; did you mean MyMessage?",
-        "specs/Foo.json: commonStructs[0].name: 'my_struct' is not a name; a name here consists of letters, digits "
+        "specs/Foo.json: commonStructs[0].name: 'my_struct' is not a valid name; a name consists of letters, digits "
         "and underscores, starting with an upper-case letter; did you mean MyStruct?",
     ]

@@ -129,7 +129,7 @@ def test_links_and_later_members(tmp_path: Path) -> None:
             ("v", 0, 2),
             ("w", 0, 0),
         ]
-        assert read["w", 0][1] == ["this is a link or a device, but only regular files of archives are read"]
+        assert read["w", 0][1] == ["this is a link or a device, but only regular files in archives are read"]
 
 
 @pytest.mark.parametrize("codec", ["", "gzip"])
@@ -256,7 +256,7 @@ def test_a_member_that_is_where_none_is(tmp_path: Path) -> None:
     found: list[Any] = []
     (log,) = find_logs([saved(tmp_path, "b.zip", bytes(data))])
     assert [*read_partition(log, on_finding=found.append)] == []
-    assert "the archive has no member where its directory says: it is damaged" in found[0].what
+    assert "the archive is damaged: a member is not where its directory says" in found[0].what
 
 
 # -- absurd sizes ------------------------------------------------------------------------------------------------------
@@ -307,7 +307,7 @@ def test_a_head_of_absurd_size(tmp_path: Path) -> None:
     head.type, head.size = tarfile.XHDTYPE, 1 << 31
     for name, codec in (("a.tar", ""), ("a.tar.gz", "gzip")):
         path = saved(tmp_path, name, compressed(head.tobuf() + bytes(10_240), codec))
-        assert refusal(path) == f"{path}: it has a header of {1 << 31} bytes: unpack it, and give the folder"
+        assert refusal(path) == f"{path}: one of its headers claims {1 << 31} bytes: unpack it, and give the folder"
 
 
 def test_more_members_than_are_looked_at(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -41,7 +41,7 @@ def inner(magic: int, offset: int, attributes: int = 0) -> bytes:
 @pytest.mark.parametrize(
     ("second", "why"),
     [
-        (b"12345", "inner message 2 needs 12 bytes for its head, but 5 are left"),
+        (b"12345", "inner message 2 needs 12 bytes for its header, but 5 are left"),
         (pack(">qi", 1, 99) + bytes(4), "inner message 2 claims 99 bytes, but 4 are left"),
         (pack(">qi", 1, 3) + bytes(99), "inner message 2 claims 3 bytes, but 99 are left"),
         (inner(1, 1), "inner message 2 has magic 1, but its wrapper has 0"),
@@ -62,7 +62,7 @@ def test_a_wrapper_of_magic_1_needs_its_last_message(tmp_path: Path) -> None:
     offsets, said, _ = read(tmp_path, {0: wrapper(1, inner(1, 0) + b"12345")})
     assert offsets == []
     assert said == [
-        f"{FILE}: byte 0, batch at offset 12: inner message 2 needs 12 bytes for its head, but 5 are left"
+        f"{FILE}: byte 0, batch at offset 12: inner message 2 needs 12 bytes for its header, but 5 are left"
         " (0 records delivered, the rest of its records lost)"
     ]
 
@@ -89,7 +89,7 @@ def test_wrapper_offsets(tmp_path: Path) -> None:
     ]
 
 
-@pytest.mark.parametrize(("content", "why"), [(b"", "holds no message"), (None, "has no value")])
+@pytest.mark.parametrize(("content", "why"), [(b"", "contains no message"), (None, "has no value")])
 def test_an_empty_wrapper(tmp_path: Path, content: bytes | None, why: str) -> None:
     entry = wrapper(0, b"") if content is not None else with_right_crc(wrapper(0, b"")[:18] + pack(">ii", -1, -1))
     offsets, said, _ = read(tmp_path, {0: entry})
@@ -120,11 +120,11 @@ def control(key: bytes | None, value: bytes | None) -> bytes:
 @pytest.mark.parametrize(
     ("key", "value", "why"),
     [
-        (None, None, "the key of a control record needs 4 bytes, it has 0"),
-        (b"\0\0\0", None, "the key of a control record needs 4 bytes, it has 3"),
+        (None, None, "the key of a control record needs 4 bytes, but has 0"),
+        (b"\0\0\0", None, "the key of a control record needs 4 bytes, but has 3"),
         (pack(">hh", -1, 1), bytes(6), "the key of a control record has version -1"),
-        (pack(">hh", 0, 1), None, "the end of a transaction needs 6 bytes, it has 0"),
-        (pack(">hh", 0, 0), bytes(5), "the end of a transaction needs 6 bytes, it has 5"),
+        (pack(">hh", 0, 1), None, "the value of a transaction marker needs 6 bytes, but has 0"),
+        (pack(">hh", 0, 0), bytes(5), "the value of a transaction marker needs 6 bytes, but has 5"),
         (pack(">hh", 0, 0), pack(">hi", -1, 0), "the end of a transaction has version -1"),
     ],
 )

@@ -161,7 +161,7 @@ def test_one_partition_in_two_places(tmp_path: Path) -> None:
     for name in ("one", "two"):
         write_log(tmp_path / name, {0: b""}, "t-3")
     assert refusal(tmp_path / "one", tmp_path / "two") == (
-        f"{tmp_path}/one/t-3, {tmp_path}/two/t-3: both hold t-3; read one of them at a time"
+        f"{tmp_path}/one/t-3, {tmp_path}/two/t-3: both contain t-3; read one of them at a time"
     )
 
 

@@ -141,7 +141,7 @@ def test_patterns_that_match_nothing(tmp_path: Path) -> None:
     (tmp_path / "t-1").mkdir()
     assert refusal(f"{tmp_path}/u-*") == f"{tmp_path}/u-*: nothing matches this pattern"
     assert refusal(f"{tmp_path}/none/*") == f"{tmp_path}/none/*: nothing matches this pattern"
-    assert refusal(f"{tmp_path}/t-1*") == f"{tmp_path}/t-1*: 1 name match this pattern, but none holds a log"
+    assert refusal(f"{tmp_path}/t-1*") == f"{tmp_path}/t-1*: 1 name match this pattern, but none contains a log"
 
 
 def test_places_for_others(tmp_path: Path) -> None:
@@ -172,7 +172,7 @@ def test_urls_that_cannot_be_used() -> None:
         refusal("s3://bucket/x?anonymous=true&nonsense=1") == "s3://bucket/x: s3:// has no setting nonsense after the ?"
     )
     assert refusal("file://host/x") == "file://host/x: a file URL names this machine: write file:///path"
-    with pytest.raises(TypeError, match=r"^a file system is one of pyarrow\.fs or of fsspec, not str$"):
+    with pytest.raises(TypeError, match=r"^a file system must be one of pyarrow\.fs or fsspec, not str$"):
         find_logs(["x"], filesystem="s3")
 
 

@@ -170,7 +170,7 @@ def test_the_end_of_a_file_says_it(tmp_path: Path) -> None:
         ),
         (
             ("lag", SEGMENTS, "--format", "openmetrics", "--columns", "lag"),
-            "--columns: --format openmetrics has labels of its own",
+            "--columns: --format openmetrics has its own labels: leave out --columns",
         ),
         (("lag", SEGMENTS, "--max-series", "3"), "--max-series needs --format openmetrics"),
     ],

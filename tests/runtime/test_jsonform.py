@@ -38,7 +38,7 @@ REFUSED: list[tuple[str, int, Any, str]] = [
     ("OffsetCommitValue", 3, COMMIT | {"offset": "1"}, "offset is text, expected a whole number"),
     (
         "OffsetCommitValue", 3, COMMIT | {"leaderEpoch": 2**31},
-        "leaderEpoch is outside the -2147483648 to 2147483647 of int32",
+        "leaderEpoch is outside the range -2147483648 to 2147483647 of int32",
     ),
     (
         "OffsetCommitValue", 3, COMMIT | {"metadata": None},
@@ -48,7 +48,7 @@ REFUSED: list[tuple[str, int, Any, str]] = [
     ("OffsetCommitValue", 4, COMMIT | {"topicId": {}}, "topicId is an object, expected text"),
     (
         "OffsetCommitValue", 4, COMMIT | {"topicId": "AAAA"},
-        "topicId is not a uuid, which is 22 characters of URL-safe base64",
+        "topicId is not a uuid: write 22 characters of URL-safe base64",
     ),
     (
         "ConsumerProtocolAssignment", 0, {"assignedPartitions": {}, "userData": None},
@@ -69,11 +69,11 @@ REFUSED: list[tuple[str, int, Any, str]] = [
     ),
     (
         "StreamsGroupMemberMetadataValue", 0, ENDPOINT | {"userEndpoint": {"host": "", "port": 65536}},
-        "userEndpoint.port is outside the 0 to 65535 of uint16",
+        "userEndpoint.port is outside the range 0 to 65535 of uint16",
     ),
     (
         "StreamsGroupCurrentMemberAssignmentValue", 0, {"memberEpoch": 0, "previousMemberEpoch": 0, "state": 128},
-        "state is outside the -128 to 127 of int8",
+        "state is outside the range -128 to 127 of int8",
     ),
     (
         "OffsetCommitValue", 3, COMMIT | {"ofset": 1},
@@ -93,7 +93,7 @@ REFUSED: list[tuple[str, int, Any, str]] = [
     ),
     (
         "OffsetCommitValue", 4, COMMIT | {"unknown_tagged_fields": [{"tag": 7}]},
-        "unknown_tagged_fields must hold only objects with tag and data",
+        "unknown_tagged_fields may contain only objects with tag and data",
     ),
     (
         "OffsetCommitValue", 4, COMMIT | {"unknown_tagged_fields": [{"tag": "7", "data": ""}]},

@@ -165,7 +165,7 @@ def test_tokens_that_make_no_sense(wrong: dict[str, Any]) -> None:
         ),
         (
             token("https://id:alice-secret@idp/token"),
-            "sasl.oauthbearer.token.endpoint.url holds a password: write it to "
+            "sasl.oauthbearer.token.endpoint.url contains a password: move it to "
             "sasl.oauthbearer.client.credentials.client.secret",
         ),
         (
@@ -209,7 +209,7 @@ def test_tokens_that_make_no_sense(wrong: dict[str, Any]) -> None:
         ),
         (
             {"security.protocol": "SASL_SSL", "sasl.mechanism": "SCRAM-SHA-256", "sasl.jaas.config": "alice-secret"},
-            "sasl.jaas.config cannot be read: it starts with a login module and a word such as `required`",
+            "sasl.jaas.config cannot be read: it must start with a login module and a word such as `required`",
         ),
         (
             {"sasl.login.callback.handler.class": "org.example.Vault"},
@@ -303,9 +303,9 @@ def test_a_url_is_no_address(text: str, why: str) -> None:
         (b"a:1", None, "bootstrap is a text or several, not b'a:1'"),
         (["a:1", 2], None, "bootstrap must be a text or several, but 2 is not"),
         ("a:1", 3, "config is a ClientConfig, the path of a properties file, or a mapping, not int"),
-        ("a:1", {3: "x"}, "the name of a property must be a text, not 3"),
-        ("a:1", {"ssl.key.password": b"secret"}, "ssl.key.password must be a text, not bytes"),
-        ("a:1", {"client.rack": None}, "client.rack must be a text, not NoneType"),
+        ("a:1", {3: "x"}, "the name of a property must be a string, not 3"),
+        ("a:1", {"ssl.key.password": b"secret"}, "ssl.key.password must be a string, not bytes"),
+        ("a:1", {"client.rack": None}, "client.rack must be a string, not NoneType"),
     ],
 )
 def test_arguments_of_a_wrong_kind(bootstrap: Any, config: Any, text: str) -> None:
@@ -319,9 +319,9 @@ def test_arguments_of_a_wrong_kind(bootstrap: Any, config: Any, text: str) -> No
     [
         ({"request_timeout_ms": "3"}, "request_timeout_ms must be a whole number, not str"),
         ({"patience_ms": True}, "patience_ms must be a whole number, not bool"),
-        ({"security_protocol": None}, "security_protocol must be a text, not NoneType"),
-        ({"password": b"secret"}, "password must be a text, not bytes"),
-        ({"key_password": 1234}, "key_password must be a text, not int"),
+        ({"security_protocol": None}, "security_protocol must be a string, not NoneType"),
+        ({"password": b"secret"}, "password must be a string, not bytes"),
+        ({"key_password": 1234}, "key_password must be a string, not int"),
         ({"checks_host_name": "no"}, "checks_host_name must be True or False, not str"),
     ],
 )

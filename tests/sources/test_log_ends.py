@@ -271,8 +271,8 @@ def end_of_rows(batches: list[pa.RecordBatch], topic: str, partition: int) -> in
 
 def test_it_is_not_made_of_records() -> None:
     asked: list[tuple[dict[str, Any], str]] = [
-        ({"group": "g"}, "log_ends has no column that names a group: it takes no group"),
-        ({"as_of": 5}, "log_ends is about logs as they are now: it takes no as_of"),
+        ({"group": "g"}, "log_ends has no column that names a group: leave out group"),
+        ({"as_of": 5}, "log_ends shows logs as they are now: leave out as_of"),
     ]
     for options, message in asked:
         with pytest.raises(ValueError, match=message):

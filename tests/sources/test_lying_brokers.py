@@ -343,7 +343,7 @@ def test_offsets_of_another_group_are_not_taken() -> None:
         with pytest.raises(LogSourceError, match="no coordinator says anything about group billing, for"):
             GroupRequests(broker.address, QUICK).fetch({"billing": None})
         broker.answers[FIND_COORDINATOR] = lambda asked: {"coordinators": []}
-        with pytest.raises(LogSourceError, match="no coordinator of group billing is available"):
+        with pytest.raises(LogSourceError, match="no coordinator for group billing is available"):
             GroupRequests(broker.address, QUICK).fetch({"billing": None})
 
 
@@ -378,7 +378,7 @@ def test_an_error_that_echoes_the_password_is_not_shown(
         broker.answers[SASL_AUTHENTICATE] = lambda asked: {"error_code": 58, "error_message": echo, "auth_bytes": b""}
         with pytest.raises(LogSourceError) as raised:
             LiveBrokers(broker.address, guarded()).topics()
-        assert str(raised.value) == (f"{broker.address}: refused user 'ann' and the password by PLAIN: {HIDDEN}")
+        assert str(raised.value) == (f"{broker.address}: refused user 'ann' with this password, by PLAIN: {HIDDEN}")
         broker.answers[SASL_HANDSHAKE] = lambda asked: {"error_code": 33, "mechanisms": [echo]}
         with pytest.raises(LogSourceError, match="a text that repeats the password is not shown"):
             LiveBrokers(broker.address, guarded()).topics()

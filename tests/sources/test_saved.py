@@ -138,7 +138,7 @@ def test_two_logs_in_one_are_damage(tmp_path: Path) -> None:
     assert rows["value"].to_pylist() == [b"v0", b"v1", b"v2"]
     (finding,) = context.findings
     assert str(finding) == (
-        "t-0: record at offset 1: two different records have this offset (the one that was found first is taken; read "
+        "t-0: record at offset 1: two different records have this offset (the first one found is used; read "
         "the rows of one log at a time)"
     )
 
@@ -314,7 +314,7 @@ def test_other_topics_and_unknown_files_are_named(tmp_path: Path) -> None:
     (tmp_path / "notes.txt").write_text("hello")
     source = SavedRows(tmp_path)
     assert source.topics() == ["t"]
-    with pytest.raises(LogSourceError, match="there is no row of topic u here, only of t"):
+    with pytest.raises(LogSourceError, match="there are no rows of topic u here, only of t"):
         source.partitions("u")
     _, context = table_of(source.partitions("t")[0])
     assert [str(each) for each in context.findings] == [
@@ -457,7 +457,7 @@ def test_rows_elsewhere_are_read_as_those_here(name: str, tmp_path: Path) -> Non
 
 def test_delta_tables_elsewhere_are_refused(tmp_path: Path) -> None:
     FORMATS["Delta"](captured(), tmp_path)
-    with pytest.raises(LogSourceError, match="Delta tables are read on this machine only"):
+    with pytest.raises(LogSourceError, match="Delta tables can be read only from local disk"):
         SavedRows("copy/saved", filesystem=elsewhere(tmp_path)).topics()
 
 

@@ -202,7 +202,7 @@ def test_columns_that_are_missing(tmp_path: Path) -> None:
     assert said(SavedRows(tmp_path)).endswith(", or put the file into a folder partition=N")
     pq.write_table(rows.drop_columns(["topic"]), tmp_path / "rows.parquet")
     assert said(SavedRows(tmp_path)) == (
-        "no column says which topic the rows are of: name it (topic=…, --topic, or the option topic in Spark)"
+        "no column names the topic of the rows: name it with topic=…, --topic, or the option topic in Spark"
     )
     assert SavedRows(tmp_path, topic="mine").topics() == ["mine"]
 
@@ -210,7 +210,7 @@ def test_columns_that_are_missing(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("columns", "detail"),
     [
-        ({"value": "valu"}, "there is no column valu to take for value; did you mean value?"),
+        ({"value": "valu"}, "there is no column valu to use for value; did you mean value?"),
         ({"value": "offset"}, "the column offset is of type int64; value takes bytes or text"),
         ({"offset": "control"}, "row 1: control ('commit') is of type string and cannot be offset, which is int64: "),
     ],

@@ -385,7 +385,7 @@ def test_a_snapshot_is_never_read_as_plain_parquet(tmp_path: Path) -> None:
         with pytest.raises(LogSourceError, match=re.escape(said)):
             read_table("current_offsets", given, processes=1)
     assert read_table("current_offsets", root.as_uri()).table["group_id"].to_pylist() == ["new", "stays"]
-    with pytest.raises(LogSourceError, match="none holds a log"):
+    with pytest.raises(LogSourceError, match="none contains a log"):
         read_table("current_offsets", root / "*")
     packed = shutil.make_archive(str(tmp_path / "packed"), "tar", root)
     with pytest.raises(LogSourceError, match="on this machine: unpack it there"):
@@ -668,9 +668,9 @@ def test_a_mark_that_cannot_be_read_is_written_anew(tmp_path: Path) -> None:
 
 def test_a_directory_with_something_else_is_left_alone(tmp_path: Path) -> None:
     (tmp_path / "letters").write_text("dear")
-    with pytest.raises(LogSourceError, match=r"this directory holds something else \(letters\)"):
+    with pytest.raises(LogSourceError, match=r"this directory contains something else \(letters\)"):
         take_snapshot(log_of(commits(3)), tmp_path)
-    with pytest.raises(LogSourceError, match="is a file, but a snapshot is a directory"):
+    with pytest.raises(LogSourceError, match="is a file, but a snapshot must be a directory"):
         take_snapshot(log_of(commits(3)), tmp_path / "letters")
     with pytest.raises(LogSourceError, match="there is no directory"):
         take_snapshot(log_of(commits(3)), tmp_path / "a" / "b")
@@ -696,7 +696,7 @@ def test_paths_of_snapshots_are_recognised(tmp_path: Path) -> None:
 
 def test_a_new_snapshot_is_empty_and_says_so(tmp_path: Path) -> None:
     take_snapshot(log_of(Topic()), tmp_path)
-    with pytest.raises(LogSourceError, match="this snapshot holds no record yet"):
+    with pytest.raises(LogSourceError, match="this snapshot contains no records yet"):
         Snapshot(tmp_path).topics()
 
 

@@ -51,8 +51,8 @@ CASES: dict[str, Call] = {
     "bootstrap is a text, not ['a:1']": lambda session: kafka(session, ["a:1"]),
     "topic is a text, not 3": lambda session: kafka(session, topic=3),
     "stream is True or False, not 'yes'": lambda session: kafka(session, stream="yes"),
-    "partitions is a list of numbers, not ['0']": lambda session: kafka(session, partitions=["0"]),
-    "partitions is a list of numbers, not 3": lambda session: kafka(session, partitions=3),
+    "partitions must be a list of numbers, not ['0']": lambda session: kafka(session, partitions=["0"]),
+    "partitions must be a list of numbers, not 3": lambda session: kafka(session, partitions=3),
     "options must be a mapping of names to texts, not int": lambda session: kafka(session, options=3),
 }
 

@@ -181,8 +181,8 @@ def test_rows_that_are_not_raw_are_refused(spark: SparkSession) -> None:
     with pytest.raises(MissingColumn) as failure:
         decode_records(spark.createDataFrame([(KEY, VALUE)], "key binary, value binary"), RECORDS)
     assert str(failure.value) == (
-        "the DataFrame has no column 'topic': these are not raw rows; kafka_records_engine.spark.raw.as_raw_rows "
-        "makes raw rows of them"
+        "the DataFrame has no column 'topic': these are not raw rows: convert them with "
+        "kafka_records_engine.spark.raw.as_raw_rows"
     )
 
 

@@ -107,7 +107,7 @@ def test_a_place_without_logs_is_refused_at_once(spark: SparkSession, tmp_path: 
 
 @pytest.mark.parametrize(
     ("paths", "message"),
-    [(None, "paths is None: give it a path or several"), (["x", 7], "paths holds 7, which is not a path")],
+    [(None, "paths is None: give one path or several"), (["x", 7], "paths holds 7, which is not a path")],
 )
 def test_what_is_no_path_is_refused_at_once(spark: SparkSession, paths: Any, message: str) -> None:
     with pytest.raises(TypeError) as failure:

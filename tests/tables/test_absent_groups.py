@@ -55,5 +55,5 @@ def test_a_view_without_groups_takes_none(segments: Path) -> None:
     (row,) = read_table(view_without_groups.TABLE, segments).table.to_pylist()
     assert row["offset_count"] > 10
     for read in (read_table, stream_table):
-        with pytest.raises(ValueError, match=r"^offset_counts has no column that names a group: it takes no group$"):
+        with pytest.raises(ValueError, match=r"^offset_counts has no column that names a group: leave out group$"):
             read(view_without_groups.TABLE, segments, group=THERE)

@@ -114,7 +114,7 @@ def test_a_checkpoint_that_is_named_alone_is_the_state_that_it_holds(disk: Path)
         row["topic_id"] for row in rows("topics", disk) if row["deleted_timestamp_ms"] is None
     }
     assert {row["changed_timestamp_ms"] for row in rows("features", name)} == {None}
-    with pytest.raises(LogSourceError, match="a checkpoint is read by itself"):
+    with pytest.raises(LogSourceError, match="a checkpoint cannot be read together with other files"):
         read_table("features", [name, disk / FOLDER / f"{0:020}.log"])
 
 
@@ -478,7 +478,7 @@ def test_explain_says_that_a_value_is_redacted(
 def test_tables_of_the_cluster_are_about_no_group(name: str, disk: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["table", name, str(disk), "--group", "g"]) == 2
     said = capsys.readouterr().err
-    assert f"--group: rows of {name} are about no group; --where, --sort and --limit choose among them" in said
+    assert f"--group: rows of {name} do not belong to a group; --where, --sort and --limit choose among them" in said
 
 
 def test_an_option_by_its_old_name_says_the_new_one(capsys: pytest.CaptureFixture[str]) -> None:

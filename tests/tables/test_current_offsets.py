@@ -416,7 +416,7 @@ def test_rows_that_do_not_tell_count_as_their_reader_says() -> None:
 
 
 def test_an_option_that_is_none_is_refused() -> None:
-    with pytest.raises(ValueError, match=r"^assume is \"committed\" or None, not 'aborted'$"):
+    with pytest.raises(ValueError, match=r"^assume must be \"committed\" or None, not 'aborted'$"):
         read_table("current_offsets", Topic().table(), assume="aborted")  # type: ignore[arg-type]
 
 
@@ -439,7 +439,7 @@ def test_rows_of_other_topics_only_are_refused() -> None:
     with pytest.raises(LogSourceError) as failure:
         read_table("current_offsets", topic.table())
     assert str(failure.value) == (
-        "the rows: there is no row of topic __consumer_offsets here, only of __share_group_state, orders"
+        "the rows: there are no rows of topic __consumer_offsets here, only of __share_group_state, orders"
     )
 
 

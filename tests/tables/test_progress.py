@@ -561,7 +561,7 @@ def test_a_few_groups_of_all(tmp_path: Path) -> None:
     folder = write_cluster(tmp_path, [topic], [ticking, dead])
     whole = rows_of(folder)
     assert rows_of(folder, group="dead") == [row for row in whole if row["group_id"] == "dead"]
-    with pytest.raises(ValueError, match="progress is about logs as they are now: it takes no as_of"):
+    with pytest.raises(ValueError, match="progress shows logs as they are now: leave out as_of"):
         read_table("progress", folder, as_of="1h")
 
 

@@ -120,8 +120,8 @@ MOMENTS = (
         ("yesterday", f"'yesterday' is not a moment: write {MOMENTS}"),
         ("", f"'' is not a moment: write {MOMENTS}"),
         ("0001-01-01T00:00+14:00", f"'0001-01-01T00:00+14:00' is not a moment: write {MOMENTS}"),
-        ("20260131", f"20260131 is a moment of the years before 1974 as milliseconds since 1970: write {MOMENTS}"),
-        ("9" * 5000, f"{'9' * 5000} is after the year 9999 as milliseconds since 1970: write {MOMENTS}"),
+        ("20260131", f"20260131 is before 1974 if taken as milliseconds since 1970: write {MOMENTS}"),
+        ("9" * 5000, f"{'9' * 5000} is after the year 9999 if taken as milliseconds since 1970: write {MOMENTS}"),
     ],
 )
 def test_no_moments(text: str, message: str) -> None:
@@ -137,7 +137,7 @@ def test_no_moments(text: str, message: str) -> None:
         ({"columns": ["offset", "offset"]}, "the column offset is named twice"),
         ({"columns": []}, "no columns: name at least one"),
         ({"sort": ["-commit_time"]}, "current_offsets has no column 'commit_time'; did you mean commit_timestamp?"),
-        ({"limit": -1}, "-1 rows: a limit is 0 or more"),
+        ({"limit": -1}, "-1 rows: a limit must be 0 or more"),
     ],
 )
 def test_what_cannot_be_asked(settings: dict[str, Any], message: str) -> None:
@@ -252,8 +252,8 @@ def test_more_text_than_can_be_sorted(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(QueryError) as raised:
         selected()
     assert str(raised.value) == (
-        "one column of the rows holds more text than can be sorted, 2 GiB: ask for fewer rows or columns, or for json, "
-        "csv or parquet without an order"
+        "one column of the rows has more than 2 GiB of text, which cannot be sorted: select fewer rows or "
+        "columns, or write json, csv or parquet without sorting"
     )
 
 

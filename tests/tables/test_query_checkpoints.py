@@ -255,7 +255,7 @@ def test_two_checkpoints_of_one_query_need_names(tmp_path: Path) -> None:
     ("given", "message"),
     [
         ("=x", "'=x' lacks a name or a directory: write NAME=DIR, or ./=x for a directory"),
-        ([], "no directory: name at least one, or leave the option out"),
+        ([], "the list of directories is empty: name at least one, or leave out the option"),
         ("", "an empty text is not a directory"),
         (7, "spark_checkpoint is a directory, several, or a mapping of names to directories, not 7"),
     ],

@@ -189,7 +189,7 @@ def test_what_a_column_may_be_is_told() -> None:
             "there is no package 'nope': name one that kafka-records-codegen has written, with its directory in "
             "PYTHONPATH",
         ),
-        ({"assume": "aborted"}, "assume is \"committed\" or None, not 'aborted'"),
+        ({"assume": "aborted"}, "assume must be \"committed\" or None, not 'aborted'"),
         ({"columns": ["state", "state"]}, "the column state is requested twice"),
         ({"processes": 0}, "processes is a number of processes above 0, not 0"),
     ],
@@ -204,7 +204,7 @@ def test_arguments_that_do_not_fit(segments: Path, options: dict[str, Any], text
 def test_what_is_no_table(segments: Path, table: Any) -> None:
     with pytest.raises(TypeError) as failure:
         read_table(table, segments)
-    assert str(failure.value) == f"a table is one of {', '.join(TABLES)}, or a Table of your own, not {table!r}"
+    assert str(failure.value) == f"a table must be one of {', '.join(TABLES)}, or a Table of your own, not {table!r}"
 
 
 def test_a_group_that_no_key_holds(segments: Path) -> None:

@@ -30,7 +30,7 @@ LIVE = {"bootstrap": "broker-1:9092,broker-2:9092", "topic": "t"}
         ({**LIVE, "bootstrap": "broker-1"}, "invalid broker 'broker-1': write HOST:PORT"),
         (
             {**LIVE, "kafka.bootstrap.servers": "broker-1:9092"},
-            "bootstrap and kafka.bootstrap.servers are the same: give one of them",
+            "bootstrap and kafka.bootstrap.servers are the same: give only one of them",
         ),
         (
             {"path": "/data", "commandConfig": "/client.properties"},
@@ -137,11 +137,11 @@ def test_what_cannot_be_asked(options: dict[str, str], sentence: str) -> None:
         ({"maxOffsetsPerTrigger": "5"}, "the option maxOffsetsPerTrigger is for streams (readStream)"),
         (
             {"startingOffsets": "latest"},
-            "startingOffsets is latest, but a query that is not a stream finds nothing there",
+            "startingOffsets is latest, but only a stream (readStream) finds records there",
         ),
         (
             {"startingOffsets": '{"t": {"0": -1}}'},
-            "startingOffsets is latest, but a query that is not a stream finds nothing there",
+            "startingOffsets is latest, but only a stream (readStream) finds records there",
         ),
         (
             {"endingOffsets": '{"t": {"0": -2}}'},
@@ -158,11 +158,11 @@ def test_what_no_batch_can_do(options: dict[str, str], sentence: str) -> None:
 @pytest.mark.parametrize(
     ("options", "sentence"),
     [
-        ({**LIVE, "bytesPerTask": "5"}, "the option bytesPerTask is for queries that are no stream (read)"),
+        ({**LIVE, "bytesPerTask": "5"}, "the option bytesPerTask is for batch queries (read), not for streams"),
         (
             {"bootstrap": "broker-1:9092", "table": "groups"},
-            "a stream gives only raw rows, but a table needs a log from its start: leave the option table out, and "
-            "give the rows to kafka_records_tables.spark.changes",
+            "a stream returns only raw rows, but a table needs a log from its start: leave out the option "
+            "table, and pass the rows to kafka_records_tables.spark.changes",
         ),
         (
             {"path": "/data", "topic": "t"},

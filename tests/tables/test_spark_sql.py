@@ -142,7 +142,10 @@ def test_column_functions_in_sql(spark: SparkSession, names: tuple[str, ...], se
             "kafka-records: groups has no column 'grop_id'; did you mean group_id?",
         ),
         ({"table": "groups", "mode": "FAST"}, "kafka-records: mode 'FAST' is not one of FAILFAST, PERMISSIVE"),
-        ({"table": "groups", "assume": "aborted"}, "kafka-records: assume is \"committed\" or None, not 'aborted'"),
+        (
+            {"table": "groups", "assume": "aborted"},
+            "kafka-records: assume must be \"committed\" or None, not 'aborted'",
+        ),
         ({"asOf": "2h"}, "kafka-records: the option asOf is for tables: say which one with the option table"),
     ],
 )

@@ -230,7 +230,8 @@ def test_another_cluster_is_refused(cluster: Cluster, tmp_path: Path) -> None:
     with pytest.raises(OtherCluster) as raised:
         read_table("current_offsets", cluster, state=tmp_path)
     assert str(raised.value) == (
-        f"{tmp_path}: this state is of another cluster, or __consumer_offsets was deleted and created again since: its "
+        f"{tmp_path}: this directory has the state of another cluster, or __consumer_offsets was deleted "
+        f"and created again since: its "
         "id was MDEyMzQ1Njc4OWFiY2RlZg, and is YW5vdGhlciBjbHVzdGVyIQ now. Name another directory, or delete this one "
         "to begin again"
     )
@@ -247,7 +248,7 @@ def test_a_second_run_is_told_that_there_is_a_first(cluster: Cluster, tmp_path: 
 
 def test_a_directory_with_something_else_is_refused(cluster: Cluster, tmp_path: Path) -> None:
     (tmp_path / "notes.txt").touch()
-    with pytest.raises(LogSourceError, match=r"this directory holds something else \(notes\.txt\): name a new one"):
+    with pytest.raises(LogSourceError, match=r"this directory contains something else \(notes\.txt\): name a new one"):
         read_table("lag", cluster, state=tmp_path)
 
 
@@ -302,7 +303,7 @@ def test_what_is_not_kept_is_refused(cluster: Cluster, tmp_path: Path, asked: di
     with pytest.raises((ValueError, TypeError)):
         read_table("current_offsets", cluster, state=tmp_path / "state", **asked)
     with pytest.raises(
-        ValueError, match="configs: no record of a coordinator's topic is read, and state keeps no other"
+        ValueError, match="configs: no records of a coordinator's topic are read, and state keeps no other"
     ):
         read_table("configs", cluster, state=tmp_path / "state")
     assert not (tmp_path / "state").exists()

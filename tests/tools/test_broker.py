@@ -225,7 +225,7 @@ class TestPrerequisites:
         maven.write_text("#!/bin/sh\necho no such thing\nexit 1\n")
         maven.chmod(0o755)
         told: list[str] = []
-        with pytest.raises(FetchError, match=f"^Maven did not deliver Kafka {re.escape(LATEST)}:\nno such thing$"):
+        with pytest.raises(FetchError, match=f"^Maven could not fetch Kafka {re.escape(LATEST)}:\nno such thing$"):
             tool.broker_jars(told.append)
         assert told == [f"Fetching the jars of Kafka {LATEST} by Maven (once)"]
         assert list((cache / "broker").iterdir()) == []

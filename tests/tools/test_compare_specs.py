@@ -202,7 +202,7 @@ class TestCommand:
         assert capsys.readouterr() == (
             "",
             "Fetching kafka-clients 4.2.0 by Maven (1 of 8)\n"
-            "Maven (mvn) is needed to fetch Kafka's jars; it is not on the PATH\n",
+            "Maven (mvn) is needed to fetch Kafka's jars, but it is not on the PATH: install it\n",
         )
 
     def test_runs_as_a_script_and_shows_examples(self) -> None:

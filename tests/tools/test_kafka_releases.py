@@ -89,11 +89,11 @@ class TestFetching:
         (maven.parent / "mvn").write_text("#!/bin/sh\necho no such artifact\nexit 1\n", encoding="utf-8")
         with pytest.raises(FetchError) as caught:
             fetch_jar("kafka-clients", "2.8.2", tmp_path)
-        assert str(caught.value) == "Maven did not deliver kafka-clients 2.8.2:\nno such artifact"
+        assert str(caught.value) == "Maven could not fetch kafka-clients 2.8.2:\nno such artifact"
 
     def test_a_maven_that_delivers_nothing(self, maven: Path, tmp_path: Path) -> None:
         (maven.parent / "mvn").write_text("#!/bin/sh\nexit 0\n", encoding="utf-8")
-        with pytest.raises(FetchError, match=r"Maven did not deliver kafka-raft 4\.0\.0:"):
+        with pytest.raises(FetchError, match=r"Maven could not fetch kafka-raft 4\.0\.0:"):
             fetch_jar("kafka-raft", "4.0.0", tmp_path)
 
     def test_a_failure_leaves_no_folder_behind(self, maven: Path) -> None:

@@ -121,7 +121,7 @@ class TestCommand:
         assert main(["9.9.9"]) == 2
         assert capsys.readouterr().err.splitlines() == [
             "Fetching kafka-balls 9.9.9 by Maven (1 of 1)",
-            "Maven (mvn) is needed to fetch Kafka's jars; it is not on the PATH",
+            "Maven (mvn) is needed to fetch Kafka's jars, but it is not on the PATH: install it",
         ]
 
     def test_it_starts_as_a_script(self) -> None:

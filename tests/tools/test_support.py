@@ -68,7 +68,7 @@ class TestRuns:
         outcomes["judge/4.3.1"] = Outcome(PASSED, "40 histories")
         assert main(["kafka/4.3.1/judge"]) == 0
         outcomes["judge/4.3.1"] = Outcome(FAILED, "2 of 40 differ")
-        outcomes["judge/4.0.0"] = FetchError("Maven did not deliver it:\nno network")
+        outcomes["judge/4.0.0"] = FetchError("Maven could not fetch it:\nno network")
         assert main(["kafka/4.3.1/judge", "kafka/4.0*/judge"]) == 1
         assert [line.split(maxsplit=4) for line in capsys.readouterr().out.splitlines()] == [
             ["kafka/4.3.1/judge", "passed", "0", "s", "40 histories"],

@@ -1,4 +1,4 @@
-"""Which layouts nobody could rely on yet: those of features that Kafka gave out as early access.
+"""Layouts that users could not rely on yet: those of features that Kafka released as early access.
 
 A spec says so itself: by `latestVersionUnstable` (of a request, for its response too), or in the comment that leads it.
 Where Kafka's specs of a release do not, `FEATURES` does.
@@ -57,7 +57,7 @@ FEATURES: Final = (
 
 
 def early_access(side: Side, versions: Iterable[int]) -> str:
-    """Why nobody could rely on the layout of these versions of the older state; empty if there is no reason."""
+    """Why users could not rely on the layout of these versions of the older state; empty if there is no reason."""
     if _SAYS_SO.search(side.spec.history):
         return "the comment of the older spec says that it is subject to change"
     unstable = side.file.spec.latest_version_unstable or _request_is_unstable(side)

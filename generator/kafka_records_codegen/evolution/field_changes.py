@@ -1,4 +1,4 @@
-"""What differs between the fields of two states that bytes of common versions do not show."""
+"""Differences between the fields of two states that the bytes of common versions do not show."""
 
 from __future__ import annotations
 

@@ -25,8 +25,8 @@ _TRANSACTIONS: Final = (*_GROUPS, "kafka-transaction-coordinator")
 _SHARE: Final = (*_TRANSACTIONS, "kafka-share-coordinator")
 
 MODULES: Final[Mapping[str, tuple[str, ...]]] = {
-    # The records of coordinators were in the jar of the broker before they had modules of their own. Kafka did not
-    # publish the share coordinator of 3.9.
+    # Before coordinators had their own modules, their records were in the broker's jar. Kafka did not publish the share
+    # coordinator of 3.9.
     "2.8.2": (*_ALWAYS, "kafka_2.13"),
     "3.5.2": (*_GROUPS, "kafka_2.13"),
     "3.7.2": (*_GROUPS, "kafka_2.13"),
@@ -135,7 +135,8 @@ def fetch_specs(release: str, tell: Callable[[str], None] = lambda line: None) -
             else:
                 extract_specs(jar, specs)
             root.mkdir(exist_ok=True)
-            # Renamed as a whole: an interrupted run leaves no half-filled folder that looks complete.
+            # The folder is renamed when it is complete, so that an interrupted run leaves no half-filled folder that
+            # looks complete.
             keep(specs, root / folder_name(module))
     return root
 
@@ -149,19 +150,19 @@ def fetch_jar(module: str, release: str, folder: Path) -> Path:
     """Copy the jar of a module of Kafka into `folder`. Raises FetchError."""
     maven = shutil.which("mvn")
     if maven is None:
-        raise FetchError("Maven (mvn) is needed to fetch Kafka's jars; it is not on the PATH")
+        raise FetchError("Maven (mvn) is needed to fetch Kafka's jars, but it is not on the PATH: install it")
     command = [
         *(maven, "--batch-mode", "--quiet", "-Dstyle.color=never", "dependency:copy"),
         *(f"-Dartifact=org.apache.kafka:{module}:{release}", f"-DoutputDirectory={folder}"),
     ]
     with alone_with_maven():
-        # In an empty folder, so that Maven finds no pom.
+        # Run Maven in an empty folder, so that it finds no pom.
         done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
     jar = folder / f"{module}-{release}.jar"
     if done.returncode or not jar.is_file():
         said = (done.stdout + done.stderr).strip()
         is_absent = _ABSENT.search(said) is not None
-        raise FetchError(f"Maven did not deliver {module} {release}:\n{said}", is_absent=is_absent)
+        raise FetchError(f"Maven could not fetch {module} {release}:\n{said}", is_absent=is_absent)
     return jar
 
 

@@ -203,7 +203,7 @@ class MessageChanges:
         products = self._downstream(difference)
         elsewhere = self._in_other_versions(difference)
         if elsewhere is not None:
-            # The field is there on both sides, and it is its versions that differ.
+            # Both sides have the field; only its versions differ.
             attribute, products = "versions", downstream.of_versions(self._name(elsewhere, difference.path))
             older, newer = older or elsewhere, newer or elsewhere
             texts = texts[0] or _NOT_THERE, texts[1] or _NOT_THERE

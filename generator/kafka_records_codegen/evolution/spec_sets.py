@@ -1,4 +1,4 @@
-"""What can be compared: a folder of specs, jars, a release of Kafka, a revision of git."""
+"""What can be compared: a folder of specs, jars, a Kafka release, or a git revision."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ _JAR_OF_KAFKA: Final = re.compile(r"kafka[-_].*?-([0-9]+\.[0-9]+\.[0-9]+)")
 
 
 class UnusableSpecs(KafkaRecordsError):
-    """Something that was to be compared cannot be read; the text says why and what to do."""
+    """A side of a comparison that cannot be read; the text says why and what to do."""
 
     def __init__(self, text: str) -> None:
         super().__init__(text)
@@ -107,7 +107,7 @@ def _folder_or_jars(word: str, folder: Path, older_dialect: bool) -> SpecSet:
         return _jars(word, jars)
     if not any(folder.rglob("*.json")):
         raise UnusableSpecs(
-            f"{word}: no spec here or below: a spec is a file that ends with .json; a folder of Kafka's jars works too"
+            f"{word}: no specs in this folder or below it. Name a folder of .json files, or a folder of Kafka's jars"
         )
     loaded, files = _load(folder, lambda path: str(folder / path), older_dialect)
     return SpecSet(word, "folder", loaded, files)
@@ -125,7 +125,7 @@ def _jars(word: str, jars: list[Path]) -> SpecSet:
                 inside = extract_specs(jar, root / module)
             except zipfile.BadZipFile:
                 raise UnusableSpecs(
-                    f"{jar}: is not a jar; name a folder of specs, a jar, a release such as 4.3.1 or a revision of git"
+                    f"{jar}: is not a jar; name a folder of specs, a jar, a release such as 4.3.1 or a git revision"
                 ) from None
             if inside:
                 named = _JAR_OF_KAFKA.fullmatch(jar.stem)
@@ -133,7 +133,7 @@ def _jars(word: str, jars: list[Path]) -> SpecSet:
             entries |= {f"{module}/{name}": f"{jar}!/{entry}" for name, entry in inside.items()}
         if not entries:
             raise UnusableSpecs(
-                f"{word}: holds no specs. Kafka's are in common/message of kafka-clients-….jar, "
+                f"{word}: contains no specs. Kafka's are in common/message of kafka-clients-….jar, "
                 "kafka-group-coordinator-….jar and others; a folder with these jars, such as libs, works too"
             )
         loaded, files = _load(root, lambda path: entries.get(path, path), True)
@@ -175,8 +175,8 @@ def _revision(word: str, other: str, older_dialect: bool) -> SpecSet:
     folder = Path(inside or ".") if colon else Path(other)
     if not colon and not folder.is_dir():
         raise UnusableSpecs(
-            f"{word}: no such folder or jar, and no release such as 4.3.1. A revision of git needs a folder on the "
-            f"other side, but {other} is not one; or name a folder in it: {word}:message_specs"
+            f"{word}: no such folder or jar, and no release such as 4.3.1. For a git revision, the other side "
+            f"must be a folder, but {other} is not one; or name a folder in the revision: {word}:message_specs"
         )
     start = folder if folder.is_dir() else Path()
     top = _git(start, word, "rev-parse", "--show-toplevel").decode().rstrip("\n")
@@ -193,7 +193,7 @@ def _revision(word: str, other: str, older_dialect: bool) -> SpecSet:
         with tarfile.open(fileobj=io.BytesIO(archive)) as tar:
             tar.extractall(root, filter="data")
         if not any(root.rglob("*.json")):
-            raise UnusableSpecs(f"{word}: {folder} held no spec at that revision")
+            raise UnusableSpecs(f"{word}: {folder} contained no spec at that revision")
         loaded, files = _load(root, lambda path: f"{revision}:{below}/{path}".replace(":./", ":"), older_dialect)
     return SpecSet(word, "git", loaded, files)
 
@@ -203,15 +203,15 @@ def _git(folder: Path, word: str, *arguments: str) -> bytes:
         command = ["git", "-C", str(folder), *arguments]
         done = subprocess.run(command, env={**os.environ, "LC_ALL": "C"}, capture_output=True, check=False)
     except FileNotFoundError:
-        raise UnusableSpecs(f"{word}: revisions need git, which is not installed; name a folder or a jar") from None
+        raise UnusableSpecs(f"{word}: git revisions need git, which is not installed; name a folder or a jar") from None
     if done.returncode:
         said = done.stderr.decode("utf-8", "replace").strip() or "there is no such revision"
         if _OUTSIDE in said:
             raise UnusableSpecs(
-                f"{word}: no such folder or jar, and no release such as 4.3.1; it cannot be a revision of git, because "
-                f"{folder} is in no repository of git: clone it, or name a second folder"
+                f"{word}: no such folder or jar, and no release such as 4.3.1; it cannot be a git revision, because "
+                f"{folder} is in no git repository: clone the repository, or name a second folder"
             )
         raise UnusableSpecs(
-            f"{word}: no such folder or jar, no release such as 4.3.1, and no revision of git for {folder}: {said}"
+            f"{word}: no such folder or jar, no release such as 4.3.1, and no git revision in {folder}: {said}"
         )
     return done.stdout

@@ -29,14 +29,15 @@ class WireDifference:
 
     @property
     def key(self) -> tuple[object, ...]:
-        """What is the same of one difference in several versions. Each use of a struct has differences of its own: they
-        are other attributes and columns."""
+        """The part of a difference that is the same in several versions. Each use of a struct has differences of its
+        own: they are other attributes and columns.
+        """
         return (self.rule.name, self.path, self.older_text, self.newer_text)
 
 
 @dataclass
 class WireDifferences:
-    """The differences with the versions, of the older state, in which they are."""
+    """The differences, with the versions of the older state that have them."""
 
     found: dict[tuple[object, ...], tuple[WireDifference, list[int]]] = field(default_factory=dict)
     compared: set[int] = field(default_factory=set)
@@ -124,7 +125,7 @@ class _OneVersion:
                 yield from self._elsewhere(old, new_names[old.name], path)
                 old = None
             if new is not None and new.name in old_names:
-                new = None  # it is reported from the side of the older field
+                new = None  # reported with the older field
             if old is not None and new is not None:
                 if alike(old.value, new.value):
                     yield from self._same_tag(old, new, path)
@@ -207,7 +208,7 @@ def _parts(
 
 
 def alike(older: Value, newer: Value) -> bool:
-    """Whether two values lie in bytes alike, regardless of the names in them."""
+    """Whether two values have the same byte layout, regardless of the names in them."""
     if isinstance(older, StructValue) and isinstance(newer, StructValue):
         return older.marker == newer.marker and _structs_alike(older.layout, newer.layout)
     if isinstance(older, ArrayValue) and isinstance(newer, ArrayValue):

@@ -52,7 +52,7 @@ def check_message(message: MessageSpec) -> Mapping[str, StructDefinition]:
             _check_reach(field, used, definition.reach(field.versions), message)
     for field in message.fields:
         if field.map_key:
-            field.report("mapKey", "is only for elements of an array, not for fields of the message itself")
+            field.report("mapKey", "is allowed only in elements of an array, not in fields of the message itself")
     warn_about(message, structs)
     return structs
 
@@ -81,7 +81,7 @@ def _check_versions(message: MessageSpec) -> None:
         if message.is_sound("flexibleVersions"):
             message.report("flexibleVersions", "is missing; write none, or an open range such as 0+")
     elif message.flexible and not message.flexible.is_open:
-        message.report("flexibleVersions", f"takes none or an open range such as 0+, found {message.flexible}")
+        message.report("flexibleVersions", f"must be none or an open range such as 0+, found {message.flexible}")
 
 
 def _check_api_key(message: MessageSpec) -> None:
@@ -97,9 +97,11 @@ def _check_request_attributes(message: MessageSpec) -> None:
     if message.type == "request" or not message.is_sound("type"):
         return
     if message.listeners:
-        message.report("listeners", f"only a request has listeners, but this is of type {message.type}")
+        message.report("listeners", f"only requests have listeners, but this message is of type {message.type}")
     if message.latest_version_unstable:
-        message.report("latestVersionUnstable", f"only a request has it, but this is of type {message.type}")
+        message.report(
+            "latestVersionUnstable", f"only requests have this attribute, but this message is of type {message.type}"
+        )
 
 
 def _check_coordinator_rules(message: MessageSpec) -> None:
@@ -204,16 +206,16 @@ def _check_tag(field: FieldSpec) -> None:
 
 def _check_tagged_versions(field: FieldSpec) -> None:
     if not field.tagged.is_open:
-        field.report("taggedVersions", f"takes an open range such as 0+, found {field.tagged}")
+        field.report("taggedVersions", f"must be an open range such as 0+, found {field.tagged}")
     if not field.versions.contains_all(field.tagged) and field.is_sound("versions"):
         field.report(
             "taggedVersions",
-            f"tagged in versions {field.tagged}, but the field has versions {field.versions} only",
+            f"the field is tagged in versions {field.tagged}, but exists only in versions {field.versions}",
         )
     if field.nullable.intersect(field.tagged) not in (Versions.NONE, field.tagged):
         field.report(
             "nullableVersions",
-            f"either all tagged versions may be null or none: tagged in {field.tagged}, "
+            f"a field may be null in all of its tagged versions or in none: it is tagged in {field.tagged}, and "
             f"may be null in {field.nullable}",
         )
 
@@ -235,7 +237,8 @@ def _check_field_in_message(field: FieldSpec, message: MessageSpec) -> None:
         whose = "message" if override is None else "field"
         field.report(
             "taggedVersions",
-            f"only flexible versions have tags: tagged in {field.tagged}, " f"the {whose} is flexible in {flexible}",
+            f"only flexible versions have tags: the field is tagged in {field.tagged}, but the {whose} is flexible in "
+            f"{flexible}",
         )
 
 

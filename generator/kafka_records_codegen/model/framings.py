@@ -52,12 +52,13 @@ def _check_one(coordinator: Sequence[MessageSpec], metadata: Sequence[MessageSpe
         one, other = metadata[0], coordinator[0]
         one.report(
             "type",
-            f"{one.name} is a metadata record beside {other.name}, a {other.type}, and they begin differently: put "
-            f'it into another folder or, if it is not a record, write "framing": "{COORDINATOR}" into {NOTES}',
+            f"{one.name} is a metadata record, but {other.name} in the same folder is a {other.type}, and the two "
+            f"begin with different bytes: move one of them to another folder or, if {one.name} is not a record, write "
+            f'"framing": "{COORDINATOR}" into {NOTES}',
         )
 
 
 def _check_api_keys(specs: Iterable[MessageSpec]) -> None:
     for spec in specs:
         if spec.api_key is not None and spec.api_key < 0 and spec.is_sound("apiKey"):
-            spec.report("apiKey", f"the api key of a metadata record is 0 or more, found {spec.api_key}")
+            spec.report("apiKey", f"the api key of a metadata record must be 0 or more, found {spec.api_key}")

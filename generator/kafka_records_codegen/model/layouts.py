@@ -1,6 +1,6 @@
 """The wire layouts of a message: for each struct one per set of versions that look alike.
 
-How a struct lies is derived by the runtime, from the compact schema that the generated package will carry; so
+The runtime derives how a struct is laid out, from the compact schema that the generated package will carry; so
 everything that is generated from a layout agrees with what the schema walker does with that schema.
 """
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Layout:
-    """A struct of a message, or its body, in `versions` (ascending), in which it lies as `wire` says."""
+    """A struct of a message, or its body, in the `versions` (ascending) that have the layout `wire`."""
 
     message: Message
     struct: Struct
@@ -63,7 +63,7 @@ class Layouts:
         return self._of[self._message.root.name]
 
     def of(self, wire: StructLayout) -> Layout:
-        """The layout of a struct that lies as `wire` says."""
+        """The layout of the struct that has the layout `wire` on the wire."""
         return next(layout for layout in self._of[wire.name] if layout.wire is wire)
 
     def at(self, version: int) -> Layout:

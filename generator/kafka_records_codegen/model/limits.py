@@ -30,8 +30,8 @@ def check_limits(message: MessageSpec, structs: Mapping[str, StructDefinition]) 
     if letters > MAX_NAME:
         message.report(
             "name",
-            f"the files of this message would have names of {letters} letters; the limit is {MAX_NAME}, because file "
-            "systems take no longer names",
+            f"the file names of this message would have {letters} letters; the limit is {MAX_NAME}, because "
+            f"file systems do not accept longer names",
         )
     order = leaves_first(structs[message.name], structs)
     if _check_levels(message, structs, order) and not message.versions.is_open:

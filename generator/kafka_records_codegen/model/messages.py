@@ -54,7 +54,7 @@ class Field:
 
     @property
     def can_be_null(self) -> bool:
-        """Whether a value may be None: because a version has null, or because that is the default."""
+        """Whether a value may be None, because a version allows null or because null is the default."""
         return self.schema.can_be_null
 
     @cached_property
@@ -111,7 +111,7 @@ class Message:
 
     @property
     def is_stored(self) -> bool:
-        """Whether topics hold such messages. Spark functions exist for these alone."""
+        """Whether topics contain such messages. Only these have Spark functions."""
         return self.type not in NOT_STORED
 
     def struct(self, name: str) -> Struct:
@@ -129,7 +129,7 @@ class Message:
 
     @cached_property
     def layouts(self) -> Layouts:
-        """How the message and its structs lie on the wire, version by version."""
+        """The wire layouts of the message and its structs, version by version."""
         return Layouts(self)
 
 

@@ -30,9 +30,9 @@ RESERVED_CLASSES: Final = frozenset(
     {
         # what generated modules import
         *("Any", "ClassVar", "Final", "TYPE_CHECKING", "Uuid", "ZERO_UUID"),
-        # what every generated class has
+        # attributes of every generated class
         *("API_KEY", "CODEC", "KEY_CLASS", "RECORD_TYPE", "VALUE_CLASS", "VERSIONS"),
-        # Python's own, which an import of everything in a module would hide
+        # Python's builtins, which a star import would hide
         *("AttributeError", "BaseException", "Ellipsis", "Exception", "IndexError", "KeyError", "LookupError"),
         *("MemoryError", "NotImplemented", "OverflowError", "RecursionError", "RuntimeError", "TypeError"),
         *("UnicodeDecodeError", "UnicodeEncodeError", "UnicodeError", "ValueError"),

@@ -37,7 +37,7 @@ class Notes:
 def check_notes(
     notes: NotesSpec, path: str, specs: Sequence[MessageSpec], enums: dict[str, str], *, complete: bool
 ) -> None:
-    """Report what is wrong with the `notes` of the file `path`.
+    """Report all problems of the `notes` in the file `path`.
 
     `specs` are the messages of the folder, all of them if `complete`. `enums` says in which file enums of other folders
     are, and learns those of this one: they all are in one module.

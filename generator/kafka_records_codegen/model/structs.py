@@ -83,10 +83,10 @@ class _Registry:
                 if field.fields:
                     field.report("fields", f"{name} is a common struct; its fields belong only in commonStructs")
             elif name in self._open:
-                continue  # contains itself: `cycles` says so
+                continue  # contains itself, which `cycles` reports
             elif name in self._found:
                 if not self._message.is_whole("commonStructs"):
-                    continue  # it may be a common one
+                    continue  # it may be a common struct
                 first = self._found[name].origin.path
                 field.report(
                     "type",
@@ -115,7 +115,7 @@ class _Registry:
 def leaves_first(root: StructDefinition, structs: Mapping[str, StructDefinition]) -> tuple[StructDefinition, ...]:
     """All structs that `root` uses, each after those it uses, and `root` last. There must be no cycle."""
     order: dict[str, StructDefinition] = {}
-    # A list instead of recursion: chains of structs are checked for their length only after this.
+    # A list instead of recursion, because chains of structs are checked for their length only later.
     path = [(root, uses(root, structs))]
     while path:
         struct, below = path[-1]

@@ -1,4 +1,4 @@
-"""How messages are put together: which share a module, and which share a reference page."""
+"""How messages are grouped: which share a module, and which share a reference page."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from kafka_records_runtime.framing import METADATA
 
 @dataclass(frozen=True)
 class Unit:
-    """What becomes one module: the key and the value of a record, or one other message."""
+    """The contents of one module: the key and the value of a record, or one other message."""
 
     name: str
     title: str
@@ -27,7 +27,7 @@ class Unit:
 
 @dataclass(frozen=True)
 class Page:
-    """What becomes one reference page: a record, a request with its response, or one other message.
+    """The contents of one reference page: a record, a request with its response, or one other message.
 
     `path` is the page's path below the folder of all pages; `record` is `None` for all but records.
     """

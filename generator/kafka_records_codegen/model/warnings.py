@@ -1,4 +1,5 @@
-"""Warnings: Kafka's generator accepts it, so it is not a violation; but it is probably a mistake."""
+"""Warnings about specs that Kafka's generator accepts, so that they are not violations, but that are probably
+mistakes."""
 
 from __future__ import annotations
 
@@ -27,14 +28,14 @@ def warn_about(message: MessageSpec, structs: Mapping[str, StructDefinition]) ->
             elif used is not None and field.type.is_array and has_versions:
                 _warn_about_elements(field, there, used)
             if has_versions:
-                # A struct that would exist in no version is a violation.
+                # A struct that exists in no version is reported as a violation, not here.
                 if not there and (used is None or used.origin is not field):
                     _warn_about_versions(field, struct, message)
                 _warn_about_null(field, message)
 
 
 def _warn_about_undefined(field: FieldSpec, message: MessageSpec, structs: Mapping[str, StructDefinition]) -> None:
-    # What is after a mistake after which reading stopped may define it.
+    # If reading stopped at an error, the definition may be in the part that was not read.
     if field.is_whole("fields") and message.is_whole("commonStructs"):
         meant = type_like(str(field.type), [name for name, struct in structs.items() if struct.is_common])
         hint = "" if meant is None else f"; did you mean {meant}?"
@@ -57,7 +58,7 @@ def _warn_about_elements(field: FieldSpec, there: Versions, used: StructDefiniti
 
 def _warn_about_versions(field: FieldSpec, struct: StructDefinition, message: MessageSpec) -> None:
     around = struct.versions.intersect(message.versions)
-    # Versions that a message no longer has are how Kafka retires fields.
+    # Kafka retires a field by dropping the versions of the message that have it.
     is_retired = field.versions and field.versions.highest < message.versions.lowest
     if around and not is_retired:
         whose = "the message" if struct.name == message.name else f"the struct {struct.name}"

@@ -59,7 +59,7 @@ def _schema(folder: Folder, unit: Unit, package: Package) -> Json:
     namespace = _NOT_IN_NAMES.sub(lambda match: f"_u{ord(match.group()):x}", package.module(folder.path, unit.name))
     made = types.message(unit.messages[0]) if len(unit.messages) == 1 else types.record(*unit.messages)
     head = {
-        # First, because the head of a file tells whose it is.
+        # This comes first, so that the start of the file shows where it comes from.
         "generated": origin(package, [message.source for message in unit.messages]),
         "type": "record",
         "name": made["name"],
@@ -114,7 +114,7 @@ class _Types:
         if field.default is None:
             kind = ["null", kind]
         elif field.nullable:
-            # A default is one of the first type in the union.
+            # In Avro, a default must have the first type of the union.
             kind = [kind, "null"]
         made = {"name": field.python_name, "doc": _about(field), "type": kind}
         default = _default(message, field)

@@ -25,8 +25,9 @@ class LazyPackages:
     exported: Callable[[Unit], list[str]]
     """The names that a module exports, sorted."""
     records_module: str
-    """The name of the module that folders with records have besides. No message is called so: names in specs start
-    with a letter."""
+    """The name of an extra module of folders with records. No message can have it, because names in specs start with a
+    letter.
+    """
     records_text: Callable[[Folder, Package], str]
     records_exported: tuple[str, ...]
 

@@ -1,4 +1,4 @@
-"""Texts of a spec as Markdown: regardless of what they hold, they come out as the text they are.
+"""Texts of a spec as Markdown, escaped so that they are shown exactly as they are.
 
 The dialect is GitHub's: CommonMark and tables. `|`, `<`, `>`, `&` and the backslash become character references, which
 mean the same inside and outside a table cell; what else could start markup gets a backslash.
@@ -55,7 +55,7 @@ def link(label: str, target: str) -> str:
 
 
 def comment(words: str) -> str:
-    """A comment in one line, which nothing in `words` can end."""
+    """A one-line comment that nothing in `words` can end early."""
     return f"<!-- {_visible(words).replace('>', '&gt;').replace('--!', '--&#33;')} -->"
 
 

@@ -50,7 +50,7 @@ def _records(model: Model, package: Package) -> list[tuple[str, str]]:
     found: dict[str, str] = {}
     for folder in model.folders:
         for record in folder.records:
-            if record.key_or_none is None:  # it is called as its message is
+            if record.key_or_none is None:  # it has the same name as its message
                 continue
             found.setdefault(record.name, package.module(folder.path, module_name(record.name)))
     return sorted(found.items())

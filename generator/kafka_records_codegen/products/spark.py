@@ -1,5 +1,5 @@
-"""Spark types and functions: a module per record or stored message, thin over the functions of
-kafka_records_engine.spark. Requests and responses have none, since nobody has a column of them.
+"""Spark types and functions: a module per record or stored message, a thin layer over kafka_records_engine.spark.
+Requests and responses have none, because they are not stored in columns.
 
 The package of a folder exports what its modules do, and imports each when something of it is first asked for.
 """
@@ -67,7 +67,7 @@ def _decode_records(folder: Folder, package: Package) -> str:
         records=[record.name for record in folder.records],
         is_metadata=folder.framing == METADATA,
         may_hold_secrets=any(_may_hold_secrets(record.value) for record in folder.records),
-        # Folders are called as Kafka's own topics are, without the underscores before them.
+        # Folders have the names of Kafka's own topics without the leading underscores.
         own_topic=repr(f"__{folder.path}" if folder.path else None),
     )
 

@@ -1,4 +1,4 @@
-"""The bytes of a wire layout, item by item in order, as a reader of a hex dump wants them."""
+"""The bytes of a wire layout, item by item in order, for readers of hex dumps."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ class _Walk:
     def _single(self, value: StructValue, path: str, place: _Distance, label: str) -> None:
         inner, again = value.layout, self._again(value.layout)
         if value.marker is not None:
-            null = "00" if value.marker == UVARINT else "ff"
+            null = "00" if value.marker == UVARINT else "f"
             text = f"{label}{null} null, 01 a {inner.name} follows{again}"
             self._add(place, "1", path, text, 1)
             if not again:

@@ -19,7 +19,7 @@ from kafka_records_codegen.text.page import Package, docstring, header, one_line
 from kafka_records_runtime.casing import snake_case, upper_snake_case
 
 MOST_LINES: Final = 1500
-"""A module of as many lines is split. Its parts may still be longer: a function or class is never split."""
+"""A module of this many lines is split. Its parts may still be longer, because a function or class is never split."""
 
 Verb = Literal["read", "write"]
 

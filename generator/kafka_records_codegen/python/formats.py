@@ -1,4 +1,4 @@
-"""How Python's `struct` spells what has a fixed width, and how generated names spell it."""
+"""The notation for fixed-width values in Python's `struct`, and in generated names."""
 
 from __future__ import annotations
 
@@ -38,5 +38,5 @@ def is_number(value: Value) -> bool:
 
 
 def array_kind(compact: bool) -> str:
-    """What an array is called in names."""
+    """The word for an array in generated names."""
     return "compact_array" if compact else "array"

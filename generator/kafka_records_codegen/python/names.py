@@ -1,4 +1,4 @@
-"""Names of generated functions, and the types they speak of."""
+"""Names of generated functions, and the types in their signatures."""
 
 from __future__ import annotations
 

@@ -23,7 +23,7 @@ def construction(layout: Layout, uses: Uses, *, with_tags: bool = True) -> str:
         arguments.append("unknown" if layout.wire.is_flexible and with_tags else None)
     while arguments and arguments[-1] is None:
         arguments.pop()
-    # Only the unknown tags have no field here: they are the last argument, and never None.
+    # Only the unknown tags have no field: they are the last argument, and never None.
     sources = [
         argument or uses.literal(layout, layout.wire.fields[place].field) for place, argument in enumerate(arguments)
     ]
@@ -64,6 +64,6 @@ def read_by_table(lines: Lines, names: str, entry: str, otherwise: str, argument
 
 
 def give_up_if(condition: str, lines: Lines, uses: Uses) -> None:
-    """Leave the message to the walker when `condition` holds."""
+    """Leave the message to the walker if `condition` is true."""
     with lines.block(f"if {condition}:"):
         lines.add(uses.give_up)

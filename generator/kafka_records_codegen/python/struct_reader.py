@@ -144,7 +144,7 @@ class StructReader:
             unpack = self._uses.unpack(reach.all_formats)
             self._lines.add(f"{unpacking(reach.all_names)} = {unpack}({self._arguments()})")
 
-    # Everything with a length of its own
+    # Values that start with their own length
 
     def _variable(self, index: int, member: Member) -> int:
         """Read the member at the end of the run `index`; return the run whose end was not read."""
@@ -166,7 +166,7 @@ class StructReader:
             self.settle()
             with self._lines.block(f"if {self._length} > 127:"):
                 self._lines.add(f"{self._length}, pos = {self._uses.runtime_name('read_uvarint')}(data, pos - 1)")
-                if self._has_guessed:  # a null of more than one byte: the guess was read from the wrong place
+                if self._has_guessed:  # a null longer than one byte: the length was guessed at the wrong place
                     give_up_if(f"not {self._length}", self._lines, self._uses)
 
     def read_tags(self, tags: TagsLayout) -> None:

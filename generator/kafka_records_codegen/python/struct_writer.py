@@ -35,7 +35,7 @@ _NULLS: Final = {
 
 @dataclass(frozen=True)
 class Piece:
-    """An expression for bytes. A condition needs brackets among others."""
+    """An expression for bytes. A conditional expression needs brackets."""
 
     alone: str
     is_condition: bool = False
@@ -253,7 +253,7 @@ class StructWriter:
             self._lines.add(f"tags += {head!r} + {self._uses.pack((FORMATS[value.type],))}({name})")
             return
         if isinstance(value, ArrayValue):
-            # An empty list does not equal the default, which is an empty tuple. The walker decides.
+            # An empty list does not equal the default, an empty tuple, so the general writer decides.
             self._lines.add(f"{self._uses.runtime_name('refuse_list')}({name})")
         self._lines.add(f"raw = {self._payload(member, value, name)}")
         self._lines.add(f"tags += {tag!r} + {self._uses.runtime_name('uvarint')}(len(raw)) + raw")
@@ -268,7 +268,7 @@ class StructWriter:
             case SizedValue():
                 kind = "string" if value.type == "string" else "bytes"
                 text = f"{self._uses.runtime_name(f'write_compact_{kind}')}({name})"
-        # A default of null is not written at all.
+        # A field whose default is null is left out if it is null.
         is_null_written = value.nullable and member.field.default is not None
         return f"{_NULLS[UVARINT]} if {name} is None else {text}" if is_null_written else text
 
@@ -300,7 +300,7 @@ def _listed(pieces: list[Piece]) -> str:
 
 
 def write_function(layout: Layout, uses: Uses) -> str:
-    """`value -> bytes` for a message body or a struct that is by itself."""
+    """`value -> bytes` for a message body or a single struct."""
     lines = Lines()
     head = f"def {function('write', layout)}(value: {uses.struct_class(layout.struct)}) -> bytes:"
     with lines.block(head):

@@ -85,7 +85,7 @@ class Uses:
 
     @property
     def any_type(self) -> str:
-        """The type that says nothing."""
+        """The name of `Any`, the type of everything."""
         self.typing.add("Any")
         return "Any"
 
@@ -107,7 +107,7 @@ class Uses:
         self.uuids |= literals.uuid_names([field])
         return literals.literal(layout.message, field)
 
-    # Functions for what has a fixed width, and tables of functions by length. Their names tell what they read or write.
+    # Functions for values of a fixed width, and tables of functions by length. Their names say what they read or write.
 
     def unpack(self, formats: Formats) -> str:
         """The function that reads a run of fixed width."""
@@ -153,7 +153,7 @@ class Uses:
 
     @property
     def legend(self) -> list[str]:
-        """What the names of the constants mean, line by line."""
+        """The meaning of the names of the constants, line by line."""
         return legend(self._kinds, self._letters)
 
     def _function(self, kind: str, formats: Formats, method: str) -> str:

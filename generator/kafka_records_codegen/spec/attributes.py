@@ -213,9 +213,9 @@ class _Reader(AttributeReader):
         if is_array and not base:
             self.refuse("type", "an array needs the type of its elements, such as []int32")
         elif base.startswith("[]"):
-            self.refuse("type", "there are no arrays of arrays; use an array of structs that hold an array")
+            self.refuse("type", "arrays of arrays are not supported; use an array of structs that contain an array")
         elif base == "records" and is_array:
-            self.refuse("type", "there are no arrays of records")
+            self.refuse("type", "arrays of records are not supported")
         elif base not in PRIMITIVES and _STRUCT_NAME.fullmatch(base) is None:
             meant = type_like(text, structs | {camel_case(element_of(text))} if self.has("fields") else structs)
             hint = f"it is {_TYPE_RULE}" if meant is None else f"did you mean {meant}?"

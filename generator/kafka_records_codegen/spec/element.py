@@ -39,7 +39,7 @@ class Element:
     broken: frozenset[str]
 
     def has(self, attribute: str) -> bool:
-        """Whether the attribute is there; JSON's null is the same as an absent one."""
+        """Whether the attribute is present; JSON's null counts as absent."""
         member = self.node.members.get(attribute)
         return member is not None and member.value.kind != "null"
 
@@ -62,7 +62,7 @@ class Element:
         self.source.report(position, self.path_to(attribute), message)
 
     def warn(self, attribute: str, message: str) -> None:
-        """Warn of what is not a violation, at the same place."""
+        """Warn, at the same place, about something that is not a violation."""
         member = self.node.members.get(attribute)
         position = self.node.position if member is None else member.value.position
         self.source.warn(position, self.path_to(attribute), message)
@@ -102,7 +102,7 @@ class AttributeReader:
 
     def text(self, attribute: str) -> str:
         """The text of a string, number or boolean; empty when absent."""
-        node = self._scalar(attribute, "a text")
+        node = self._scalar(attribute, "a string")
         return "" if node is None else node.text
 
     def boolean(self, attribute: str) -> bool:
@@ -110,7 +110,7 @@ class AttributeReader:
         if node is None:
             return False
         if node.kind == "number" or node.text not in ("true", "True", "TRUE", "false", "False", "FALSE"):
-            self.refuse(attribute, f"takes true or false, found {node.describe()}")
+            self.refuse(attribute, f"must be true or false, found {node.describe()}")
         return node.text in ("true", "True", "TRUE")
 
     def integer(self, attribute: str, allowed: range) -> int | None:
@@ -121,11 +121,11 @@ class AttributeReader:
         if node.kind != "boolean" and _INTEGER.fullmatch(text) and int(text) in allowed:
             return int(text)
         limits = f"between {allowed[0]} and {allowed[-1]}"
-        self.refuse(attribute, f"takes a whole number {limits}, found {node.describe()}")
+        self.refuse(attribute, f"must be a whole number {limits}, found {node.describe()}")
         return None
 
     def required_integer(self, attribute: str, allowed: range) -> int | None:
-        """An `integer` that must be there."""
+        """A required whole number; reported if it is missing."""
         number = self.integer(attribute, allowed)
         if number is None and self.is_sound(attribute):
             self.refuse(attribute, f"is missing; write a whole number between {allowed[0]} and {allowed[-1]}")
@@ -151,7 +151,7 @@ class AttributeReader:
         elif self.is_sound("name") and pattern.fullmatch(text) is None:
             meant = camel_case(text, [name for name in neighbours if pattern.fullmatch(name)])
             hint = f"; did you mean {meant}?" if pattern.fullmatch(meant) else ""
-            self.refuse("name", f"{text!r} is not a name; a name here consists of {rule}{hint}")
+            self.refuse("name", f"{text!r} is not a valid name; a name consists of {rule}{hint}")
         return text
 
     def choice(self, attribute: str, allowed: Sequence[str], *, required: bool = False) -> str | None:
@@ -175,7 +175,7 @@ class AttributeReader:
         return tuple(node.text for node, _ in self._list(attribute))
 
     def required(self, attribute: str, rule: str) -> str:
-        """A text that must be there and may not be blank; `rule` says what to write."""
+        """A required text that must not be blank; `rule` says what to write."""
         text = self.text(attribute).strip()
         if not text and self.is_sound(attribute):
             self.refuse(attribute, f"is missing; write {rule}")
@@ -189,7 +189,7 @@ class AttributeReader:
             if node.kind == "string":
                 found.append(Element(source, node, path, frozenset()))
             else:
-                source.report(node.position, path, f"takes a text, found {node.describe()}")
+                source.report(node.position, path, f"must be a string, found {node.describe()}")
                 self._broken.add(attribute)
         return tuple(found)
 
@@ -204,13 +204,11 @@ class AttributeReader:
                 and node.is_whole
                 and path == self._element.path_to(attribute)
             ):
-                self.refuse(
-                    attribute, "an empty object means a list of one element without attributes; write [] for none"
-                )
+                self.refuse(attribute, "an empty object counts as a list with one element; write [] for an empty list")
             elif node.kind == "object":
                 found.append(read(source, node, path))
             else:
-                source.report(node.position, path, f"takes an object, found {node.describe()}")
+                source.report(node.position, path, f"must be an object, found {node.describe()}")
                 self._broken.add(attribute)
         return tuple(found)
 
@@ -228,7 +226,7 @@ class AttributeReader:
         node = self._element.node.members[attribute].value
         if node.kind in _SCALARS:
             return node
-        self.refuse(attribute, f"takes {wanted}, found {node.describe()}")
+        self.refuse(attribute, f"must be {wanted}, found {node.describe()}")
         return None
 
     def _list(self, attribute: str) -> list[tuple[Node, str]]:

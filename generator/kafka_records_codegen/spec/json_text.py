@@ -1,4 +1,4 @@
-"""Reads the JSON of spec files as strictly as Kafka's generator does, and remembers where everything is.
+"""Reads the JSON of spec files as strictly as Kafka's generator does, and keeps the position of every value.
 
 The dialect is JSON with `//` and `/* */` comments anywhere outside strings. No `#` comments, no trailing commas, no
 single quotes, nothing after the closing brace (which the older dialect allows); of members with the same name the last
@@ -264,7 +264,7 @@ class _Reader:
 
     def _position(self, at: int | None = None) -> Position:
         place = self._at if at is None else at
-        # Places mostly move forward, so the line is looked for from the last one on.
+        # Positions mostly increase, so the search for the line starts at the previous one.
         if place < self._line_starts[self._line]:
             self._line = 0
         while self._line + 1 < len(self._line_starts) and self._line_starts[self._line + 1] <= place:

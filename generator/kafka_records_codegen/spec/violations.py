@@ -1,4 +1,4 @@
-"""What is wrong with spec files, and where: every violation of every file is collected and shown at once.
+"""Problems of spec files and their places: all violations of all files are collected and shown together.
 
 A warning has the same form. Kafka's generator accepts what it is about, but it is probably a mistake.
 """

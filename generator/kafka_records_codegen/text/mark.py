@@ -1,4 +1,4 @@
-"""The mark that every generated file starts with: by it the generator knows its own files from anybody else's.
+"""The mark at the start of every generated file, by which the generator recognizes its own files.
 
 Only the very start of a file counts. A text that quotes a mark further down is not generated, and a file with the mark
 of another tree or package belongs to another run.

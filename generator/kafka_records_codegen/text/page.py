@@ -63,12 +63,12 @@ def _environment() -> Environment:
 
 
 def fill(template: str, **values: Any) -> str:
-    """Fill in a template and leave it at that."""
+    """Fill in a template, without formatting the result."""
     return _environment().get_template(template).render(**values)
 
 
 def render(template: str, **values: Any) -> str:
-    """Fill in the template of a module and let black lay it out."""
+    """Fill in the template of a module and format it with black."""
     return in_style(fill(template, **values))
 
 

@@ -1,4 +1,4 @@
-"""Laying out pages as black does, most of them without asking it.
+"""Formats pages as black does, most of them without calling it.
 
 black takes its time, and all it has to decide in a generated page is how to break the few lines that are too long. So
 a template may promise that its page is in black's style already but for such lines. Then only they go to black, each
@@ -23,7 +23,7 @@ _QUOTES: Final = '"""'
 
 
 def in_style(page: str) -> str:
-    """What black makes of `page`."""
+    """`page` as black formats it."""
     return black.format_str(page, mode=_MODE)
 
 

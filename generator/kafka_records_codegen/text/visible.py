@@ -1,4 +1,5 @@
-"""Characters that must not reach a generated file from the texts of a spec, because nobody would see them there."""
+"""Characters that must not get from the texts of a spec into a generated file, because they would be invisible
+there."""
 
 from __future__ import annotations
 
@@ -17,12 +18,12 @@ the end of a line, or shows other than it is."""
 
 
 def visible(text: str) -> str:
-    """`text` with every character that may not be in a Python file as an escape of Python's."""
+    """`text` with every character that is not allowed in a Python file as a Python escape."""
     return _NOT_FOR_SOURCE.sub(_escape, text)
 
 
 def with_visible_turns(text: str) -> str:
-    """`text` with every mark that turns the direction of writing as an escape of Python's."""
+    """`text` with every mark that changes the writing direction as a Python escape."""
     return _TURN.sub(_escape, text)
 
 

@@ -1,6 +1,6 @@
 """Columns: encoded messages in, Arrow columns out, many rows at a time.
 
-It reads by the compact schemas that generated packages carry, and knows no single message. Where vectors refuse a row,
+It reads by the compact schemas that generated packages carry, and knows no single message. If vectors reject a row,
 the schema walker reads it and says why, so that columns and rows agree on every byte.
 
 Three more modules are for others: `arrow_arrays` (arrays and constants that are beside decoded ones), `type_mapping`

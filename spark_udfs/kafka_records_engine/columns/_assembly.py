@@ -1,4 +1,5 @@
-"""Rows of one or more versions to one column: vectors first, the schema walker for the rows that vectors refuse."""
+"""Decodes rows of one or more versions into one column: by vectors first, and by the schema walker for the rows that
+vectors reject."""
 
 from __future__ import annotations
 
@@ -23,7 +24,7 @@ from kafka_records_runtime.layout import versions_of
 from kafka_records_runtime.schema import MessageSchema
 
 BLOCK: Final = 32 << 20
-"""Bytes of rows that are decoded together, which bounds the memory of the notes of their elements."""
+"""Bytes of the rows that are decoded together; this limits the memory for notes about their elements."""
 
 
 @dataclass
@@ -52,12 +53,12 @@ def decode_rows(
     """
     out = RowAssembly(message, unknown_tags, len(piece))
     if isinstance(versions, int):
-        versions = np.full(min(len(rows), 1), versions)  # `split` takes one number for all rows as well
+        versions = np.full(min(len(rows), 1), versions)  # `split` also accepts one number for all rows
     lowest, highest = message.versions or (0, -1)
     if len(versions) and (versions.min() < lowest or versions.max() > highest):
         versions = np.broadcast_to(versions, len(rows))
         known = (versions >= lowest) & (versions <= highest)
-        # All of them at once and not version by version: hostile rows may have thousands of versions.
+        # Handle all of them at once, not version by version: hostile rows may have thousands of versions.
         for row, version in zip(rows[~known].tolist(), versions[~known].tolist(), strict=True):
             out.errors[row] = UnsupportedVersion(message.name, version, versions_of(message))
         rows, versions = rows[known], versions[known]
@@ -67,7 +68,7 @@ def decode_rows(
 
 
 def refuse_bytes_behind(message: MessageSchema, piece: ColumnPiece, rows: INT64, versions: INT64, out: Columns) -> None:
-    """Make errors of the rows that have bytes after their messages. `piece` begins with the messages; `versions` has
+    """Turn rows with bytes after their messages into errors. `piece` begins with the messages; `versions` has
     one for each of the `rows` that were decoded."""
     longer = out.bytes_left[rows] != 0
     if not longer.any():

@@ -39,7 +39,7 @@ _keep_free_memory()
 
 
 class RowBlock:
-    """Rows that are decoded together: their bytes, and what was found out about each row."""
+    """Rows that are decoded together: their bytes, and what is known about each row."""
 
     __slots__ = ("_views", "buffer", "data", "failed", "unknown_tags")
 
@@ -51,7 +51,7 @@ class RowBlock:
         self._views: dict[str, Vector] = {}
 
     def at(self, kind: str, pos: INT64) -> Vector:
-        """What lies at positions, as numpy's type `kind`; it means nothing where the buffer ends too early."""
+        """The values at some positions, as numpy's type `kind`; meaningless if the buffer ends too early."""
         view = self._views.get(kind)
         if view is None:
             view = self._views[kind] = self._view(kind)
@@ -108,12 +108,12 @@ class ElementSet(ABC):
         self.block.failed[self.rows_of(mask)] = True
 
     def fail_where(self, mask: FLAGS) -> None:
-        """`fail`, unless `mask` names no element."""
+        """Calls `fail` unless `mask` selects no element."""
         if np.count_nonzero(mask):
             self.fail(mask)
 
     def fail_at(self, indices: INT64) -> None:
-        """`fail` by indices, unless there are none."""
+        """Calls `fail` for some indices, unless there are none."""
         if len(indices):
             mask = np.zeros(len(self), np.bool_)
             mask[indices] = True

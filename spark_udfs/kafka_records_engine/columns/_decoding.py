@@ -60,7 +60,7 @@ def decode_column(message: MessageSchema, data: Any, version: Any = None, *, unk
     >>> decode_column(OFFSET_COMMIT_VALUE, pa.array([bytes.fromhex("0001" "000000000000002a" "0000" "0000018f" * 5)]))
     """
     if not isinstance(message, MessageSchema):
-        raise TypeError(f"the schema of a message is needed, such as those in kafka_records.schemas, not {message!r}")
+        raise TypeError(f"expected the schema of a message, such as those in kafka_records.schemas, not {message!r}")
     version = _versions(version, len(data))
     found: list[Columns] = []
     first = 0
@@ -79,7 +79,7 @@ def _versions(version: Any, count: int) -> Any:
     if len(given) != count:
         raise ValueError(f"{count} rows but {len(given)} versions")
     if given.type == pa.uint64() or not (pa.types.is_integer(given.type) or pa.types.is_null(given.type)):
-        raise TypeError(f"versions are integers with a sign, not {given.type}")
+        raise TypeError(f"versions must be signed integers, not {given.type}")
     return given
 
 

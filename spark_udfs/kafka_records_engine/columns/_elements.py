@@ -1,4 +1,4 @@
-"""The elements of arrays: finding all of them, and reading them as if they were rows."""
+"""Elements of arrays: finds all of them, and reads them as if they were rows."""
 
 from __future__ import annotations
 
@@ -142,13 +142,13 @@ class ElementWalk:
         index = np.flatnonzero(self._counts)
         if not index.size:
             return
-        self._cursor.pos = self._cursor.pos.copy()  # `adopt` writes into it, and it may have been noted
+        self._cursor.pos = self._cursor.pos.copy()  # copied, because `adopt` writes into it and notes may refer to it
         for near in self._neighbours(index):
             self._levels(near)
 
     def _neighbours(self, index: INT64) -> Iterator[INT64]:
         """Parts of `index` that lie so near to each other that they stay in the processor's caches."""
-        if self._notes is None:  # skipped elements are not in the order of their rows
+        if self._notes is None:  # skipped elements are not in row order
             yield index
             return
         places = np.maximum.accumulate(self._cursor.pos[index])
@@ -156,7 +156,7 @@ class ElementWalk:
         yield from (part for part in np.split(index, cuts) if len(part))
 
     def _levels(self, index: INT64) -> None:
-        # The longest arrays come first: the rows that still have an element are then always the head of the vectors.
+        # Sort the longest arrays first, so that the rows that still have an element are always a prefix of the vectors.
         index = index[np.argsort(-self._counts[index], kind="stable")]
         left = self._counts[index]
         falling = -left
@@ -166,9 +166,7 @@ class ElementWalk:
             self._scan(some, index[: len(some)], level)
             level += 1
             self._retire(some, index, int(np.searchsorted(falling[: len(some)], -level)))
-            if (
-                some.dead is not None
-            ):  # a broken row may claim any number of elements: it must not cost a round for each
+            if some.dead is not None:  # a broken row may claim any number of elements, which must not cost a round each
                 self._cursor.adopt(some, index[: len(some)])
                 alive = np.flatnonzero(~some.dead)
                 some, index, left = some.select(alive), index[alive], left[alive]
@@ -209,7 +207,7 @@ class ElementWalk:
             numbers = np.arange(len(places)) - np.repeat(np.cumsum(counts) - counts, counts)
             elements = some.inside(np.concatenate([np.array(starts, np.int64) for starts in found]), places)
             self._scan(elements, index[places], level + numbers)
-            if elements.dead is not None:  # `hop` accepts more than `scan`: it does not check the order of tags
+            if elements.dead is not None:  # `hop` is less strict than `scan`: it does not check the order of tags
                 some.fail_at(places[elements.dead])
 
     def _hop(self, data: Any, pos: int, end: int, count: int, starts: list[int]) -> int:

@@ -24,11 +24,11 @@ from kafka_records_engine.columns._slots import Scanned, Slot, SlotVectors
 from kafka_records_engine.numpy_types import INT64
 
 Members = dict[str, pa.Array]
-"""The arrays that the steps of a plan make, by the name of the field."""
+"""The arrays that the steps of a plan build, by field name."""
 
 
 class Broken(Exception):
-    """Bytes that are not as they should be."""
+    """Bytes that do not match the schema."""
 
 
 class Step(Protocol):

@@ -1,4 +1,4 @@
-"""Arrow arrays of what is in the row buffer: numbers, uuids, text and bytes."""
+"""Arrow arrays of the values in the row buffer: numbers, uuids, text and bytes."""
 
 from __future__ import annotations
 
@@ -48,8 +48,8 @@ def _uuids(vector: Vector) -> pa.Array:
         raise TooMuchForOneArray
     halves = np.ascontiguousarray(vector).view(">u8").reshape(count, 2)
     high, low = halves[:, 0].astype(np.uint64), halves[:, 1].astype(np.uint64)
-    # Twelve bits are two characters: five pairs from the upper half, one across both, four from the lower half. The
-    # last eight bits are two characters as well.
+    # Twelve bits become two characters: five pairs from the upper half, one across both halves, four from the lower
+    # half. The last eight bits also become two characters.
     groups = [high >> shift & 0xFFF for shift in (52, 40, 28, 16, 4)]
     groups.append((high & 0xF) << 8 | low >> 56)
     groups += [low >> shift & 0xFFF for shift in (44, 32, 20, 8)]
@@ -85,7 +85,7 @@ BUILDERS: Final[Mapping[str, Callable[[Vector], pa.Array]]] = {
     "float64": _number_builder(pa.float64(), "f8"),
     "uuid": _uuids,
 }
-"""Spec type → what makes an array of a vector that was read with WIRE_WIDTHS."""
+"""Spec type → function that turns a vector read with WIRE_WIDTHS into an array."""
 
 
 # -- bytes and text ---------------------------------------------------------------------------------
@@ -128,8 +128,7 @@ def _copied(elements: ElementSet, slices: Slices) -> tuple[pa.Buffer, pa.Buffer]
     places[0] = 0
     places[1:-1:2] = starts
     places[2::2] = stops
-    # Arrow estimates the bytes to set aside from the mean length of all elements, and the last offset decides that
-    # mean.
+    # Arrow estimates how many bytes to allocate from the mean length of all elements, which the last offset decides.
     places[-1] = min(buffer.size, 2 * total + total // count + 1)
     both = pa.Array.from_buffers(pa.binary(), 2 * count + 1, [None, pa.py_buffer(places), buffer], 0)
     _, offsets, content = both.take(_ODD.first(count) if order is None else pa.array(2 * order + 1)).buffers()
@@ -137,7 +136,7 @@ def _copied(elements: ElementSet, slices: Slices) -> tuple[pa.Buffer, pa.Buffer]
 
 
 def items(elements: ElementSet, slices: Slices, size: int) -> Vector:
-    """The slices of elements, one after the other, cut into items of `size` bytes."""
+    """The slices of elements, concatenated and split into items of `size` bytes."""
     return np.frombuffer(_copied(elements, slices)[1], f"V{size}")
 
 

@@ -1,4 +1,4 @@
-"""Where the rows of a binary column lie: one buffer, the first byte of every row and the byte after its last one.
+"""The position of the rows of a binary column: one buffer, with the start and end of every row.
 
 All Arrow layouts of a binary column become this. The bytes are copied only if a layout has no common buffer
 (`binary_view`) or no offsets (`fixed_size_binary`).
@@ -22,7 +22,7 @@ _SLACK: Final = 256
 can then be picked up like all others."""
 
 MOST_BYTES: Final = 2**31 - 1 - _SLACK
-"""The most bytes of one piece: offsets of 32 bits reach no further."""
+"""The maximum size of one piece, limited by 32-bit offsets."""
 
 
 _NUMBERS: Final = np.arange(1 << 16)
@@ -73,7 +73,7 @@ def pieces(column: Any) -> Iterator[ColumnPiece]:
     or not, and raises TypeError for anything else. A piece is a chunk, or part of one that holds more than MOST_BYTES.
     """
     if not isinstance(column, pa.Array | pa.ChunkedArray):
-        raise TypeError(f"a column of encoded messages is an Arrow array, not {type(column).__name__}")
+        raise TypeError(f"a column of encoded messages must be an Arrow array, not {type(column).__name__}")
     chunks = column.chunks if isinstance(column, pa.ChunkedArray) else [column]
     for chunk in chunks:
         yield from _pieces(chunk)
@@ -92,7 +92,7 @@ def _pieces(array: pa.Array) -> Iterator[ColumnPiece]:
         yield from _pieces(array.cast(pa.binary()))
         return
     else:
-        raise TypeError(f"a column of encoded messages is binary, not {kind}")
+        raise TypeError(f"a column of encoded messages must be binary, not {kind}")
     count = len(array)
     if not count:
         return
@@ -107,7 +107,7 @@ def _pieces(array: pa.Array) -> Iterator[ColumnPiece]:
 def _in_one_buffer(array: pa.Array) -> pa.Array:
     try:
         return array.cast(pa.large_binary())
-    except pa.ArrowNotImplementedError:  # views in the first pyarrow that has them
+    except pa.ArrowNotImplementedError:  # the oldest supported pyarrow cannot cast views
         return pa.array(array.to_pylist(), pa.large_binary())
 
 

@@ -114,7 +114,7 @@ class StructPlan(_StepPlan):
 class _Planner:
     def __init__(self, message: MessageSchema, version: int, unknown_tags: bool) -> None:
         self._message = message
-        self._type = arrow_type(message, unknown_tags)  # first: it refuses a struct that holds itself
+        self._type = arrow_type(message, unknown_tags)  # first, because it rejects a struct that contains itself
         self._layout = message_layout(message, version)
         self._keeps_tags = unknown_tags and message.flexible is not None
 
@@ -162,7 +162,7 @@ class _Planner:
         elif isinstance(value, StructValue):
             yield from self._fixed(fixed)
             inner = self._struct(value.layout, kind)
-            # In a tag, the null of an unsigned varint is 0.
+            # In a tag, an unsigned varint of 0 is null.
             yield Nullable(name, inner, 0 if value.head == UVARINT else -1) if value.nullable else Nested(name, inner)
 
     def _content(self, name: str, value: SizedValue | ArrayValue, kind: pa.DataType) -> Content:

@@ -164,7 +164,7 @@ class _RecordReading:
         _put(out.record_type, rows, types)
         _put(out.has_type, rows, True)
         if len(types) and types.min() != types.max():
-            # All of them at once and not type by type: hostile rows may have thousands of types.
+            # Handle all of them at once, not type by type: hostile rows may have thousands of types.
             known = np.isin(types, list(self._schemas))
             rows, types = rows[known], types[known]
         for number, chosen in split(rows, types):

@@ -1,4 +1,4 @@
-"""Where steps note the elements that they find in arrays, and where later steps read the notes.
+"""Notes about array elements: written by the steps that find the elements, and read by later steps.
 
 Each step that has something to note owns *slots*, made with the step. `Step.scan` puts one vector into each slot of its
 own. `ElementVectors` gathers the vectors of all scans, slot by slot. `Step.build` takes each vector from the same slot
@@ -30,7 +30,7 @@ class Slot:
 
 
 class WrongSlots(LookupError):
-    """A step and its slots do not agree: a mistake in this package, never in what it reads."""
+    """A step and its slots do not match: a bug in this package, never an error in its input."""
 
 
 SlotVectors = dict[Slot, Vector]
@@ -96,7 +96,7 @@ class Scanned(ElementSet):
 
     @property
     def outer(self) -> Cursor:
-        """The elements that these are inside of."""
+        """The elements that contain these."""
         return self._outer
 
     @property

@@ -19,7 +19,7 @@ from kafka_records_runtime.wire import FIXED_SIZES, MAX_INT32, MAX_STRING
 
 
 def existing(cursor: Cursor, lengths: INT64, nullable: bool) -> tuple[INT64, FLAGS | None]:
-    """Lengths with zero instead of those below zero, and which elements are not null (None: none is null).
+    """Lengths with negative ones set to zero, and which elements are not null (None: no element is null).
 
     Elements whose length is below zero and means no null die. If any length is below zero, the lengths of all dead
     elements become zero too; otherwise they stay what was read for them.
@@ -54,7 +54,7 @@ class Fixed:
         self._item = np.dtype([*widths, (_LENGTH, WIRE_WIDTHS[length])] if length else widths)
         self._content = content
         self._size = self._item.itemsize
-        # Items of several fields are picked up as plain bytes, which is quicker, and looked into afterwards.
+        # Items of several fields are gathered as plain bytes, which is faster, and split into fields afterwards.
         self._kind = f"V{self._size}" if fields or length is None else WIRE_WIDTHS[length]
         code = "h" if length == "int16" else "i"
         self._unpack = Struct(f">{self._size - FIXED_SIZES[length]}x{code}").unpack_from if length else None
@@ -207,7 +207,7 @@ class Variable:
 
 
 class Nested:
-    """A struct that is always there."""
+    """A struct that is never null."""
 
     def __init__(self, name: str, plan: Plan) -> None:
         self._name = name
@@ -286,7 +286,7 @@ class Nullable:
     def _skip(self, cursor: Cursor, index: INT64) -> None:
         some = cursor.select(index)
         self._plan.skip(some)
-        cursor.pos = cursor.pos.copy()  # `adopt` writes into it, and it may have been noted
+        cursor.pos = cursor.pos.copy()  # copied, because `adopt` writes into it and notes may refer to it
         cursor.adopt(some, index)
 
     def hop(self, data: Any, pos: int, end: int) -> int:

@@ -1,4 +1,4 @@
-"""Arrow arrays out of numpy vectors and out of each other, for the engine and for those who add columns to its own."""
+"""Builds Arrow arrays from numpy vectors and from other arrays, for the engine and for code that adds columns."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from kafka_records_engine.numpy_types import FLAGS, INT64, INTEGERS
 from kafka_records_runtime.errors import KafkaRecordsError
 
 KEPT_ROWS: Final = 1 << 16
-"""Rows up to which constant arrays and index vectors are kept for the next batch."""
+"""Constant arrays and index vectors of at most this many rows are kept for the next batch."""
 
 
 class TooMuchForOneArray(KafkaRecordsError, ValueError):
@@ -26,12 +26,12 @@ class TooMuchForOneArray(KafkaRecordsError, ValueError):
 
 
 def bitmap(flags: FLAGS) -> pa.Buffer:
-    """Flags as Arrow packs them."""
+    """Flags in Arrow's bit-packed form."""
     return pa.py_buffer(np.packbits(flags, bitorder="little"))
 
 
 def validity(valid: FLAGS | None) -> pa.Buffer | None:
-    """The bitmap that says which elements are not null. None for None: no element is null."""
+    """The bitmap of the elements that are not null; None if no element is null."""
     return None if valid is None else bitmap(valid)
 
 
@@ -118,7 +118,7 @@ class Constant:
 
     def times(self, count: int) -> pa.Array:
         """`count` times the value."""
-        kept = self._kept  # read once: another thread may replace it by a shorter one
+        kept = self._kept  # read once, because another thread may replace it with a shorter array
         if count <= len(kept):
             return kept.slice(0, count)
         longer = at(kept, np.zeros(count, np.int64))
@@ -128,7 +128,7 @@ class Constant:
 
 
 def sparse(usual: Constant, others: Mapping[int, Any], count: int) -> pa.Array:
-    """`usual` in all rows but those that `others` names."""
+    """`usual` in all rows except those in `others`."""
     if not others:
         return usual.times(count)
     one = usual.times(1)
@@ -141,10 +141,10 @@ _NO_BYTES: Final = Constant(pa.binary(), None)
 
 
 def bytes_of(array: pa.Array, which: FLAGS) -> pa.Array:
-    """The bytes of some rows, null in all others."""
+    """The bytes of the selected rows; null in all others."""
     if not which.any():
         return _NO_BYTES.times(len(array))
-    if pa.types.is_binary_view(array.type):  # `take` does not know views
+    if pa.types.is_binary_view(array.type):  # `take` does not support views
         array = array.cast(pa.large_binary())
     rows = np.flatnonzero(which)
     places = np.full(len(array), -1)

@@ -33,7 +33,7 @@ PREFIX_BYTES: Final = PREFIX.size
 
 
 def prefixes(piece: ColumnPiece, rows: INT64) -> tuple[INT64, INT16, INT64]:
-    """Of some rows: those that have a prefix, the prefixes, and the rows that are too short for one."""
+    """For some rows: which have a prefix, the prefixes, and which are too short for one."""
     starts, ends = piece.of(rows)
     long = ends - starts >= PREFIX_BYTES
     short = rows[:0]
@@ -75,8 +75,8 @@ def prefix_bytes(column: pa.Array) -> pa.Array:
 
 
 def messages(column: pa.Array) -> pa.Array:
-    """The bytes of each row after its prefix; none where a row is too short for one."""
-    # Without an end, Arrow 26 refuses some columns: "Negative buffer resize".
+    """The bytes of each row after its prefix; empty if the row is too short for one."""
+    # Without an explicit end, Arrow 26 rejects some columns: "Negative buffer resize".
     longest = pc.max(pc.binary_length(column)).as_py() or 0
     return pc.binary_slice(column, PREFIX_BYTES, max(longest, PREFIX_BYTES))
 

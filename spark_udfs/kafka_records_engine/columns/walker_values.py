@@ -1,4 +1,4 @@
-"""The schema walker's values as columns take them."""
+"""Converts values of the schema walker for columns."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What some sources and log partitions can tell beside what all of them do (`protocol`). More are beside what they
+"""What some sources and log partitions can tell in addition to the common `protocol`. More are beside what they
 give: `known_topics.TellsTopics`, `missing_rights.TellsMissingRights`.
 
 Each ability is a protocol, and `has` says who has it.
@@ -75,7 +75,7 @@ class AnswersForCoordinators(Protocol):
     """A source without records of coordinators, which asks them what the records would tell."""
 
     def coordinator_answers(self) -> Any:
-        """What they answer from now on, for one answer: `live_requests.CoordinatorAnswers`."""
+        """Their answers from now on, for one result: `live_requests.CoordinatorAnswers`."""
 
 
 class KeepsAnswers(Protocol):
@@ -86,7 +86,7 @@ class KeepsAnswers(Protocol):
         """The folder of kept answers."""
 
     def asked_meanwhile(self) -> AskedMeanwhile:
-        """What was asked of it, beside its logs, since this was called last."""
+        """What was requested of it, besides its logs, since the last call."""
 
 
 @dataclass(slots=True)
@@ -111,7 +111,7 @@ class HasLeader(Protocol):
 
 
 class HasHighWatermark(Protocol):
-    """A log partition whose end a broker told."""
+    """A log partition whose end is known from a broker."""
 
     @property
     def high_watermark(self) -> int | None:
@@ -135,7 +135,7 @@ class HasStart(Protocol):
 
 
 class MayBeInTrouble(Protocol):
-    """A log partition that perhaps cannot be read."""
+    """A log partition that may be unreadable."""
 
     @property
     def trouble(self) -> str | None:

@@ -48,7 +48,7 @@ class ArrowRows:
                 raise ValueError(f"the rows have no column {name}: raw rows have {', '.join(RAW_SCHEMA.names)}")
         table = _plain(table)
         if "topic" not in table.column_names and topic is None:
-            raise ValueError("the rows have no column topic: say which topic they are of")
+            raise ValueError("the rows have no column topic: name their topic")
         self._topic = topic
         self._table = table
 
@@ -92,7 +92,7 @@ class ArrowRows:
             others = [self._topic]
         if table.num_rows and not kept.num_rows:
             names = some_names(sorted(name for name in others if name is not None)) or "none that is named"
-            raise LogSourceError(self.name, f"there is no row of topic {topic} here, only of {names}")
+            raise LogSourceError(self.name, f"there are no rows of topic {topic} here, only of {names}")
         return kept
 
 
@@ -145,7 +145,7 @@ class RowsPartition:
         rows = self._between(start, end)
         context.counts.partitions += 1
         if "control" not in there and rows.num_rows:
-            # Without the column, markers cannot be told from records, or they were left out.
+            # Without the column, markers look like records, or were left out.
             context.log.add_hole(int(rows["offset"][-1].as_py()))
         for at in range(0, rows.num_rows, _ROWS):
             part = rows.slice(at, _ROWS)
@@ -198,4 +198,4 @@ def _table(data: Any) -> pa.Table:
         return data.read_all()
     if hasattr(data, "__arrow_c_stream__"):
         return pa.RecordBatchReader.from_stream(data).read_all()
-    raise TypeError(f"raw rows are an Arrow table or a stream of one, not {data!r}")
+    raise TypeError(f"raw rows must be an Arrow table or a stream of one, not {data!r}")

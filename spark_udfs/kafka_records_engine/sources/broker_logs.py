@@ -160,7 +160,7 @@ class _Reading:
                 yield from self._taken(fetcher, fetcher.answer())
                 context.progress((self._position - log.start) * _BYTES_PER_OFFSET)
         except NotAllowed as failed:
-            # It was there when the log was found: the rows up to here are worth having.
+            # The right existed when the log was found, so the rows read so far are still useful.
             right = MissingRight(named(log.bootstrap), failed.who, failed.operation, failed.topic)
             self._unread(self._position, log.end, right.detail, reason=MISSING_RIGHT)
         except TopicMissing as missing:
@@ -168,7 +168,7 @@ class _Reading:
         except Refused as failed:
             raise LogSourceError(failed.address, failed.detail) from None
         except GivenUp as given_up:
-            # Of a single broker the reason begins with the same address.
+            # With a single broker, the reason starts with the same address.
             why = str(given_up).removeprefix(f"{named(log.bootstrap)}: ")
             self._unread(self._position, log.end, why, reason=UNREACHABLE_LOG)
         finally:
@@ -184,7 +184,7 @@ class _Reading:
             try:
                 topic = cluster.topic(self._log.topic)
             except ConnectionLost as lost:
-                # A wrong answer about this topic says nothing of others.
+                # An error about this topic does not affect other topics.
                 patience.target = log.topic if isinstance(lost, TopicUnavailable) else _ANY_BROKER
                 patience.wait(str(lost))
                 continue
@@ -198,7 +198,7 @@ class _Reading:
             self._start_moved(came)
             fetcher.moved()
         elif isinstance(came, EndMoved):
-            # Asking again shows whether a leader that has just begun knows all of its log by now.
+            # A retry shows whether a new leader has caught up with the end of its log.
             fetcher.wait(f"{came.address}: the log ends before offset {self._position} now, and went up to {log.end}")
         elif isinstance(came, Unreadable):
             self._skipped(came.address, came.what)
@@ -209,7 +209,7 @@ class _Reading:
             self._context.counts.bytes += len(came.data)
             taken = self._sets.take(came.data, self._place(came.address), self._position, came.high_watermark)
             before = self._position
-            # A broker that had room for more sends the start of a batch only where it cannot read on.
+            # A broker sends an incomplete batch despite free space only if it cannot read on.
             self._rest = taken.rest if fetcher.had_room else 0
             if taken.behind is not None:
                 self._position, self._ahead, self._skip, self._cuts = taken.behind, 0, 0, 0
@@ -312,7 +312,7 @@ class _Reading:
 
     def _damaged(self, found: Finding) -> None:
         self._damaged_at = found.base_offset
-        # The byte in an answer of a broker means nothing to a reader.
+        # The byte position within a broker's answer is of no use to the user.
         self._context.report(replace(found, topic=self._log.topic, partition=self._log.partition, position=None))
 
     def _find(

@@ -74,7 +74,7 @@ _ALIKE: Final = (
 )
 """Kafka's own properties that look like one of them, and are about something else."""
 _LIKENESS: Final = 0.8
-_KINDS: Final[Mapping[type, str]] = {str: "a text", int: "a whole number", bool: "True or False"}
+_KINDS: Final[Mapping[type, str]] = {str: "a string", int: "a whole number", bool: "True or False"}
 _SPARKS: Final = "kafka."
 """What Spark's Kafka source wants before such names, in its options; in a file it makes other names of them."""
 
@@ -167,7 +167,10 @@ class ClientConfig:
             raise TypeError(f"token must be a function that returns the token, not {type(self.token).__name__}")
         for name, value in self.sasl_extensions.items():
             if not (name.isascii() and name.isalpha()) or name == "auth" or not value.isprintable():
-                raise ValueError(f"{name!r} is not a SASL extension: it needs a name of letters and a text on one line")
+                raise ValueError(
+                    f"{name!r} is not a SASL extension: its name must consist of letters, and its value must be one "
+                    f"line of text"
+                )
 
     def _check_kinds(self) -> None:
         """Raise TypeError for a value of the wrong kind, which is not repeated: it may be a secret."""
@@ -261,9 +264,9 @@ class ClientConfig:
 
 def _text_of(name: object, value: object) -> str:
     if not isinstance(name, str):
-        raise TypeError(f"the name of a property must be a text, not {name!r}")
+        raise TypeError(f"the name of a property must be a string, not {name!r}")
     if isinstance(value, bool) or not isinstance(value, str | int):
-        raise TypeError(f"{name} must be a text, not {type(value).__name__}")
+        raise TypeError(f"{name} must be a string, not {type(value).__name__}")
     return str(value)
 
 

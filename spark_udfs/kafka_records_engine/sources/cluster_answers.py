@@ -98,7 +98,7 @@ class ClusterAnswers:
         if wanted & _TOPICS:
             yield from self._topics(topics)
         if "PartitionRecord" in wanted:
-            # Where configs are wanted too, replicas that may be elected are not.
+            # Tables that need configs do not need the eligible leaders.
             leaders = {} if _CONFIGS in wanted else self._eligible_leaders(cluster)
             yield from _partitions(topics, leaders)
         if _CONFIGS in wanted:

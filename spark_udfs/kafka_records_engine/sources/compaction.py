@@ -70,7 +70,7 @@ def compact(root: str, stored: StoredLog, needed: NeededRows) -> None:
         if each.path != written.path:
             os.unlink(each.path)
     sync_folder(folder)
-    # What surveys found lost was left out.
+    # Rows that surveys found to be lost were left out.
     shutil.rmtree(gone_folder_of(root, log.topic, log.partition), ignore_errors=True)
 
 

@@ -102,7 +102,7 @@ def _fetched(group: Mapping[str, Any], *, is_all: bool) -> FetchedOffsets:
             place = topic["name"], each["partition_index"]
             if each["error_code"]:
                 errors[place] = ErrorCode(each["error_code"]).name
-            elif each["committed_offset"] >= 0 or is_all:  # -1 is in the place of none, which a list of all leaves out
+            elif each["committed_offset"] >= 0 or is_all:  # -1 means no offset; a list of all offsets leaves those out
                 epoch, metadata = each["committed_leader_epoch"], each["metadata"] or ""
                 offsets[place] = CommittedOffset(each["committed_offset"], epoch, metadata)
     code = group["error_code"]

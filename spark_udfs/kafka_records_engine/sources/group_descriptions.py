@@ -38,7 +38,7 @@ def request_of(kind: str) -> str:
 def describe(connection: Connection, groups: list[str], name: str) -> dict[str, tuple[int, GroupDescription]]:
     """Asks by the request `name`; by group the code of its error and what it is described as."""
     answer = connection.ask(name, {"groups" if name == DESCRIBE_GROUPS else "group_ids": tuple(groups)})
-    # Of groups in several partitions of its topic Kafka 4.0.0 has one answer for each of these, and one is right.
+    # Kafka 4.0.0 answers once for each partition of its topic that has the group, and only one answer is right.
     told = sorted(answer["groups"], key=lambda each: each["error_code"] == 0)
     return {each["group_id"]: (each["error_code"], _read(each)) for each in told}
 

@@ -267,7 +267,7 @@ class GroupRequests:
             if group in self._coordinators:
                 by_address.setdefault(self._coordinators[group], []).append(group)
         if not by_address and not errors:
-            raise ConnectionLost(self.name, f"no coordinator of group {groups[0]} is available")
+            raise ConnectionLost(self.name, f"no coordinator for group {groups[0]} is available")
         return by_address, errors
 
     def _any_broker(self, ask: Callable[[Connection], Any]) -> Any:
@@ -305,7 +305,7 @@ class GroupRequests:
         try:
             patience.wait(why, at_most=inf if self._cluster.session.has_answered else _UNTIL_A_FIRST_ANSWER)
         except GivenUp as given_up:
-            # Of a single broker the reason begins with the same address.
+            # With a single broker, the reason starts with the same address.
             raise LogSourceError(self.name, str(given_up).removeprefix(f"{self.name}: ")) from None
 
 
@@ -339,7 +339,7 @@ def _delete_offsets(
     ]
     answer = connection.ask(OFFSET_DELETE, {"group_id": group, "topics": topics})
     code = answer["error_code"]
-    if code:  # about the group: no partition is listed
+    if code:  # an error of the whole group: no partitions are listed
         return {group: (code, dict.fromkeys(places, ErrorCode(code).name))}
     return _by_partition(group, answer)
 

@@ -37,7 +37,7 @@ def subscriptions_of(kind: str, described: GroupDescription) -> GroupSubscriptio
 
 
 def _of_classic(group: Mapping[str, Any]) -> GroupSubscriptions:
-    # In a rebalance the answer leaves out what members subscribe to, and the coordinator goes by the last generation.
+    # During a rebalance, the answer lacks the subscriptions, and the coordinator uses those of the last generation.
     if group["group_state"] != _STABLE:
         return GroupSubscriptions(why_unknown=f"the group is {group['group_state']}")
     return GroupSubscriptions(messages=tuple(member["member_metadata"] for member in group["members"]))

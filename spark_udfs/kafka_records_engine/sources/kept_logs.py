@@ -91,7 +91,7 @@ class StateDirectory:
     def __init__(self, path: str | PathLike[str], needed: compaction.NeededRows) -> None:
         named = on_this_machine(arguments.path("state", path))
         if is_url(named):
-            raise LogSourceError(without_secrets(named), "state is kept on this machine only: name a directory here")
+            raise LogSourceError(without_secrets(named), "state can be kept only on local disk: name a local directory")
         self.root = os.path.abspath(named)
         self.needed = needed
 
@@ -135,7 +135,8 @@ class StateDirectory:
         if known.get(topic, topic_id) != topic_id:
             raise OtherCluster(
                 self.root,
-                f"this state is of another cluster, or {topic} was deleted and created again since: its id was "
+                f"this directory has the state of another cluster, or {topic} was deleted and created again since: "
+                f"its id was "
                 f"{known[topic]}, and is {topic_id} now. Name another directory, or delete this one to begin again",
             )
         if topic not in known:
@@ -185,7 +186,7 @@ def _check_is_ours(root: str) -> None:
     if others and set(others) <= {ANSWERS, *_KEPT_IN}:
         raise LogSourceError(os.path.join(root, MARK), f"is missing, {_BEGIN_AGAIN}")
     if others and MARK not in others:
-        what = f"this directory holds something else ({others[0]}): name a new one for --state"
+        what = f"this directory contains something else ({others[0]}): name a new one for --state"
         raise LogSourceError(root, what)
 
 
@@ -233,8 +234,8 @@ class KeptPartition:
         context.counts.note_moment("records", self.found_ms)
         for batch in self.stored.batches(context, columns, start, end):
             if self.is_compacted:
-                # Offsets that are missing here hide no marker. Nobody takes them for lost who does not know how far a
-                # cleaner may go (`TransactionResolver`).
+                # Missing offsets hide no marker here. `TransactionResolver` reports them as lost only if it knows how
+                # far a cleaner has been.
                 context.log.cleaned_up_to = None
             yield batch
 
@@ -303,7 +304,7 @@ class KeptLogs:
         logs = self._source.partitions(topic)
         if topic not in COORDINATOR_TOPICS:
             return logs
-        # What is stored ends where the logs end now: a topic that a record names was made before.
+        # The stored rows end where the logs end now, so every topic that a record refers to already existed.
         names = {} if all(has(log, HasTopicId) for log in logs) else dict(known_topics(self._source).names)
         run = Run(self._root, self._source.name, names, FILE_BYTES, None, now_ms(), [topic])
         for log in logs:
@@ -335,7 +336,7 @@ class KeptLogs:
             if not run.report.findings:
                 break
             compaction.forget(root, topic, partition)
-            if not run.refused:  # a log whose end was cut off, or written again, is read from its start
+            if not run.refused:  # a log that was truncated or rewritten is read again from its start
                 return log
         else:
             return log

@@ -189,10 +189,10 @@ class LiveBrokers:
         asking = AskingEnds(cluster, topics)
         try:
             if len(topics) == 1:
-                cluster.topic(topics[0])  # raises what is wrong with it; of many topics one may be deleted meanwhile
+                cluster.topic(topics[0])  # raises its error; one of several topics may be deleted meanwhile
             asking.ask()
         except (BrokerFailure, NotAllowed, TopicMissing) as failed:
-            # What was read before is worth having.
+            # What was read so far is still useful.
             if not isinstance(failed, ConnectionLost) or not (has_answered or self._session.is_over):
                 raise self._error(failed) from None
             context.report(self._lost(failed))
@@ -348,7 +348,7 @@ def config_of(given: Any) -> ClientConfig:
     if isinstance(given, Mapping):
         return ClientConfig.of(given)
     if not isinstance(given, str | PathLike):
-        # The value itself may hold a password.
+        # Do not show the value: it may contain a password.
         kind = type(given).__name__
         raise TypeError(f"config is a ClientConfig, the path of a properties file, or a mapping, not {kind}")
     return ClientConfig.read(given)

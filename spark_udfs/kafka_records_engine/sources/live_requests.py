@@ -161,7 +161,7 @@ class CoordinatorAnswers:
         try:
             return self._cluster.may_describe()
         except BrokerFailure:
-            return None  # whoever asks next says what is wrong
+            return None  # the next request reports the error
 
     def _listed(self, wanted: Sequence[str] | None) -> Mapping[str, ListedGroup]:
         listed = self._once(("list",), lambda _: self._requests.groups(), Context())

@@ -112,7 +112,7 @@ class SavedRows:
         found = [plan.partition(place, counted) for place in sorted(places) if place[0] == topic]
         if not found:
             others = some_names(sorted({name for name, _ in places}))
-            raise LogSourceError(self.name, f"there is no row of topic {printable(topic)} here, only of {others}")
+            raise LogSourceError(self.name, f"there are no rows of topic {printable(topic)} here, only of {others}")
         return found
 
     def parts(self) -> list[FilePart]:
@@ -125,7 +125,7 @@ class SavedRows:
         """The log partitions that have a row: at least one."""
         places = self._plan().places
         if not places:
-            raise LogSourceError(self.name, "there is no row here")
+            raise LogSourceError(self.name, "there are no rows here")
         return places
 
     def _plan(self) -> SavedPlan:

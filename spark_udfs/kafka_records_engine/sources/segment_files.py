@@ -95,7 +95,7 @@ class Segments:
         last stable offset is in no file."""
         logs = [log for log in self._found() if log.topic in topics]
         for topic in {*topics}.difference(log.topic for log in logs):
-            self.partitions(topic)  # says what there is instead
+            self.partitions(topic)  # raises an error that lists the existing topics
         self._ended = {(log.topic, log.partition): log for log in logs}
         marks: dict[Place, _HighWatermarks] = {}
         reported: set[tuple[str | None, str]] = set()
@@ -265,7 +265,7 @@ def _end_of(log: reader.FoundLog, last: reader.SegmentFile, context: Context) ->
         return end.offset, False
     else:
         finding = _rest(last, end)
-    # The logs of coordinators are read, and then it is found what is wrong with their batches.
+    # Logs of coordinators are read completely, and that reports their invalid batches.
     if end is None or not log.topic.startswith("__"):
         context.report(replace(finding, topic=log.topic, partition=log.partition))
     return (None, None) if end is None else (end.offset, True)

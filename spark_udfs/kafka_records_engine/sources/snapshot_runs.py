@@ -101,15 +101,15 @@ def take_snapshot(
         what = "this path is not UTF-8, and Arrow, which writes the files, takes no other: name another directory"
         raise LogSourceError(named, what)
     if not is_snapshot(root):
-        _logs(source, topics, _forget)  # a source that cannot be read leaves no directory behind
+        _logs(source, topics, _forget)  # an unreadable source must not leave an empty directory
     busy = SnapshotBusy(root, "another process is adding to this snapshot: wait until it has ended")
     with locked_directory(root, "snapshot", busy, _check_is_ours):
         begin_snapshot(root)
-        # Not before: a run that has ended since then may have stored more than these logs had.
+        # Taken after the lock, because a run that has just ended may have stored more than these logs had.
         started_ms = now_ms()
         lacking: list[Finding] = []
         logs = _logs(source, topics, lacking.append)
-        # What is stored ends where the logs end now: a topic that a record names was made before.
+        # The stored rows end where the logs end now, so every topic that a record refers to already existed.
         names = dict(known_topics(source).names)
         name, topics_read = getattr(source, "name", type(source).__name__), dict.fromkeys(log.topic for log in logs)
         run = Run(root, name, names, file_bytes, on_finding, started_ms, topics_read)
@@ -123,7 +123,7 @@ def take_snapshot(
             progress.moved(number, log.size)
 
         do_by_broker([*enumerate(logs)], lambda task: task[1], store)
-        # By logs, however fast their brokers were.
+        # Sort by log, so that the order does not depend on the speed of brokers.
         run.report.findings.sort(key=lambda found: found.order[:2])
         _end(root, names, run.read)
     if run.forbidden and len(run.forbidden) == len(logs):
@@ -159,11 +159,13 @@ def _check_is_ours(root: str) -> None:
     others = [name for name in names if name not in (LOCK, GONE) and not name.startswith("topic=")]
     others = [name for name in others if not name.endswith(PART)]
     if others and MARK not in others:
-        raise LogSourceError(root, f"this directory holds something else ({others[0]}): name a new one, or a snapshot")
+        raise LogSourceError(
+            root, f"this directory contains something else ({others[0]}): name a new one, or a snapshot"
+        )
 
 
 def begin_snapshot(root: str) -> None:
-    """Make a directory a snapshot, and remove what a run left that was killed. Only for who holds the lock."""
+    """Make a directory a snapshot, and remove what a run left that was killed. Only for the holder of the lock."""
     for folder in (root, os.path.join(root, GONE)):
         remove_incomplete(folder)
         for topic in topics_in(folder):

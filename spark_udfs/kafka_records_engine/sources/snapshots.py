@@ -65,7 +65,7 @@ class Snapshot:
         self._path = fspath(path)
         if not is_snapshot(self._path):
             what = "is not a snapshot" if os.path.isdir(self._path) else "there is no such directory"
-            raise LogSourceError(self._path, f"{what}: kafka-records snapshot makes one")
+            raise LogSourceError(self._path, f"{what}: create one with kafka-records snapshot")
 
     def __repr__(self) -> str:
         return f"Snapshot({self._path!r})"
@@ -79,7 +79,7 @@ class Snapshot:
         """The names of the topics that it holds. Raises LogSourceError if there is none yet."""
         found = [topic for topic in topics_in(self._path) if self._partitions(topic)]
         if not found:
-            raise LogSourceError(self._path, "this snapshot holds no record yet")
+            raise LogSourceError(self._path, "this snapshot contains no records yet")
         return found
 
     def known_topics(self) -> KnownTopics:
@@ -203,13 +203,13 @@ class _Reading:
             context.report(finding)
         self._tell_foreign()
         self._told_before = self._end
-        # What is added from now on belongs to another moment.
+        # Records that are added from now on belong to a later state.
         self._end = min(self._end, stored.end)
         while (file := self._next_file(stored)) is not None:
             try:
                 yield from self._rows(file, lost)
             except FileNotFoundError:
-                # A run has joined it with others: the rows after the last one are in a new file.
+                # Another run has merged the file with others: the rows after the last one are in a new file.
                 stored = stored_log(log.root, log.topic, log.partition)
                 continue
             self._position = file.last + 1
@@ -399,7 +399,7 @@ def _first_later(stored: StoredLog, as_of_ms: int) -> int:
                     if len(later):
                         return int(rows["offset"][int(later[0])].as_py())
         except (OSError, pa.ArrowInvalid):
-            return file.first  # its rows are told as unreadable
+            return file.first  # its rows are reported as unreadable
     return BEHIND_ALL
 
 

@@ -99,7 +99,7 @@ def read_checkpoints(given: Sequence[GivenCheckpoint]) -> tuple[QueryProgress, .
             raise CheckpointError(
                 f"two checkpoints belong to the query {printable(each.query)}",
                 f"{other}, {each.place}",
-                "Give one of them, or call them by different names: NAME=DIR",
+                "Give only one of them, or give them different names: NAME=DIR",
             )
     return found
 
@@ -118,7 +118,7 @@ def read_checkpoint(given: GivenCheckpoint) -> QueryProgress:
         )
     query = given.name or _query_id(folder / "metadata")
     committed_in = folder / "commits"
-    # A batch that Spark commits meanwhile is planned here yet.
+    # Read the commits first: a batch that Spark commits meanwhile still counts as planned.
     committed = max(_batches(committed_in), default=None) if _is_folder(committed_in) else None
     planned = max(_batches(planned_in), default=None)
     if planned is not None and (committed is None or planned > committed):
@@ -252,7 +252,7 @@ def _read_offsets(file: Path) -> _Batch:
     for number, line in enumerate(lines[2:], 3):
         text = line.strip()
         if lines[0].strip() == "v2":
-            source, colon, text = text.partition(":")  # the name of the source
+            source, colon, text = text.partition(":")  # the line starts with the name of the source
             if not colon or not source:
                 raise CheckpointError(f"damaged in line {number}, which names no source", file, _COPY)
         if text == _NO_OFFSET:

@@ -301,7 +301,7 @@ def decode_records(
         }
         function = function_name(catalog, f"decode_{folder.replace('/', '_')}", options)
         decoded = _in_jvm(rows, function, known, kept, is_other)
-        if is_filtered and framing_of(chosen) == METADATA:  # there is no row for a record of another type
+        if is_filtered and framing_of(chosen) == METADATA:  # records of other types have no row
             decoded = decoded.where(F.col(_IN_ONE).isNotNull())
         decoded = decoded.select(*kept, f"{_IN_ONE}.*")
     if observation is not None:
@@ -352,7 +352,7 @@ def _in_python(
     }
     columns = StructType([field for field in RAW_SCHEMA if field.name in needed])
     if decoder.topic is not None:
-        # A bit crosses to Python, and no name.
+        # Only a flag is sent to Python, not the topic name.
         rows = rows.withColumn(_IS_OTHER, is_other)
         columns = StructType([*columns.fields, StructField(_IS_OTHER, BooleanType())])
     return map_batches(rows, columns, decoder, schema)
@@ -442,7 +442,7 @@ class BatchDecoder:
     def _columns(self, batch: pa.RecordBatch, absent: Mapping[int, Constant]) -> list[pa.Array]:
         keys, values = batch.column("key"), batch.column("value")
         is_record = np.ones(len(keys), np.bool_)
-        if "control" in batch.schema.names:  # otherwise control records were left out before
+        if "control" in batch.schema.names:  # without the column, control records are already left out
             is_record = flags(batch.column("control").is_null())
         strange: list[int] = []
         if _IS_OTHER in batch.schema.names:

@@ -354,7 +354,7 @@ class Jvm:
         self, name: str, mode: str, usual: str, options: Mapping[str, object], cols: Sequence[ColumnOrName]
     ) -> Any:
         """A call of it, None if Python is to do the work."""
-        if _MADE.get() is not None:  # a Python function is being made for SQL
+        if _MADE.get() is not None:  # a Python function is being registered for SQL
             return None
         spark = SparkSession.getActiveSession()
         catalog = catalog_for(spark, self.package, checked_engine(self.engine))
@@ -433,7 +433,7 @@ def _arrow_column(
 
 
 def _arrow_function(name: str, function: Callable[..., pa.Array], returned: DataType) -> Any:
-    # Spark reads the kind of function off these hints, and its name off the attribute.
+    # Spark derives the kind of function from these type hints, and its name from the attribute.
     def run(*columns: pa.Array) -> pa.Array:
         return function(*columns)
 
@@ -454,7 +454,7 @@ class _ByArguments:
     def __call__(self, *columns: pa.Array) -> pa.Array:
         if not 0 < len(columns) <= len(self._functions):
             raise TypeError(f"{len(columns)} arguments: this takes 1 to {len(self._functions)}")
-        # A version may be of any integer type in SQL.
+        # In SQL, a version may have any integer type.
         return self._functions[len(columns) - 1](columns[0], *(each.cast(pa.int32()) for each in columns[1:]))
 
 

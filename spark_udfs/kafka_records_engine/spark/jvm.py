@@ -67,7 +67,7 @@ def catalog_name(package: str) -> str:
 def checked_engine(engine: str | None) -> Engine | None:
     """`engine`, if it is one. Raises ValueError for another text."""
     if engine is not None and engine not in ENGINES:
-        raise ValueError(f"engine is 'jvm', 'python' or None, not {engine!r}")
+        raise ValueError(f"engine must be 'jvm', 'python' or None, not {engine!r}")
     return cast("Engine | None", engine)
 
 
@@ -105,7 +105,8 @@ def add_functions(spark: SparkSession, package: str = "kafka_records") -> str:
     if not _is_set(spark, catalog):
         if not JAR.is_file():
             raise NoJvmFunctions(
-                "this installation has no kafka-records.jar: make jar builds it, with a JDK; then install again"
+                "this installation has no kafka-records.jar: build it with make jar, which needs a JDK, then "
+                "install again"
             )
         _set(spark, settings(package))
         _add_jar(spark)
@@ -194,7 +195,7 @@ def _asked(spark: SparkSession, package: str, catalog: str) -> _Answer:
     except Exception as error:
         text = str(error).strip() or type(error).__name__
         if "ATTEMPT_ANALYSIS_IN_PIPELINE_QUERY_FUNCTION" in text:
-            return _Answer(may_lack_jar=True)  # a definition of a Declarative Pipeline cannot run a query of its own
+            return _Answer(may_lack_jar=True)  # the definition of a Declarative Pipeline cannot run queries
         problem = f"the catalog {catalog} does not answer: {text.splitlines()[0]}"
         return _Answer(problem, may_lack_jar=_CLASS in text)
     found = None if row is None else row[0]

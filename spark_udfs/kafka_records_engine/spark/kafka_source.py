@@ -85,7 +85,7 @@ def read_kafka(
     arguments.text("topic", topic)
     arguments.flag("stream", stream)
     if isolation_level not in ("read_uncommitted", "read_committed"):
-        raise ValueError(f"isolation_level is read_uncommitted or read_committed, not {isolation_level!r}")
+        raise ValueError(f"isolation_level must be read_uncommitted or read_committed, not {isolation_level!r}")
     given = _checked_options(options)
     for name in given:
         if name.lower() in _SET_HERE:
@@ -117,4 +117,4 @@ def _checked_options(options: Any) -> dict[str, str]:
 
 def _check_partitions(partitions: Any) -> None:
     if not isinstance(partitions, Sequence) or not all(type(each) is int for each in partitions):
-        raise TypeError(f"partitions is a list of numbers, not {partitions!r}")
+        raise TypeError(f"partitions must be a list of numbers, not {partitions!r}")

@@ -43,7 +43,7 @@ def raw_rows(df: DataFrame) -> DataFrame:
             if field.name not in found:
                 raise MissingColumn(
                     field.name,
-                    "these are not raw rows; kafka_records_engine.spark.raw.as_raw_rows makes raw rows of them",
+                    "these are not raw rows: convert them with kafka_records_engine.spark.raw.as_raw_rows",
                 )
             kind = found[field.name]
             if type(kind) is not type(field.dataType):

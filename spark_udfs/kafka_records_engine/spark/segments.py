@@ -170,7 +170,7 @@ def _listing(spark: SparkSession, paths: PathOrLog | Sequence[PathOrLog], topic:
 def _found(paths: PathOrLog | Sequence[PathOrLog], topic: str | None) -> list[FoundLog]:
     sources = [paths] if isinstance(paths, str | PathLike | FoundLog) else paths
     if not isinstance(sources, Iterable):
-        raise TypeError(f"paths is {paths!r}: give it a path or several")
+        raise TypeError(f"paths is {paths!r}: give one path or several")
     found: list[FoundLog] = []
     places: list[str] = []
     for source in sources:

@@ -62,7 +62,7 @@ def _archives() -> tuple[str, ...]:
 def _can_import(python: str | None, archives: tuple[str, ...]) -> bool:
     if python is None:
         return False
-    # An empty place on that path would stand for the current directory.
+    # An empty entry of the path would mean the current directory.
     places = [place for place in (*archives, os.environ.get("PYTHONPATH")) if place]
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(places)}
     try:

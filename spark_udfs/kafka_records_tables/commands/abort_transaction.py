@@ -69,9 +69,11 @@ def add_parser(commands: Any) -> None:
     )
     parser.add_argument("--producer-id", type=int, metavar="N", help="the producer id of the transaction")
     parser.add_argument(
-        "--execute", action="store_true", help="carry it out; without it, only print what would be done"
+        "--execute",
+        action="store_true",
+        help="carry out the changes; without this option, only print what would be done",
     )
-    parser.add_argument("--yes", action="store_true", help="do not ask before doing it")
+    parser.add_argument("--yes", action="store_true", help="do not ask for confirmation")
     parser.set_defaults(run=run, parser=parser)
 
 

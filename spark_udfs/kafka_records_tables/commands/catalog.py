@@ -85,8 +85,8 @@ class Catalog:
                 close = did_you_mean(topic, _TOPICS)
                 raise UsageError(f"{topic} is not a topic of Kafka's coordinators: those are {TOPICS_TEXT}{close}")
             raise UsageError(
-                f"{self.package} has no folder named after {topic}, but {', '.join(self.folders)}; "
-                f"choose one: --package {self.package}.FOLDER"
+                f"{self.package} has no folder named after {topic}, only {', '.join(self.folders)}; choose one with "
+                f"--package {self.package}.FOLDER"
             )
         return topic
 
@@ -138,11 +138,11 @@ def catalog_of(package: str) -> Catalog:
         folders = Catalog(name).folders
         if folder not in folders:
             close = did_you_mean(folder, folders) or f": those are {', '.join(folders) or 'none'}"
-            raise CommandError(f"--package {package}: {name} has no records in a folder {folder}{close}")
+            raise CommandError(f"--package {package}: {name} has no records in the folder {folder}{close}")
         return Catalog(name, folder)
     raise CommandError(
-        f"--package {package}: Python finds no package of that name that kafka-records-codegen has made; the directory "
-        "that holds it has to be in PYTHONPATH"
+        f"--package {package}: Python finds no package of that name that kafka-records-codegen generated: "
+        f"add its directory to PYTHONPATH"
     )
 
 

@@ -73,7 +73,8 @@ def run_command(arguments: Sequence[str] | None = None) -> int:
     except CommandError as error:
         complain(str(error))
     except BrokenPipeError:
-        # The reader closed the pipe, as `head` does. What is still buffered must not raise the same error at exit.
+        # The reader closed the pipe, as `head` does. Flushing the buffered output at exit must not raise the same error
+        # again.
         discard(sys.stdout)
         return OK
     except OSError as error:
@@ -93,13 +94,13 @@ def _run(arguments: Sequence[str] | None, has_output: bool) -> int:
     try:
         options = _parsed(arguments)
         if not has_output and getattr(options, "output", None) is None:
-            raise CommandError("standard output is closed: there is nowhere to write the result to")
+            raise CommandError("standard output is closed, so the result cannot be written")
         try:
             status: int = options.run(options)
         except UsageError as error:
             options.parser.error(str(error))
     except SystemExit as leaving:
-        # Help and version are text like any other: what cannot be written has to be told.
+        # Help and version are output too: report an error if they cannot be written.
         status = leaving.code if isinstance(leaving.code, int) else OK
     sys.stdout.flush()
     return status

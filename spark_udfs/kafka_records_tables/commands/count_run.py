@@ -48,6 +48,6 @@ def _batches(
             yield log.topic, iter((rows,))
 
     logs = chosen_logs(given.source(topic), topic, catalog, totals.tell)
-    # A topic without records is counted too.
+    # Topics without records are counted too.
     yield from ((name, iter(())) for name in dict.fromkeys(log.topic for log in logs))
     yield from read_by_broker(logs, lambda log: log, read)

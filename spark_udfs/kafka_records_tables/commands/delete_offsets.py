@@ -71,7 +71,7 @@ def add_parser(commands: Any) -> None:
         nargs="*",
         type=path_argument,
         metavar="LIST",
-        help="what to delete: a file of deletable_offsets, or -",
+        help="what to delete: a file written from the table deletable_offsets, or - for standard input",
     )
     add_brokers(parser, "the brokers; they show the others", "nothing more is asked, and the exit status is 2")
     parser.add_argument(
@@ -82,27 +82,27 @@ def add_parser(commands: Any) -> None:
         action="append",
         default=[],
         metavar="NAME[:P,…]",
-        help="delete what these groups have committed for the topic, or for some of its partitions; may be repeated",
+        help="delete the groups' offsets for this topic, or for some of its partitions; may be repeated",
     )
     parser.add_argument(
         "--also",
         type=_reasons,
         default=(),
         metavar="REASON,…",
-        help="also take rows of LIST with these reasons: no_members (the group is empty now, perhaps only during a "
-        "deployment), simple_group (whoever commits may be at work); default: only not_subscribed",
+        help="also delete rows of LIST with these reasons: no_members (the group is empty now, perhaps only during a "
+        "deployment), simple_group (its clients may still be running); default: only not_subscribed",
     )
     parser.add_argument(
         "--whole-groups",
         action="store_true",
-        help="delete the groups of --group, or those that LIST calls deletable, with all that they have "
-        "(DeleteGroups); share groups are left out, since their state cannot be restored",
+        help="delete whole groups (DeleteGroups): those of --group, or those that LIST marks as deletable; "
+        "share groups are left out, because their state cannot be restored",
     )
     parser.add_argument(
         "--restore",
         type=path_argument,
         metavar="FILE",
-        help="commit the deleted offsets of FILE again, or the offsets in rows of a table (JSON lines, CSV or Parquet)",
+        help="commit again the deleted offsets in FILE, or the offsets in rows of a table (JSON lines, CSV or Parquet)",
     )
     parser.add_argument(
         "--overwrite",
@@ -110,9 +110,11 @@ def add_parser(commands: Any) -> None:
         help="with --restore, also replace offsets that were committed since; they are written to a file first",
     )
     parser.add_argument(
-        "--execute", action="store_true", help="carry it out; without it, only print what would be done"
+        "--execute",
+        action="store_true",
+        help="carry out the changes; without this option, only print what would be done",
     )
-    parser.add_argument("--yes", action="store_true", help="do not ask before doing it")
+    parser.add_argument("--yes", action="store_true", help="do not ask for confirmation")
     parser.add_argument(
         "--output",
         type=path_argument,

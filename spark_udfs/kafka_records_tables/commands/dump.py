@@ -93,12 +93,14 @@ def add_parser(commands: Any) -> None:
     add_sources(parser)
     add_topic(parser)
     add_package(parser)
-    parser.add_argument("--bytes", action="store_true", help="add the bytes of keys and values, which explain reads")
+    parser.add_argument(
+        "--bytes", action="store_true", help="add the bytes of keys and values, which the command explain reads"
+    )
     parser.add_argument("--show-secrets", action="store_true", help=SHOW_SECRETS_HELP)
     parser.add_argument(
         "--follow",
         action="store_true",
-        help="then wait for new records and print them as they are appended, until Ctrl-C",
+        help="at the end of the logs, wait for new records and print them as they are appended, until Ctrl-C",
     )
     add_record_options(parser)
     parser.without = {

@@ -69,7 +69,7 @@ class DumpRun:
 
     def run(self) -> int:
         """Print them; returns the exit status."""
-        # Two writers on one terminal would overwrite each other.
+        # Output and progress on the same terminal would overwrite each other.
         if not sys.stderr.isatty() or sys.stdout.isatty():
             self._read(lambda done, total: None)
         else:
@@ -86,7 +86,8 @@ class DumpRun:
             log, done = task
             self._print(log, partial(_moved, moved, done, before[-1]), *self._range, act=act)
 
-        # Findings and progress are actions too: output and standard error are the same however brokers answer.
+        # Findings and progress are queued too, so that standard output and standard error do not depend on the order in
+        # which brokers answer.
         read_in_order([*zip(self._logs, before, strict=False)], lambda task: task[0], read)
 
     @property
@@ -134,11 +135,11 @@ class DumpRun:
             if all(isinstance(log, BrokerPartition) for log in self._logs):
                 self._follow_brokers()
         except KeyboardInterrupt:
-            # Ctrl-C is the normal end.
+            # Ctrl-C is the normal way to stop.
             return self._say_totals()
         raise CommandError(
-            f"{self._source.name}: --follow reads only brokers and log files of this machine, because "
-            "other sources do not grow"
+            f"{self._source.name}: --follow works only with brokers and local log files, because other sources "
+            f"do not grow"
         )
 
     def _follow_files(self) -> Never:

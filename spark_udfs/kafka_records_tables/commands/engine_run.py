@@ -71,7 +71,7 @@ def told_in_words(no_log: Callable[[LogSourceError], str]) -> Iterator[None]:
         ) from None
     except WorkerEnded as error:
         raise CommandError(
-            f"{error.what_happened}: --processes 1 reads with one process, --group NAME reads less"
+            f"{error.what_happened}: use --processes 1 to read with one process, or --group NAME to read less"
         ) from None
     except (KafkaRecordsError, QueryError) as error:
         raise CommandError(str(error)) from error

@@ -51,10 +51,10 @@ def explain_dumped_records(catalog: Catalog, *, show_secrets: bool = False) -> i
     try:
         for text, is_broken in explain_dumped(sys.stdin, catalog, show_secrets=show_secrets):
             sys.stdout.write(text)
-            sys.stdout.flush()  # the next line may take its time: dump can follow a log
+            sys.stdout.flush()  # the next line may come much later, because dump can follow a log
             status = DAMAGE if is_broken else status
     except UnicodeDecodeError:
-        raise CommandError("standard input holds no lines of dump: it is not a text") from None
+        raise CommandError("standard input contains no lines of dump: it is not text") from None
     return status
 
 
@@ -69,14 +69,14 @@ def _bytes(text: str, what: str) -> bytes:
         try:
             text = sys.stdin.read()
         except UnicodeDecodeError:
-            raise CommandError(f"{what} is not hex: standard input is not a text") from None
+            raise CommandError(f"{what} is not hex: standard input is not text") from None
     digits = re.sub(r"[\s:]", "", text)
     digits = digits.removeprefix("0x").removeprefix("0X")
     wrong = re.search(r"[^0-9a-fA-F]", digits)
     if wrong:
         raise CommandError(f"{what} is not hex: {wrong[0]!r} after {wrong.start()} digits")
     if len(digits) % 2:
-        raise CommandError(f"{what} is not hex: {len(digits)} digits, bytes have two each")
+        raise CommandError(f"{what} is not hex: {len(digits)} digits, but each byte needs two")
     return bytes.fromhex(digits)
 
 
@@ -107,7 +107,7 @@ def _parsed(number: int, line: str) -> dict[str, Any]:
     if not isinstance(record, dict) or not {"topic", "partition", "offset", "control"} <= record.keys():
         raise CommandError(f"line {number} of standard input is not a line of dump")
     if not {"raw_key", "raw_value"} <= record.keys():
-        raise CommandError(f"line {number} of standard input has no raw_key and raw_value: dump --bytes adds them")
+        raise CommandError(f"line {number} of standard input has no raw_key and raw_value: add them with dump --bytes")
     return record
 
 

@@ -142,7 +142,7 @@ class _Tail:
         start = 0
         first = segments[0] if segments else None
         if first is not None and first.file is not None and self._last == _identity(_on_disk(first.file)):
-            # If the log was cut short, its last file is read again from its start.
+            # If the log was truncated, its last file is read again from the start.
             start = self._position if self._position < first.size else 0
             rest_of_file = _RestOfFile(_on_disk(first.file), start)
             segments[0] = SegmentFile(first.path, first.base_offset, rest_of_file, size=first.size - start)
@@ -158,7 +158,7 @@ class _Tail:
 
         def on_finding(finding: Finding) -> None:
             if finding.severity == "note" and last is not None and finding.file == last.path:
-                return  # an append that is not complete yet, or pre-allocated space
+                return  # an incomplete append, or pre-allocated space
             if finding.file == first and finding.position is not None:
                 finding = replace(finding, position=finding.position + start)
             report(finding)

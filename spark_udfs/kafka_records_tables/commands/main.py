@@ -1,6 +1,6 @@
 """Where the program starts. What takes time to load is loaded where Ctrl-C is expected already."""
 
-# No `from __future__ import annotations`: that is a module more to load before Ctrl-C is caught.
+# No `from __future__ import annotations`: it would be one more module to load before Ctrl-C is handled.
 import sys
 
 TYPE_CHECKING = False

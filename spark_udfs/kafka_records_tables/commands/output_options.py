@@ -49,11 +49,11 @@ def add_output_options(
         metavar="PATH",
         help="write to this file instead of standard output",
     )
-    parser.add_argument("--overwrite", action="store_true", help="replace the file of --output if there is one")
+    parser.add_argument("--overwrite", action="store_true", help="replace the file of --output if it exists")
     parser.add_argument(
         "--csv-safe",
         action="store_true",
-        help="with --format csv: an apostrophe before each value that a spreadsheet would run as a formula",
+        help="with --format csv: put an apostrophe before each value that a spreadsheet would run as a formula",
     )
 
 
@@ -67,8 +67,8 @@ def format_of_name(options: argparse.Namespace, more_formats: Collection[str] = 
     if form not in (*FORMATS, *more_formats):
         allowed = [each for each, name in FORMAT_OF.items() if name in (*FORMATS, *more_formats)]
         raise UsageError(
-            f"--output {options.output}: its extension names no format: call it {', '.join(allowed)} or .txt, "
-            "or give --format"
+            f"--output {options.output}: its extension does not name a format: use {', '.join(allowed)} or "
+            f".txt, or add --format"
         )
     return form
 
@@ -89,12 +89,12 @@ def output_of(options: argparse.Namespace) -> Output:
     if options.wide and options.format != "table":
         raise UsageError(f"--wide needs --format table; {options.format} leaves nothing out")
     if options.csv_safe and options.format != "csv":
-        raise UsageError(f"--csv-safe needs --format csv; no program runs what {options.format} holds as a formula")
+        raise UsageError(f"--csv-safe needs --format csv; no program runs values of {options.format} as formulas")
     if options.output is None:
         if options.overwrite and getattr(options, "findings", None) is None:
             raise UsageError("--overwrite needs --output")
         if options.format == "parquet":
-            raise UsageError("--format parquet needs --output: a Parquet file is not a text")
+            raise UsageError("--format parquet needs --output: a Parquet file is not text")
         if options.format == "arrow" and sys.stdout.isatty():
-            raise UsageError("--format arrow is not a text: pipe it into a program, or name a file with --output")
+            raise UsageError("--format arrow is binary: pipe it into a program, or name a file with --output")
     return Output(options.format, options.output, options.wide, options.overwrite, options.csv_safe)

@@ -27,8 +27,8 @@ def add_groups(parser: argparse.ArgumentParser, about: str, about_topics: str = 
         type=_pattern,
         default=[],
         metavar="GLOB",
-        help=f"{about_topics} whose name matches, with *, ? and [...] (a [ without its ] is a bracket, which no topic "
-        "has); may be repeated",
+        help=f"{about_topics} whose name matches this pattern of *, ? and [...]; may be repeated (a [ without "
+        f"its ] is literal, and no topic name has one)",
     )
 
 
@@ -42,13 +42,14 @@ def add_assume(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--assume",
         choices=["committed"],
-        help="how to count records of a source that does not show transactions; without it they are refused",
+        help="how to count records from a source that does not show transactions; without this option, such "
+        "records are an error",
     )
     parser.add_argument(
         "--package",
         default=KAFKA,
         metavar="NAME",
-        help="the generated package whose schemas say what the records of the table hold (default: kafka_records)",
+        help="the generated package whose schemas describe the records of the table (default: kafka_records)",
     )
 
 
@@ -58,8 +59,9 @@ def add_state(parser: argparse.ArgumentParser) -> None:
         "--state",
         type=path_argument,
         metavar="DIR",
-        help="keep what is read in this directory, so that the next run reads what is new; for one cluster, and one "
-        "run at a time. If it is deleted, the next run starts over. Not with --as-of",
+        help="keep what was read in this directory, so that the next run reads only what is new; use one "
+        "directory per cluster, and one run at a time. If it is deleted, the next run starts over. Cannot "
+        "be combined with --as-of",
     )
 
 
@@ -73,7 +75,7 @@ def check_state_options(options: argparse.Namespace, given: GivenSource, questio
     if given.by_requests:
         raise UsageError("--state keeps records, but requests return none: leave out --source requests")
     if options.as_of is not None:
-        raise UsageError("--state keeps what logs hold now: kafka-records snapshot keeps it for --as-of")
+        raise UsageError("--state keeps only what logs contain now: use kafka-records snapshot for --as-of")
     from kafka_records_tables.engines.with_state import check_state
 
     try:
@@ -89,8 +91,9 @@ def add_engine(parser: argparse.ArgumentParser) -> None:
         "--engine",
         choices=["local", "spark"],
         default="local",
-        help="local (default): processes on this machine. spark: the same rows by Spark, a task per log partition, "
-        "where every worker sees the files or reaches the brokers; needs Java 17 or later and the extra spark",
+        help="local (default): processes on this machine. spark: Spark computes the same rows, with one task "
+        "per log partition; every worker must see the files or reach the brokers. It needs Java 17 or "
+        "later and the extra spark",
     )
     parser.add_argument(
         "--processes",

@@ -115,20 +115,20 @@ def add_parser(commands: Any) -> None:
         "--thresholds",
         type=path_argument,
         metavar="FILE",
-        help="a file (TOML) of the thresholds that differ from the defaults",
+        help="TOML file with the thresholds that differ from the defaults",
     )
     parser.add_argument(
         "--print-thresholds",
         action=_PrintThresholds,
         nargs=0,
-        help="print a file of all thresholds, with what each decides and why, and exit",
+        help="print a TOML file of all thresholds, with what each one decides and why, then exit",
     )
     add_assume(parser)
     parser.add_argument(
         "--format",
         choices=_FORMATS,
         help=(
-            "how to write the report (default: by the extension of the file, .html, .json, .prom or .txt, or "
+            "format of the report (default: by the extension of the file, .html, .json, .prom or .txt, or "
             "text without --output)"
         ),
     )
@@ -138,27 +138,27 @@ def add_parser(commands: Any) -> None:
         metavar="PATH",
         help="write to this file instead of standard output",
     )
-    parser.add_argument("--overwrite", action="store_true", help="replace the file of --output if there is one")
+    parser.add_argument("--overwrite", action="store_true", help="replace the file of --output if it exists")
     parser.add_argument(
         "--details",
         action="store_true",
-        help="in text: print all findings and notes with causes, effects, evidence and all steps (json and html have "
-        "them)",
+        help="in text: print all findings and notes with causes, effects, evidence and all steps (json and html "
+        "always do)",
     )
     parser.add_argument("--no-tables", action="store_true", help="with --format json: leave out the rows of the tables")
     parser.add_argument(
         "--diff",
         type=path_argument,
         metavar="OLD.json",
-        help="say what is new, gone, worse or better since this earlier report of the same groups and topics, written "
+        help="show what is new, gone, worse or better since this earlier report of the same groups and topics, written "
         "with --format json",
     )
     parser.add_argument(
         "--fail-on",
         type=_fail_on,
         metavar="[new:]LEVEL",
-        help="end with status 3 if there is a finding of this level or a worse one; with new: only if one is new, or "
-        "has become worse, since the report of --diff",
+        help="exit with 3 if there is a finding of this level or worse; with new:LEVEL, only if one is new or "
+        "has become worse since the report of --diff",
     )
     add_state(parser)
     add_engine(parser)
@@ -194,7 +194,7 @@ def _fail_on(text: str) -> FailOn:
     words = {level.word: level for level in Level}
     new, colon, word = text.rpartition(":")
     if new != ("new" if colon else ""):
-        raise argparse.ArgumentTypeError(f"{text!r}: only new: goes before a level, as new:high")
+        raise argparse.ArgumentTypeError(f"{text!r}: only new: may precede a level, as in new:high")
     if word not in words:
         raise argparse.ArgumentTypeError(f"{word!r} is not a level; {near(word, words)}")
     return FailOn(words[word], only_new=bool(colon))
@@ -247,8 +247,8 @@ def _format(options: argparse.Namespace) -> str:
     ending = "" if options.output is None else options.output.suffix.lower()
     if options.format is None and options.output is not None and ending not in _FORMAT_OF:
         raise UsageError(
-            f"--output {options.output}: its extension names no format: call it .html, .json, .prom or .txt, "
-            "or give --format"
+            f"--output {options.output}: its extension does not name a format: use .html, .json, .prom or .txt, "
+            f"or add --format"
         )
     form: str = options.format or _FORMAT_OF.get(ending, "text")
     if form == "html" and options.output is None:

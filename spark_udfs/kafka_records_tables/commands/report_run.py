@@ -134,7 +134,7 @@ class ReportRun:
             names_by_reason[why].append(name)
         for why, names in names_by_reason.items():
             say(f"note: without the table{'s' if len(names) > 1 else ''} {', '.join(names)}: {why}")
-        # The text itself has them all.
+        # The text report lists all of them itself.
         for finding in report.reading if self._task.format != "text" else ():
             if finding.reason == OUTSIDE_LOG:
                 say(f"note: {finding}")

@@ -60,7 +60,7 @@ def add_parser(commands: Any) -> None:
         action="append",
         default=[],
         metavar="NAME",
-        help="keep this topic, regardless of what it holds, instead of those of coordinators; may be repeated. For "
+        help="keep this topic, regardless of its content, instead of the coordinators' topics; may be repeated. For "
         "files that are not in a folder <topic>-<partition> it names their topic",
     )
     parser.add_argument(
@@ -75,7 +75,7 @@ def add_parser(commands: Any) -> None:
         type=_mebibytes,
         default=256 * _MIB,
         metavar="MIB",
-        help="start a new file when one has reached this size (default: 256)",
+        help="start a new file when one has reached this size in MiB (default: 256)",
     )
     parser.set_defaults(run=run, parser=parser)
 

@@ -38,7 +38,7 @@ class SnapshotRun:
         source = self._given.source(self._topics[0] if len(self._topics) == 1 else None)
         try:
             topics = self._topics or self._coordinators(source)
-            if not topics:  # a new cluster: whoever runs this each hour wants no error until a client comes
+            if not topics:  # a new cluster: an hourly job should not fail until the first client connects
                 self._found.say_all()
                 return self._found.status
             with ByteProgress("snapshot") as progress, over_a_bar(progress.is_drawn):
@@ -69,7 +69,9 @@ class SnapshotRun:
             self._found.tell(each.finding())
         if not topics and not lacking:
             names = ", ".join(there)
-            raise CommandError(f"{source.name}: only {names} here, none of {catalog.text}; --topic NAME keeps another")
+            raise CommandError(
+                f"{source.name}: only {names} here, none of {catalog.text}; to keep another topic, use --topic NAME"
+            )
         return topics
 
     def _say(self, report: SnapshotReport) -> None:

@@ -98,8 +98,8 @@ def add_brokers(
         "--timeout",
         type=_timeout,
         metavar="DURATION",
-        help=f"stop waiting for brokers after this time (30s, 5m): {after_the_limit}; without it, they have time "
-        "as long as they make progress",
+        help=f"stop waiting for brokers after this time (30s, 5m): {after_the_limit}; without it, waiting goes "
+        f"on as long as they make progress",
     )
 
 
@@ -145,7 +145,7 @@ def given_source(options: argparse.Namespace) -> GivenSource:
         if options.command_config is not None:
             raise UsageError("--command-config is for the brokers of --bootstrap: give both")
         if options.timeout is not None:
-            raise UsageError("--timeout limits how long the brokers of --bootstrap are waited for: give both")
+            raise UsageError("--timeout limits the wait for the brokers of --bootstrap: give both")
         if getattr(options, "source", LOGS) == REQUESTS:
             raise UsageError(f"--source {REQUESTS} asks brokers: name them with --bootstrap, in place of SOURCE")
         if not options.sources:
@@ -183,6 +183,7 @@ def add_package(parser: argparse.ArgumentParser) -> None:
         "--package",
         metavar="NAME[.FOLDER]",
         default=KAFKA,
-        help="read records of your own with this package, which kafka-records-codegen made of your specs and which "
-        "must be in PYTHONPATH; a topic belongs to the folder of specs named after it, or to FOLDER",
+        help="decode your own records with this package, which kafka-records-codegen generated from your specs "
+        "and which must be on PYTHONPATH; a topic is decoded by the folder of specs that is named after "
+        "it, or by FOLDER",
     )

@@ -62,7 +62,7 @@ def run(options: argparse.Namespace) -> int:
         raise UsageError("the following arguments are required: QUERY")
     query: str = options.sources.pop()
     if len(query.split()) < 2:
-        raise UsageError(f"the last argument is the query, and {query!r} is not one: write 'SELECT … FROM groups'")
+        raise UsageError(f"the last argument must be the query, but {query!r} is not one: write 'SELECT … FROM groups'")
     if options.format is None:
         options.format = format_of_name(options)
     output = output_of(options)

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 _SETTINGS: Final = (
     "SET TimeZone = 'UTC'",
-    # Names in a query are tables, and neither files nor variables of this process.
+    # Names in a query refer to tables, not to files or to variables of this process.
     "SET python_enable_replacements = false",
     "SET enable_external_access = false",
     "SET lock_configuration = true",
@@ -68,7 +68,8 @@ class SqlRun:
                 database.execute(setting)
             results = self._read(self._tables(database))
             for name in TABLES:
-                # What was not read is not there: a query that finds its table by a function gets an error, not no rows.
+                # Unregister tables that were not read: a query that gets at one through a function then fails instead
+                # of finding no rows.
                 database.unregister(name)
             for name, result in (results or {}).items():
                 database.register(name, result.table)

@@ -148,7 +148,7 @@ def add_parser(commands: Any) -> None:
         description=_DESCRIPTION,
         epilog=f"tables:\n{_list()}\n{_DETAILS}\n{OUTPUT_HELP}\n{_EXAMPLES}\n{EXIT_STATUS_HELP}",
     )
-    parser.add_argument("name", type=_table, metavar="NAME", help="the table, see below")
+    parser.add_argument("name", type=_table, metavar="NAME", help="name of the table, see below")
     add_sources(parser)
     add_source_kind(parser)
     _add_questions(parser)
@@ -162,7 +162,8 @@ def add_parser(commands: Any) -> None:
         "--max-series",
         type=count_argument(0),
         metavar="N",
-        help=f"with --format openmetrics: at most N time series of rows, those of the first (default: {MOST_SERIES})",
+        help=f"with --format openmetrics: write at most N time series, those of the first rows (default: "
+        f"{MOST_SERIES})",
     )
     parser.add_argument(
         "--findings",
@@ -188,23 +189,23 @@ def add_parser(commands: Any) -> None:
 def _add_questions(parser: argparse.ArgumentParser) -> None:
     add_topic(parser, "; default: the topic of the table, and every topic for log_ends, log_files, lag and progress")
     add_groups(parser, "only what is about this group (for transactions: this transactional id)")
-    parser.add_argument("--columns", type=_names, metavar="A,B", help="these columns, in this order")
+    parser.add_argument("--columns", type=_names, metavar="A,B", help="print only these columns, in this order")
     parser.add_argument(
         "--where",
         action="append",
         default=[],
         metavar="CONDITION",
-        help="only rows that meet the condition, see below; may be repeated",
+        help="print only rows that match this condition, see below; may be repeated",
     )
     parser.add_argument(
         "--sort",
         type=_names,
         default=[],
         metavar="A,B",
-        help="sort by these columns; a - sorts the largest first: --sort=-A",
+        help="sort by these columns; a - before a column sorts its largest values first: --sort=-A",
     )
     parser.add_argument(
-        "--limit", type=count_argument(0), metavar="N", help="at most N rows, the first in the sort order"
+        "--limit", type=count_argument(0), metavar="N", help="print at most N rows, the first in the sort order"
     )
     add_as_of(parser, "the table as it was at this moment, see below")
     add_own_options(parser)
@@ -343,7 +344,7 @@ def _check_format(table: Table, options: argparse.Namespace) -> None:
     if table.name != "current_offsets":
         raise UsageError(f"--format {options.format} is for the table current_offsets, not for {table.name}")
     if options.columns:
-        raise UsageError(f"--columns: --format {options.format} has columns of its own")
+        raise UsageError(f"--columns: --format {options.format} has its own columns: leave out --columns")
 
 
 def _check_metrics(table: Table, options: argparse.Namespace) -> None:
@@ -351,14 +352,16 @@ def _check_metrics(table: Table, options: argparse.Namespace) -> None:
         able = ", ".join(TABLES_WITH_METRICS)
         raise UsageError(f"--format {METRICS_FORMAT}: {table.name} has no metrics; tables with metrics: {able}")
     if options.columns:
-        raise UsageError(f"--columns: --format {METRICS_FORMAT} has labels of its own")
+        raise UsageError(f"--columns: --format {METRICS_FORMAT} has its own labels: leave out --columns")
     require("table --format openmetrics", "metrics", "prometheus_client")
 
 
 def _query(table: Table, options: argparse.Namespace) -> Query:
     if options.topic_filter and not topic_columns(table):
         able = [each.name for each in TABLES.values() if topic_columns(each)]
-        raise UsageError(f"--topic-filter: rows of {table.name} are about no topic, those of {', '.join(able)} are")
+        raise UsageError(
+            f"--topic-filter: rows of {table.name} do not belong to a topic, those of {', '.join(able)} do"
+        )
     try:
         return query_of(
             table,
@@ -377,11 +380,11 @@ def _check_records(table: Table, options: argparse.Namespace) -> None:
     if options.as_of is not None and not is_of_records(table):
         raise UsageError(f"--as-of: rows of {table.name} show logs as they are now")
     if options.group and table.group is None and not table.group_inputs:
-        raise UsageError(f"--group: rows of {table.name} are about no group; {_other_options(table)}")
+        raise UsageError(f"--group: rows of {table.name} do not belong to a group; {_other_options(table)}")
     if table.records or table.inputs:
         return
     if options.assume:
-        raise UsageError(f"--assume: rows of {table.name} depend on no transaction")
+        raise UsageError(f"--assume: rows of {table.name} do not depend on transactions")
 
 
 def _other_options(table: Table) -> str:

@@ -176,7 +176,7 @@ class TableRun:
     def _counted(self, batches: Iterable[pa.RecordBatch], progress: ByteProgress) -> Iterator[pa.RecordBatch]:
         for batch in batches:
             if not self._rows and self._task.output.path is None and sys.stdout.isatty():
-                progress.stop()  # two writers on one terminal would overwrite each other
+                progress.stop()  # rows and progress on one terminal would overwrite each other
             self._rows += batch.num_rows
             yield batch
 
@@ -201,7 +201,7 @@ class TableRun:
     def _say(self, findings: Sequence[Finding]) -> None:
         path = self._task.findings
         way = "--findings FILE writes all of them" if path is None else f"{path} has all of them"
-        # Of absent groups another line says more.
+        # Another line says more about absent groups.
         for line in finding_lines((each for each in findings if each.reason != ABSENT_GROUP), way):
             say(line)
         if path is not None:

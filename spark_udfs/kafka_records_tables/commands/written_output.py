@@ -77,7 +77,7 @@ def check_file(path: Path, option: str, overwrite: bool) -> None:
     if path.is_dir():
         raise CommandError(f"{path}: is a directory, but {option} needs a file")
     if path.exists() and not overwrite:
-        raise CommandError(f"{path}: the file already exists; --overwrite replaces it")
+        raise CommandError(f"{path}: the file already exists: replace it with --overwrite")
     if not path.parent.is_dir():
         raise CommandError(f"{path}: there is no directory {path.parent}")
 
@@ -92,7 +92,7 @@ def is_same_file(path: Path, other: Path) -> bool:
     """Whether both are one file, or would be one once it is written."""
     try:
         return path.samefile(other)
-    except OSError:  # one of them is not there
+    except OSError:  # one of the two files does not exist
         return path.absolute().parent.resolve() / path.name == other.absolute().parent.resolve() / other.name
 
 

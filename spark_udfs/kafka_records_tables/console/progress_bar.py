@@ -49,7 +49,7 @@ class ByteProgress:
         from rich.console import Console
         from rich.progress import BarColumn, DownloadColumn, Progress, TaskProgressColumn, TextColumn, TimeElapsedColumn
 
-        # A descriptor of its own, because standard error is redirected while a JVM starts.
+        # Use a separate descriptor, because standard error is redirected while a JVM starts.
         self._file = open(os.dup(sys.stderr.fileno()), "w", encoding="utf-8")  # noqa: SIM115 (stop closes it)
         console = Console(file=self._file)
         numbers = (DownloadColumn(),) if self._of_bytes else ()
@@ -61,7 +61,7 @@ class ByteProgress:
             *more,
             console=console,
             transient=True,
-            # Rich would replace both streams, and draw the result above the bar instead of writing it.
+            # Otherwise Rich replaces both streams, and draws the result above the bar instead of writing it.
             redirect_stdout=False,
             redirect_stderr=False,
         )

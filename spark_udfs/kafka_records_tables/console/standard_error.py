@@ -34,7 +34,7 @@ def say(line: str) -> None:
         sys.stderr.write(f"{start}{printable(line)}\n")
         sys.stderr.flush()
     except OSError:
-        # Nobody can be told. The result and the exit status are still worth having.
+        # The error cannot be reported, but the result and the exit status are still useful.
         discard(sys.stderr)
 
 

@@ -13,7 +13,7 @@ _SOURCES: Final = "kafka_records_engine.sources"
 
 class _Notes(logging.Handler):
     def emit(self, record: logging.LogRecord) -> None:
-        # A standard output that takes no more is told by whoever writes the result.
+        # If standard output is closed, the code that writes the result reports it.
         with suppress(OSError):
             say(f"note: {record.getMessage()}")
 

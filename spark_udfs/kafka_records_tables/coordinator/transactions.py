@@ -265,8 +265,8 @@ class TransactionResolver:
         rows = joined([waiting.rows for waiting in self._pending])
         words = rows.column("transaction")
         left = np.ones(rows.num_rows, np.bool_)
-        # A source without control rows may know how it ended; one that has them says so too early, if asked about an
-        # earlier moment.
+        # A source without control rows may know how a transaction ended. A source with control rows may not be asked if
+        # the question is about an earlier time.
         if not self._any_marker or self._context.question.as_of_ms is None:
             for outcome in (COMMITTED, ABORTED):
                 told = pc.fill_null(pc.equal(words, outcome), False).to_numpy(zero_copy_only=False)
@@ -283,9 +283,10 @@ class TransactionResolver:
         rows = joined([waiting.rows for waiting in self._pending])
         ends_alike = [
             rows.column("producer_id"),
-            # Without control rows these words tell the end, and one producer's transactions end in several ways.
+            # Without control rows, these words give the outcome, and a producer's transactions may have several
+            # outcomes.
             rows.column("transaction"),
-            # A marker after the hole ends only the rows after it.
+            # A marker after a gap ends only the rows after the gap.
             pa.array(self._hole_behind(rows)),
             pa.array(self._is_before_gap(rows).astype(np.int8)),
         ]
@@ -320,7 +321,7 @@ def next_markers(rows: pa.RecordBatch, markers: pa.RecordBatch) -> INT64:
     known, row_codes = np.unique(producers, return_inverse=True)
     places = np.minimum(np.searchsorted(known, of_markers), len(known) - 1)
     ours = np.flatnonzero(known[places] == of_markers)
-    # Producer and place in the log as one number, so that one sorted search finds the next marker of a producer.
+    # Combine producer and log position into one number, so that one binary search finds a producer's next marker.
     _, ranks = np.unique(np.append(offsets, markers.column("offset").to_numpy()[ours]), return_inverse=True)
     width = len(ranks) + 1
     wanted = row_codes.astype(np.int64) * width + ranks[: len(offsets)]

@@ -109,7 +109,7 @@ class DeletedFile:
             os.fsync(self._file.fileno())
         except OSError as error:
             what = f"{self.path}: {error.strerror or error}"
-            raise CommandError(f"{what}; nothing more is changed, and the file has what was changed") from None
+            raise CommandError(f"{what}; nothing else was changed, and the file lists what was") from None
 
 
 def _sync_folder(folder: Path) -> None:
@@ -154,7 +154,7 @@ def deleted_of(path: str) -> DeletedOffsets:
         cut_line = content.count(b"\n") + 1 if cut else None
     except OSError as error:
         raise CommandError(f"{path}: {error.strerror or error}") from None
-    except ValueError as error:  # those of Unicode and pyarrow among them
+    except ValueError as error:  # including errors of Unicode and pyarrow
         raise CommandError(f"{path}: {error}: {_WHAT_IT_TAKES}") from None
     return DeletedOffsets(
         {group: deleted for group, deleted in found.by_group.items() if deleted.offsets}, cut_line, found.passed_over
@@ -168,7 +168,7 @@ def _without_cut_line(content: bytes) -> tuple[bytes, bool]:
     lines, end, last = content.rpartition(b"\n")
     try:
         json.loads(last or b"null")
-    except ValueError:  # of Unicode too: a letter may be cut
+    except ValueError:  # also a Unicode error, if a character was cut
         return lines + end, True
     return content, False
 
@@ -197,7 +197,8 @@ class _Lines:
             return
         offset = CommittedOffset(given.offset, given.leader_epoch, given.metadata)
         deleted = self.by_group.setdefault(given.group_id, Deleted())
-        # Lines of delete-offsets say what happened one after the other; a table that does has commits of any time.
+        # Lines of delete-offsets are in the order of the deletions; a table with several commits of one offset may have
+        # them in any order.
         if "kind" not in row and deleted.offsets.get(given.place, offset) != offset:
             topic, partition = given.place
             raise ValueError(

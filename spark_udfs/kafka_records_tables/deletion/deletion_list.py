@@ -75,7 +75,7 @@ def of_arguments(groups: Iterable[str], topics: Iterable[str], *, whole: bool) -
         name, colon, numbers = text.partition(":")
         partitions = numbers.split(",")
         if not name or (colon and not all(each.isascii() and each.isdigit() for each in partitions)):
-            raise ValueError(f"{text!r} is not TOPIC or TOPIC:PARTITION[,…], as orders:0,1")
+            raise ValueError(f"{text!r} is not TOPIC or TOPIC:PARTITION[,…], such as orders:0,1")
         if colon:
             places |= {(name, int(each)) for each in partitions}
         else:
@@ -100,7 +100,7 @@ def of_file(name: str, *, whole: bool, also: Collection[str] = ()) -> DeletionLi
         raise CommandError(f"{shown}: {error.strerror or error}") from None
     except ValueError as error:
         raise CommandError(
-            f"{shown}: {error}: this is not a list of offsets, write one with `kafka-records table deletable_offsets "
+            f"{shown}: {error}: this is not a list of offsets: write one with `kafka-records table deletable_offsets "
             "… --format json`"
         ) from None
     for (group, place), reason in reasons.items():

@@ -177,7 +177,7 @@ def _items(wanted: Wanted, fetched: FetchedOffsets) -> Iterator[Item]:
     for place, wants in expected.items():
         item = Item(*place, fetched.offsets.get(place), error=fetched.errors.get(place))
         if wants is None and wanted.has_list:
-            # Only a group that goes as a whole has more than its list.
+            # Only a group that is deleted as a whole can have offsets that its list lacks.
             item.error, item.more = item.error or CHANGED, "the list does not name it"
         elif wants is not None and item.error is None and not wants.is_met_by(item.committed):
             item.error, item.more = CHANGED, _difference(wants, item.committed)

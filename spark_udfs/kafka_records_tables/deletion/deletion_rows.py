@@ -90,7 +90,7 @@ def _listed(row: Mapping[str, Any]) -> ListedRow:
         raise ValueError(f"kind: {kind!r} is neither offset nor group")
     is_deletable = bool(_of(row, "is_deletable", _truth, True))
     is_group = kind == _GROUP
-    # The empty name is that of a group, which a broker deletes for compatibility's sake; offsets of it none.
+    # A group may have an empty name, which brokers can delete for compatibility, but it cannot have offsets.
     group = _of(row, "group_id", _text if is_deletable and not is_group else _any_text, "")
     place = "", 0
     if is_deletable and not is_group:
@@ -99,7 +99,7 @@ def _listed(row: Mapping[str, Any]) -> ListedRow:
         is_group,
         group,
         place,
-        # Coordinators take any number that a client commits for an offset, also a negative one.
+        # Coordinators accept any number as an offset, even a negative one.
         _or_none(row, "offset", _number(_INT64, -(1 << _INT64))),
         _leader_epoch(row) if "leader_epoch" in row else None,
         (_or_none(row, "metadata", _any_text) or "") if "metadata" in row else None,
@@ -229,7 +229,7 @@ def _of_csv(content: bytes) -> list[dict[str, Any]]:
     )
     rows: list[dict[str, Any]] = csv.read_csv(
         io.BytesIO(content),
-        # A thread of it that is still there when the process ends after an error aborts the process.
+        # A pyarrow thread that is still running when the process exits with an error would abort it.
         read_options=csv.ReadOptions(use_threads=False),
         parse_options=csv.ParseOptions(newlines_in_values=True),
         convert_options=texts,

@@ -165,7 +165,7 @@ class DeletionRun:
         for item in plan.items if plan.error is None else ():
             if item.is_planned:
                 error = outcomes.get(item.place, UNKNOWN)
-                # A simple group may go with its last offset.
+                # A simple group may disappear with its last offset.
                 item.error = None if is_after_loss and error == NO_GROUP else error
                 item.is_done = item.error is None
                 refused += [item.place] * (item.error not in (None, UNKNOWN))
@@ -182,7 +182,7 @@ class DeletionRun:
             return self._requests.delete_group(plan.group) or _DELETED
 
         error, is_after_loss = answer_to(plan.group, send, look)
-        # That no broker lists a group is no proof: while a coordinator moves, none does.
+        # A group may be unlisted and still exist: while a coordinator moves, no broker lists its groups.
         plan.is_done = error == _DELETED or (is_after_loss and error == NO_GROUP)
         if plan.is_done:
             for item in plan.items:
@@ -204,12 +204,12 @@ class DeletionRun:
         for item in plan.items:
             if item.is_planned and (is_gone or not plan.is_whole):
                 item.is_done = item.place not in found.offsets and item.place not in found.errors
-        if not is_gone:  # Of a group without offsets, the same request tells whether it is there.
+        if not is_gone:  # the same request shows whether a group without offsets exists
             leave_out_changed(plan, found)
 
 
 def _asked(wanted: Wanted) -> AskedGroup:
-    # Of what arguments name the other offsets say which topic was meant.
+    # For partitions named by options, the other offsets of the group show which topic was meant.
     return AskedGroup(wanted.places | set(wanted.expected), is_all=wanted.is_whole or not wanted.has_list)
 
 

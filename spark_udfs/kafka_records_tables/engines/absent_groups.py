@@ -43,7 +43,7 @@ class AbsentGroups:
                 "note",
                 ABSENT_GROUP,
                 absence_of(group),
-                "nothing applies to it, or there is no such group: compare the name with the table groups",
+                "no rows belong to it, or there is no such group: compare the name with the table groups",
                 topic,
             )
             for group in (self._left if self._can_tell else ())

@@ -72,13 +72,15 @@ def check_coordinators(request: TableRequest, source: object) -> None:
     if why is not None:
         raise LogSourceError(name, f"requests cannot fill {table.name}: {why}")
     if any(option.adds and question.options.get(option.name) is not None for option in table.options):
-        raise LogSourceError(name, "requests have no history of commits: leave window out, or ask progress")
+        raise LogSourceError(
+            name, "requests return no history of commits: leave out window, or read the table progress"
+        )
     if question.as_of_ms is not None or question.options.get("at") is not None:
-        raise LogSourceError(name, "requests return the current state: read the logs for another moment")
+        raise LogSourceError(name, "requests return only the current state: read the logs for another moment")
 
 
 def refuse_coordinators(logs: Iterable[LogPartition]) -> None:
     """Raise LogSourceError if there are coordinators to ask among what other machines are to read."""
     for log in logs:
         if isinstance(log, AskedCoordinators):
-            raise LogSourceError(log.topic, "requests are sent by this process: leave Spark out")
+            raise LogSourceError(log.topic, "requests are sent by this process: leave out Spark")

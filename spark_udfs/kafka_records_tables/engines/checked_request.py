@@ -22,7 +22,7 @@ def table_called(table: str | Table) -> Table:
     if isinstance(table, Table):
         return table
     if not isinstance(table, str):
-        raise TypeError(f"a table is one of {', '.join(TABLES)}, or a Table of your own, not {table!r}")
+        raise TypeError(f"a table must be one of {', '.join(TABLES)}, or a Table of your own, not {table!r}")
     if table not in TABLES:
         raise UnknownTable(f"no table is called {table!r}; {near(table, TABLES)}")
     return TABLES[table]
@@ -51,9 +51,9 @@ def question_of(
     modules, values = [], []
     for table, some in zip(declarations, own, strict=True):
         if groups is not None and table.group is None and not table.group_inputs:
-            raise ValueError(f"{table.name} has no column that names a group: it takes no group")
+            raise ValueError(f"{table.name} has no column that names a group: leave out group")
         if as_of is not None and not is_of_records(table):
-            raise ValueError(f"{table.name} is about logs as they are now: it takes no as_of")
+            raise ValueError(f"{table.name} shows logs as they are now: leave out as_of")
         modules.append(_checked_module(table))
         if as_of is not None and as_of_ms is None:
             as_of_ms = moment("as_of", as_of)
@@ -147,7 +147,7 @@ def _checked_module(table: Table) -> str:
 def _check_package(package: str, table: Table) -> None:
     try:
         found = find_spec(arguments.text("package", package)) if package else None
-    except ModuleNotFoundError:  # a package of that name would have to be inside of another one
+    except ModuleNotFoundError:  # the parent package of that name does not exist
         found = None
     if found is None:
         raise ValueError(
@@ -161,5 +161,5 @@ def _check_package(package: str, table: Table) -> None:
 
 def _checked_assume(assume: str | None) -> Literal["committed"] | None:
     if assume not in (None, "committed"):
-        raise ValueError(f'assume is "committed" or None, not {assume!r}')
+        raise ValueError(f'assume must be "committed" or None, not {assume!r}')
     return None if assume is None else "committed"

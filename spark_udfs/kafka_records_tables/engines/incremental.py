@@ -157,8 +157,8 @@ class IncrementalTable:
             now, told = self._gone_on(partition, state, new, read_to)
             return replace(now, since_ms=before.since_ms, written_ms=written_ms), told
         self._may_be_lost(partition, before, lost)
-        # Markers before the lost records end transactions as usual. After them it is unknown what became of the carried
-        # records.
+        # Markers before the lost records end transactions as usual. After them, the outcome of the carried records is
+        # unknown.
         at = int(np.searchsorted(new.column("offset").to_numpy(), lost))
         between, first = self._gone_on(partition, state, new.slice(0, at), lost)
         now, second = self._gone_on(partition, between, new.slice(at), read_to, hole=before.read_to - 1)
@@ -169,7 +169,7 @@ class IncrementalTable:
         """Raise RecordsLost, unless nothing depends on lost records, or the caller goes on without them."""
         table = self.request.table
         is_complete = table.helper == "facts" and not before.rows.num_rows
-        # What such a table has in memory cannot be told from what is there no more.
+        # The state of such a table in memory cannot be rebuilt after records are lost.
         can_permit = table.reader.form_of_kept is None
         if not is_complete and not (self.is_lenient and can_permit):
             remedy = _BY_PERMISSION if can_permit else ""

@@ -45,7 +45,7 @@ def check_java() -> None:
     version = _version(java)
     if version is None:
         raise JavaMissing(f"{needs}, and {java} does not report its version: install a JDK or set JAVA_HOME.")
-    # Java 8 and older call themselves 1.8.
+    # Java 8 reports its version as 1.8.
     major = re.match(r"\d+", version.removeprefix("1."))
     if major is None or int(major[0]) < JAVA_NEEDED:
         raise JavaMissing(f"{needs}, but {java} is Java {version}: install a newer JDK or set JAVA_HOME.")
@@ -56,6 +56,6 @@ def _version(java: str) -> str | None:
         done = subprocess.run([java, "-version"], capture_output=True, text=True, check=False)
     except OSError:
         return None
-    # The quoted version follows the word "version"; notices about JAVA_TOOL_OPTIONS may be before it.
+    # The quoted version follows the word "version"; notices about JAVA_TOOL_OPTIONS may precede it.
     match = re.search(r' version "([^"]+)"', done.stderr + done.stdout)
     return match[1] if match else None

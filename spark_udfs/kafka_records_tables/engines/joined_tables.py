@@ -155,7 +155,7 @@ def read_here(request: TableRequest, given: Any, kind: type[Findings]) -> Iterat
     found: dict[str, Sequence[LogPartition]] = {}
 
     def logs_of(table: Table) -> Sequence[LogPartition]:
-        # Two inputs that read one topic read it up to the same end.
+        # Two inputs of the same topic must read it up to the same end.
         if table.topic not in found:
             found[table.topic] = logs_to_read(table, source, None, starts, is_input=True)
         return found[table.topic]
@@ -209,7 +209,7 @@ def joined(
     for rows in view.joined(tables, context):
         if source is not None and has(source, AnswersForCoordinators):
             rows = with_unknown(view, rows)
-        if request.question.groups is None or view.group is None:  # a view without groups has asked its inputs for them
+        if request.question.groups is None or view.group is None:  # else its inputs are already filtered by group
             yield rows
         else:
             groups = pa.array(request.question.groups, pa.string())

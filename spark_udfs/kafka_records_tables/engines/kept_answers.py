@@ -176,7 +176,7 @@ class KeptAnswers:
         parts = [head, text, bytes(_content_at(len(text)) - len(text) - _HEAD.size), content]
         from kafka_records_engine.sources.kept_logs import write_whole
 
-        with suppress(OSError):  # the answer itself is none the worse
+        with suppress(OSError):  # the answer itself is still valid
             write_whole(os.path.join(self._folder, f"{key}.answer"), parts)
             self._forget_old()
         return kept

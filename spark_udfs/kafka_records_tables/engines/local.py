@@ -44,7 +44,7 @@ def _directory() -> str:
     try:
         return os.getcwd()
     except OSError:
-        return ""  # it was deleted, and nothing relative can be imported
+        return ""  # the current directory was deleted, so nothing relative can be imported
 
 
 _IMPORTED_IN: Final = _directory()
@@ -254,9 +254,9 @@ class _StoppedError(Exception):
 def _started() -> subprocess.Popen[bytes]:
     places = [os.path.join(_IMPORTED_IN, place) for place in sys.path]
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(places)}
-    # -P keeps modules of the current directory out. -c works where -m does not, for a package in an archive, and does
-    # not warn that the module was imported before.
-    # Ctrl-C goes to every process of a terminal; the process that asks ends this one, which may be importing yet.
+    # -P keeps modules of the current directory out. Unlike -m, -c works for a package in an archive and does not warn
+    # that the module was imported before. Ctrl-C is sent to every process of a terminal; the parent ends this one,
+    # which may still be importing.
     deaf = "import signal; signal.signal(signal.SIGINT, signal.SIG_IGN)"
     program = f"{deaf}; from kafka_records_tables.engines.worker import main; main()"
     return subprocess.Popen(
@@ -271,4 +271,4 @@ def _closed(process: subprocess.Popen[bytes]) -> None:
             try:
                 pipe.close()
             except OSError:
-                continue  # the process that should read the rest is gone
+                continue  # the process at the other end has exited

@@ -80,7 +80,7 @@ class LogRange:
             yield batch
         if behind is None:
             return
-        # A source says that a marker may be after the range, and here it is looked for, or does not count.
+        # The source says that a marker may come after the range. It is looked up here, or does not matter.
         if context.log.holes and context.log.holes[-1] == behind - 1:
             context.log.holes.pop()
         if self.looks_behind and waiting.producers:
@@ -89,7 +89,7 @@ class LogRange:
     def _markers(
         self, context: Context, columns: Collection[str], behind: int, waiting: _Waiting
     ) -> Iterator[pa.RecordBatch]:
-        # What is found there belongs to the task that reads it, but for places that may hide a marker.
+        # Findings there are reported by the task that reads that range, except for gaps that may hide a marker.
         looking = Context(self.topic, self.partition)
         told = 0
         for batch in self.log.batches(looking, columns, behind, None):
@@ -122,7 +122,7 @@ class _Waiting:
             return
         rows = np.flatnonzero(is_part | is_end)
         producers = batch.column("producer_id").take(pa.array(rows)).to_pylist()
-        # Of each producer the last row counts.
+        # Only the last row of each producer counts.
         for producer, has_ended in dict(zip(producers, is_end[rows].tolist(), strict=True)).items():
             if has_ended:
                 self.producers.discard(producer)

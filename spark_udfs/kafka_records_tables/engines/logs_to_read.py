@@ -79,8 +79,8 @@ def asked_of_logs(
     table, topic = request.table, request.question.topic
     source = source_of(given, topic or table.topic) if table.topic else given
     check_coordinators(request, source)
-    # What is read ends where the logs end now. A topic that a record names was made before, so topics are asked for
-    # afterwards.
+    # Find the logs first: reading ends where they end now, so every topic that a record refers to already exists when
+    # topics are requested afterwards.
     logs = logs_to_read(table, source, topic)
     return with_known_topics(request, source, report), logs
 
@@ -148,7 +148,7 @@ class AllLogs:
         except UnreachableBrokers as error:
             if not self.is_input and not getattr(self.source, "is_over", False):
                 raise
-            context.report(error.finding())  # what was read before is worth having
+            context.report(error.finding())  # what was read so far is still useful
             return
         if self.topics is None and not self.is_input:
             for lacking in lacking_coordinator_topics(self.source, topics):
@@ -164,4 +164,4 @@ class AllLogs:
         except (UnreachableBrokers, MissingRight) as error:
             if not self.is_input:
                 raise
-            context.report(error.finding())  # the rows of the other inputs are worth having
+            context.report(error.finding())  # the rows of the other inputs are still useful

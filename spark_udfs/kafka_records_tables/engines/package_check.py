@@ -34,7 +34,7 @@ def _misfits(table: Table, package: str) -> Iterator[str]:
     if missing:
         yield f"{table.name} is made of the records of a folder {table.folder}: it has no {', '.join(missing)}"
     if not table.module.startswith(_OURS):
-        return  # a declaration of the caller's own: nobody here knows what it calls fields
+        return  # a declaration of the caller's own, whose field names are unknown here
     ours = _records(KAFKA, table.folder)
     for name in ours if table.reader.every_type else table.records:
         if name in there:

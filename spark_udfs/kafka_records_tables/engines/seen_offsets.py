@@ -36,7 +36,7 @@ def seen_of(rows: pa.RecordBatch) -> pa.RecordBatch:
     cuts = np.flatnonzero(np.diff(offsets) > 1)
     begins, ends = np.append(0, cuts + 1), np.append(cuts, len(offsets) - 1)
     is_told = rows.column(IS_TOLD).to_numpy(zero_copy_only=False)[order]
-    # A part from the start of the log has no gap before it.
+    # A part that starts at the beginning of the log has no gap before it.
     first = np.where(is_told[begins], offsets[begins], _START)
     return pa.RecordBatch.from_arrays([pa.array(each) for each in (first, offsets[ends], times[ends])], SEEN.names)
 
@@ -51,7 +51,7 @@ def first_lost(seen: pa.Table, read_to: int, written_ms: int, before_ms: int) ->
     is_new = last >= read_to
     first, last, written = first[is_new], last[is_new], written[is_new]
     ends, times = np.append(read_to - 1, last[:-1]), np.append(written_ms, written[:-1])
-    # A part that is within another one, as rows that come twice do, ends before it and hides no gap.
+    # A part that lies within another one (rows may come twice) ends before it and must not hide a gap.
     lowest = np.minimum.accumulate(first[::-1])[::-1]
     lost = np.flatnonzero((lowest > ends + 1) & (times < before_ms))
     return int(ends[lost[0]]) + 1 if lost.size else None

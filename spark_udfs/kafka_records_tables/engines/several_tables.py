@@ -56,8 +56,8 @@ class SeveralTables:
         topics = {request.table.topic for request in requests}
         self._topic = topic
         self._source = source_of(given, topic or (topics.pop() or None if len(topics) == 1 else None))
-        # Before anything else is asked: records that are read later name no offset below these starts that was not
-        # below them before.
+        # Get the starts first, so that records read later cannot refer to offsets that fell below the start in the
+        # meantime.
         self._starts = starts_before([request.table for request in requests], self._source)
         self._asked = asked_coordinators(self._source)
         self._only_views_ask = all(request.table.helper != "ends" for request in requests)
@@ -99,7 +99,7 @@ class SeveralTables:
     def read(self, run: RunTasks, on_progress: OnProgress | None) -> None:
         """Read all of it, and look where logs end when that is done: what a group has committed meanwhile would be
         beyond an end that was looked at before."""
-        if self._answers_kept is not None:  # records were read when logs were found
+        if self._answers_kept is not None:  # the records were read when the logs were found
             self._run(run, None, are_ends=True)
             self._find_kept(self._answers_kept)
             self._run(run, on_progress, are_ends=False)
@@ -212,7 +212,7 @@ class SeveralTables:
             self._answers[table.name] = request, there
         if not self._answers and errors:
             raise errors[0]
-        # What is read ends where the logs ended just now, and a topic that a record names was made before.
+        # Reading ends where the logs ended just now, so every topic that a record refers to already existed.
         checkpoints = CheckpointReader()
         for name, (request, there) in self._answers.items():
             asked = self._with_known_topics(checkpoints.with_progress(request))
@@ -270,6 +270,6 @@ class SeveralTables:
 
 def _alone(request: TableRequest) -> TableRequest:
     """The request without what only other inputs of its view use, so that equal ones can be found."""
-    # The source has the topic by now that files do not name.
+    # By now the source knows the topic that the files do not name.
     question = replace(request.question, topic=None)
     return TableRequest(question, request.topics if request.table.reader.uses_topics else KnownTopics())

@@ -131,7 +131,7 @@ def _watched(spark: SparkSession, sizes: Sequence[int], on_progress: OnProgress 
         on_progress(total, total)
     finally:
         done.set()
-        context._jsc.clearJobGroup()  # PySpark has no call for it
+        context._jsc.clearJobGroup()  # PySpark has no public method for it
 
 
 def _tasks_done(context: Any, group: str) -> int:

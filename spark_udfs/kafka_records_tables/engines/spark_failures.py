@@ -63,11 +63,11 @@ def detail_of(error: BaseException) -> str:
 def first_line(error: BaseException) -> str:
     """What an exception of Spark says, without the trace of the JVM."""
     text = str(error).strip() or type(error).__name__
-    # Py4J first says what it called, and then what went wrong there.
+    # Py4J's message has the call first, then the error.
     called = re.match(r"An error occurred while calling .*\n: (?:[\w.$]+: )?(.+)", text)
     if called:
         return called[1]
-    # An exception of a Python worker comes as its whole traceback, and the last line says what happened.
+    # An exception in a Python worker arrives as a complete traceback, whose last line is the error.
     worker = re.search(r"Traceback \(most recent call last\):\n(?: .*\n)+(\S.*)", text)
     return worker[1] if worker else text.splitlines()[0]
 

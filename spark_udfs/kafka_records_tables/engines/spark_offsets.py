@@ -118,7 +118,7 @@ def _between(log: Any, start: int, end: int) -> LogPartition:
     if (start, end) == (FROM_START, FROM_END) or (has(log, MayBeInTrouble) and log.trouble):
         whole: LogPartition = log
         return whole
-    # Sources that read files learn where a log starts and ends by reading it.
+    # Sources of files find the start and end of a log only by reading it.
     first = log.start if has(log, HasStart) else None
     behind = log.end if has(log, HasEnd) else None
     if first is not None and FROM_START < start < first:

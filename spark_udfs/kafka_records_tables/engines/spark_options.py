@@ -178,7 +178,7 @@ class Asked:
             if name in self.given:
                 raise BadOption(f"the option {name} is for streams (readStream)")
         if self.starting == LATEST or FROM_END in _offsets(self.starting):
-            raise BadOption("startingOffsets is latest, but a query that is not a stream finds nothing there")
+            raise BadOption("startingOffsets is latest, but only a stream (readStream) finds records there")
         if self.ending == EARLIEST or FROM_START in _offsets(self.ending):
             raise BadOption("endingOffsets is earliest, but there is nothing before it: write latest, or offsets")
         return self
@@ -193,15 +193,17 @@ class Asked:
     def for_stream(self) -> Asked:
         """Itself. Raises BadOption for what no stream can do."""
         if self.records is not None:
-            raise BadOption("a stream gives raw rows: leave the option records out, and give them to decode_records")
+            raise BadOption(
+                "a stream returns raw rows: leave out the option records, and pass the rows to decode_records"
+            )
         if self.rows is not None:
             raise BadOption(
-                "a stream gives only raw rows, but a table needs a log from its start: leave the option table out, "
-                "and give the rows to kafka_records_tables.spark.changes"
+                "a stream returns only raw rows, but a table needs a log from its start: leave out the option "
+                "table, and pass the rows to kafka_records_tables.spark.changes"
             )
         for name in _OF_BATCHES:
             if name in self.given:
-                raise BadOption(f"the option {name} is for queries that are no stream (read)")
+                raise BadOption(f"the option {name} is for batch queries (read), not for streams")
         if self.topic is None or not isinstance(self.place, Brokers):
             raise BadOption("a stream reads one topic from brokers: name both with the options bootstrap and topic")
         return self
@@ -295,7 +297,7 @@ def _place(options: Mapping[str, str], given: Mapping[str, str], properties: dic
     paths = _paths(options)
     servers = properties.pop(_SERVERS, None)
     if servers is not None and "bootstrap" in given:
-        raise BadOption(f"bootstrap and {_KAFKA}{_SERVERS} are the same: give one of them")
+        raise BadOption(f"bootstrap and {_KAFKA}{_SERVERS} are the same: give only one of them")
     bootstrap = given.get("bootstrap", servers)
     if bootstrap is None:
         for name in (*(name for name in _OF_BROKERS if name in given), *(f"{_KAFKA}{each}" for each in properties)):
@@ -304,7 +306,7 @@ def _place(options: Mapping[str, str], given: Mapping[str, str], properties: dic
             raise BadOption("there is nothing to read: give load a path, or the option path or bootstrap")
         place = PathsToRead(paths, given.get("topic"), {name: given[name] for name in SAVED_OPTIONS if name in given})
         if place.saved:
-            place.source()  # what is wrong with an option is told here, and not when the query runs
+            place.source()  # raise errors about options here, not when the query runs
         return place
     for name in SAVED_OPTIONS:
         if name in given:
@@ -312,7 +314,7 @@ def _place(options: Mapping[str, str], given: Mapping[str, str], properties: dic
     if paths:
         raise BadOption("files and brokers cannot be read together: leave out the path, or the option bootstrap")
     brokers = Brokers(bootstrap, given.get("commandConfig"), properties, _timeout(given))
-    # What is wrong with an address or a property is told here, and not when the query runs.
+    # Raise errors about addresses and properties here, not when the query runs.
     brokers.source()
     return brokers
 
@@ -335,7 +337,7 @@ def _paths(options: Mapping[str, str]) -> tuple[str, ...]:
         if holds_secret(path):
             raise BadOption(
                 f"the keys in the URL of {without_secrets(path)} would be readable in Spark's plans and event logs: "
-                "give them to the driver and to every worker by the environment (for S3 AWS_ACCESS_KEY_ID and "
+                "pass them to the driver and to every worker in environment variables (for S3 AWS_ACCESS_KEY_ID and "
                 "AWS_SECRET_ACCESS_KEY, or a role of the machine)"
             )
     return tuple(paths)

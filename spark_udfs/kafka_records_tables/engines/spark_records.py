@@ -39,8 +39,8 @@ def record_tasks(source: Source) -> tuple[tuple[FilePart, ...], ...]:
     """What of some files of saved rows each task reads. Raises BadOption for a source that is something else."""
     if not isinstance(source, SavedRows):
         raise BadOption(
-            f"the option records reads saved rows (Parquet and similar ones), which {source.name} is not: of other "
-            "sources read raw rows, and give them to decode_records"
+            f"the option records reads saved rows (Parquet and similar ones), which {source.name} is not: read "
+            f"raw rows from other sources, and pass them to decode_records"
         )
     return packed(source.parts(), _CORES)
 

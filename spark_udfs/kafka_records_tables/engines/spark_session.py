@@ -93,7 +93,7 @@ def _started(scratch: Path, log: IO[bytes], settings: Mapping[str, str]) -> Spar
         "spark.driver.bindAddress": "127.0.0.1",
         "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile={log4j.as_uri()}",
         "spark.driver.host": "127.0.0.1",
-        # The whole answer comes into the memory of this process anyway.
+        # The result has to fit into the memory of this process anyway.
         "spark.driver.maxResultSize": "0",
         "spark.sql.session.timeZone": "UTC",
         "spark.sql.shuffle.partitions": str(_SHUFFLE_PARTITIONS),

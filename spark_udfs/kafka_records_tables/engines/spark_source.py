@@ -57,8 +57,9 @@ class KafkaRecordsSource(DataSource):
     def reader(self, schema: StructType) -> DataSourceReader:
         """A reader over what there is when the query runs."""
         wanted = asked(self.options).for_batch()
-        # What is read ends where the logs end now, and a topic that a record names was made before: topics come second.
-        # Spark pickles the reader before it asks for partitions, so that names have to be there by now.
+        # Get the logs first and the topics second: reading ends where the logs end now, so every topic that a record
+        # refers to already exists. Spark pickles the reader before it requests partitions, so the names must be known
+        # by then.
         parts = _parts(wanted)
         return _Reader(wanted.with_known_topics(), parts)
 
@@ -79,7 +80,7 @@ class _Reader(DataSourceReader):
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         asked = self._asked
-        if partition.value is None:  # what Spark makes of no partition at all
+        if partition.value is None:  # Spark's replacement for an empty list of partitions
             return iter(())
         if asked.records is not None:
             return chain.from_iterable(map(asked.records.of_part, partition.value))
@@ -101,16 +102,16 @@ def _parts(asked: Asked) -> Sequence[InputPartition]:
     if asked.rows is not None and asked.rows.request.table.inputs:
         if isinstance(asked.place, PathsToRead):
             _refuse_unknown_transactions_inputs(asked.rows.request, asked.place.source())
-        # Rows that belong together have to meet, and Spark lets no data source bring them together.
+        # Related rows must reach the same task, and a Spark data source cannot shuffle rows.
         return [InputPartition(_ALL_INPUTS)]
     source = asked.place.source()
     if asked.rows is not None and asked.rows.request.table.helper == "ends":
-        # The worker makes the source again: what it is made of may hold secrets.
+        # The worker creates the source again, because its arguments may contain secrets.
         return [InputPartition(() if asked.topic is None else (asked.topic,))]
     if asked.rows is not None:
         request = asked.rows.request
         topics: Sequence[str] = [request.table.topic]
-        # Where a moment lies only who reads from the start can tell.
+        # Only a reader that starts at the beginning can find the offset for a time.
         can_be_cut = request.table.helper == "facts" and request.question.as_of_ms is None
     else:
         topics = [asked.topic] if asked.topic is not None else source.topics()
@@ -138,7 +139,7 @@ def _refuse_unknown_transactions_inputs(request: TableRequest, source: Source) -
     """Raise UnknownTransactions for a view whose inputs would refuse their first records."""
     for table in tables_read(request.table):
         if table.needs_transactions:
-            with suppress(LogSourceError):  # the worker says whose topic is missing
+            with suppress(LogSourceError):  # the worker reports which topic is missing
                 _refuse_unknown_transactions(table, request, source.partitions(table.topic))
 
 

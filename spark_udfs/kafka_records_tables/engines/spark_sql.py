@@ -49,7 +49,7 @@ def register_source(spark: SparkSession) -> None:
         registry.register(KafkaRecordsSource)
     except AnalysisException as error:
         if "DATA_SOURCE_ALREADY_EXISTS" not in str(error):
-            raise  # another session of this application has registered it, for all of them
+            raise  # another session of this application has registered it for all sessions
 
 
 def register_functions(spark: SparkSession, package: str, engine: Engine | None) -> tuple[str, ...]:

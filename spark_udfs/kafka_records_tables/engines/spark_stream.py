@@ -133,7 +133,8 @@ class _Reader(DataSourceStreamReader):
                 else:
                     offsets[partition] = offset
             elif end < offset:
-                # Against the target: what came since is left for the next query, and that is not less than was read.
+                # The target has moved backwards: new records are left for the next query, and their number is at least
+                # that of the records read.
                 log_end = next(log.end for log in logs if log.partition == partition)
                 if log_end < offset:
                     self._cut_off(partition, offset, log_end)
@@ -141,7 +142,7 @@ class _Reader(DataSourceStreamReader):
         if most is not None:
             offsets = limited(first, offsets, most)
         found = replace(ends, offsets=offsets)
-        # Spark asks for a range whenever the text is another one.
+        # Spark plans a new range whenever this text changes.
         if _STARTING not in start and NextOffsets.of_json(start, self._topic) == found:
             return start
         return found.to_json()
@@ -177,7 +178,7 @@ class _Reader(DataSourceStreamReader):
         logs: Any = source.partitions(self._topic)
         for log in logs:
             if log.trouble is not None:
-                # Nothing is skipped: Spark tries the batch again as it is set up to.
+                # Nothing is skipped: Spark retries the batch as configured.
                 raise LogSourceError(source.name, f"{self._topic}-{log.partition}: {log.trouble}")
         return list(logs)
 

@@ -33,7 +33,9 @@ def check_state(question: Question, *, by_spark: bool) -> None:
     requests = requests_of(question)
     if not any(each.table.topic in COORDINATOR_TOPICS for request in requests for each in at_the_bottom(request)):
         names = ", ".join(request.table.name for request in requests)
-        raise ValueError(f"{names}: no record of a coordinator's topic is read, and state keeps no other: leave it out")
+        raise ValueError(
+            f"{names}: no records of a coordinator's topic are read, and state keeps no others: leave it out"
+        )
 
 
 @contextmanager
@@ -47,7 +49,7 @@ def source_with_state(
     if state is None:
         yield source
         return
-    # Most readings keep nothing, and need not load what does.
+    # Most calls keep no state and need not load these modules.
     from kafka_records_engine.sources.kept_logs import StateDirectory
     from kafka_records_tables.tables.following.carried_rows import needed_by_state
 

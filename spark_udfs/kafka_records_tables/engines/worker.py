@@ -24,11 +24,11 @@ _MOST_OFTEN: Final = 0.1
 
 def main() -> None:
     """Answer until standard input ends."""
-    # Pyarrow looks for pandas with its first array. A user's own table may import pandas later.
+    # pyarrow looks for pandas when it creates its first array. A user's own table may import pandas later.
     leave_pandas_out()
     pa.array([0])
     let_pandas_in()
-    # Output of `print` must not end up among the answers.
+    # Output of `print` must not be mixed with the answers.
     with os.fdopen(os.dup(1), "wb") as answers:
         os.dup2(2, 1)
         logging.getLogger(_SOURCES).addHandler(_Told(answers))

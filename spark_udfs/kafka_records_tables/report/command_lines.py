@@ -23,7 +23,7 @@ def quoted(text: str) -> str:
         if printable(character) == character and character not in "'\\":
             parts.append(character)
         else:
-            # Three octal digits end by themselves, everything that is after them.
+            # An octal escape has at most three digits, so any character may follow.
             parts.append("".join(f"\\{byte:03o}" for byte in character.encode("utf-8", "surrogateescape")))
     return "$'" + "".join(parts) + "'"
 

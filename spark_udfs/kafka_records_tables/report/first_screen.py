@@ -91,7 +91,7 @@ def actor_words(who: Iterable[Actor]) -> str:
         dict.fromkeys(
             f"{shown(name)} {each.did}"
             for each in who
-            # A group is named beside what happened already.
+            # The group is already named with the event.
             if (name := each.client_id or each.member_id) is not None
         )
     )

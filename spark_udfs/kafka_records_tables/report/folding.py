@@ -47,7 +47,7 @@ def folded(rules: Sequence[ReportRule], cases: Mapping[str, pa.Table]) -> Folded
             if effects is not None and effects.num_rows and fold.kind != rule.kind:
                 for place, parent in _pairs(own, effects, fold):
                     child = fold.kind, place
-                    # Of two that would explain each other, the rule that comes first does.
+                    # If two findings would explain each other, the first rule wins.
                     if _root((rule.kind, parent), parents) != child:
                         parents.setdefault(child, (rule.kind, parent))
     found: list[FoldedCase] = []

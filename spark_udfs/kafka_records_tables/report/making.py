@@ -197,7 +197,7 @@ def report_question(
         PARTITIONS.name: value_of(PARTITIONS, partitions),
     }
     question = question_of(names, as_of=as_of_ms, assume=assume, package=package, options=given)
-    # Tables that take no groups are asked without them.
+    # Tables without an option for groups are read without it.
     return question if groups is None else replace(question, groups=arguments.texts("group", groups))
 
 
@@ -214,7 +214,7 @@ def report_of(
     made_ms = time.time_ns() // 1_000_000
     reading = _Reading(source, question, engine)
     tables = reading.tables()
-    # Counted are all records that were read, be they chosen or not.
+    # The counts include all records that were read, selected or not.
     last_ms = None if named.bootstrap else reading.counts.last_timestamp_ms
     at_ms = question.as_of_ms if question.as_of_ms is not None else made_ms if last_ms is None else last_ms
     options = question.options_of_all
@@ -234,7 +234,7 @@ def report_of(
         partitions=options.get(PARTITIONS.name),
     )
     lost = lost_files(source, reading.found)
-    # Rules see all rows, and what a finding counts is of the whole.
+    # Rules see all rows, and findings count over all of them.
     context = RuleContext(
         request, tables, reading.found, limits, lost, named.bootstrap, named.command_config, reading.look
     )
@@ -299,7 +299,7 @@ class _Reading:
         found.update(results)
         self.missing.update(results.missing)
         self.found += (each for each in results.findings if each not in self.found)
-        # The second reading sees nothing that the first one did not.
+        # The second pass reads nothing that the first one did not read.
         self.counts.widen(results.counts)
 
     def _chosen(self, name: str, rows: pa.Table) -> pa.Table:
@@ -325,7 +325,7 @@ def _about_topics(name: str, rows: pa.Table, patterns: tuple[str, ...]) -> pa.Ta
 
 def _addresses(source: Source) -> str | None:
     """The addresses of running brokers; None for another source."""
-    # The module takes a while to load. If the source is of this class, it is loaded already.
+    # The module is slow to load. If the source is of this class, it is loaded already.
     live = sys.modules.get("kafka_records_engine.sources.live")
     return source.name if live is not None and isinstance(source, live.LiveBrokers) else None
 

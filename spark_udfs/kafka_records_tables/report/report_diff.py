@@ -73,7 +73,7 @@ def earlier_report(given: Report | Path | str) -> EarlierReport:
                 raise DiffError(f"{given}: is not a whole report: {wanted}; {_WANTED}")
         document["findings"] = list(map(_with_level, findings))
     try:
-        # Members that this build does not know are left out.
+        # Unknown members are ignored.
         return msgspec.convert(document, EarlierReport)
     except msgspec.ValidationError as error:
         why = printable(f"{error}".replace("`$.", "`"))
@@ -153,7 +153,7 @@ def _identity(finding: ReportFinding) -> tuple[object, ...]:
     if not finding.rows:
         return finding.kind, tuple(each.topic for each in finding.evidence[:1])
     where = tuple(each for each in finding.rows[0].where if "timestamp" not in each.partition("=")[0])
-    # What is summed up is one finding for each level.
+    # A summary is one finding per level.
     of_level = finding.level if _is_summary(finding) else None
     return finding.kind, finding.rows[0].table, where, of_level
 

@@ -179,7 +179,7 @@ def _detailed(finding: ReportFinding, width: int, is_styled: bool, mark: str) ->
 def _step_lines(step: NextStep, start: str, width: int) -> Iterator[str]:
     yield from _wrapped(f"{start}{step.what}:" if step.command else f"{start}{step.what}", _INDENT, width)
     if step.command is not None:
-        # A command is one line, however long, so that it can be copied.
+        # Print a command as one line of any length, so that it can be copied.
         is_long = len(step.command) > _LONGEST_COMMAND
         yield f"{_INDENT * 3}{'(too long to show: --format json has it)' if is_long else printable(step.command)}"
 

@@ -119,7 +119,7 @@ def _unknown(name: str, known: Mapping[str, Threshold]) -> str:
     kind, dot, rest = name.partition(".")
     kinds = dict.fromkeys(each.partition(".")[0] for each in known)
     if kind not in kinds:
-        # A name without its table says which kinds have such a one.
+        # For a name without its table, suggest the kinds that have such a threshold.
         close = [each for each in known if each.partition(".")[2] == name] or close_names(name, known, 1)
         meant = f"did you mean {' or '.join(close)}?" if close else near(kind, kinds)
         return f"no threshold is called {name!r}; {meant}"
@@ -157,7 +157,7 @@ def _value(name: str, threshold: Threshold, value: Any, is_file: bool = True) ->
         if not is_number or not 0 <= value <= 1:
             raise ThresholdsError(f"{name}: {value!r} is not a share: write a number from 0 to 1")
         return value
-    # What is not finite has no remainder.
+    # Infinity and NaN have no remainder.
     if not is_number or value % 1 != 0 or value < 0:
         raise ThresholdsError(f"{name}: {value!r} is not a count: write a whole number of 0 or more")
     return int(value)

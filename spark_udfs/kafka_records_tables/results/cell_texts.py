@@ -123,7 +123,7 @@ def _moments(column: pa.Array) -> pa.LargeStringArray:
     per_second = _PER_SECOND[unit]
     numbers = column.cast(pa.int64())
     lowest, highest = _FIRST_SECOND * per_second, _LAST_SECOND * per_second + per_second - 1
-    if unit != "ns":  # whose range ends in the year 2262
+    if unit != "ns":  # nanoseconds reach only to the year 2262
         inside = pc.and_(pc.greater_equal(numbers, lowest), pc.less_equal(numbers, highest))
         numbers = pc.if_else(inside, numbers, pa.scalar(None, pa.int64()))
     if unit == "s":

@@ -28,7 +28,8 @@ def write_csv(batches: Iterable[pa.RecordBatch], schema: pa.Schema, out: TextIO,
     which a spreadsheet would begin a formula, in all columns but those of numbers, times and truth values.
     """
     rows = iter(batches)
-    # What refuses to give rows does so before the first one, and a header alone would be an answer.
+    # A source that fails does so before its first row. Read that row first: a file with only a header would look like a
+    # result.
     first = list(islice(rows, 1))
     _write([_quoted(pa.array([name], TEXT)) for name in schema.names], out, _LINE_END)
     write_rows(chain(first, rows), out, _LINE_END, is_safe=is_safe)

@@ -64,7 +64,7 @@ def _same_words(findings: Iterable[Finding]) -> Iterable[list[Finding]]:
 
 def _of_all(same: Sequence[Finding]) -> str:
     """The line of several findings: their log partitions, what differs in their words, and where the first one is."""
-    # Values come in the order of the log partitions that are before them.
+    # List values in the order of the log partitions named before them.
     same = sorted(same, key=lambda each: (each.topic or "", -1 if each.partition is None else each.partition))
     first = same[0]
     logs = sorted(
@@ -85,7 +85,7 @@ def _shown(logs: Iterable[tuple[str, int]]) -> str:
     texts = []
     for topic, of_topic in groupby(logs, lambda log: log[0]):
         numbers = [number for _, number in of_topic]
-        # Each run of numbers has its own distance between a number and its place among all.
+        # In a run of consecutive numbers, the difference between a number and its index is constant.
         by_distance = groupby(enumerate(numbers), lambda numbered: numbered[1] - numbered[0])
         runs = [[number for _, number in run] for _, run in by_distance]
         shown = [f"{run[0]}" if len(run) == 1 else f"{run[0]}-{run[-1]}" for run in runs[:_MOST_RUNS]]
@@ -118,7 +118,7 @@ def _values(values: Sequence[str]) -> str:
     distinct = list(dict.fromkeys(values))
     if len(distinct) <= _MOST_VALUES:
         return ", ".join(distinct)
-    # Of numbers that are as long as each other, and of moments, the order of texts is theirs.
+    # Numbers with the same number of digits, and times, sort correctly as strings.
     ordered = sorted(distinct, key=lambda value: (len(value) if value.isdigit() else 0, value))
     return f"{ordered[0]} to {ordered[-1]}"
 

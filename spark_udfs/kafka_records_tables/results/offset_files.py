@@ -93,7 +93,7 @@ def starting_offsets(rows: pa.Table | Iterable[pa.RecordBatch]) -> str:
                 )
             if offset < 0:
                 raise QueryError(
-                    f"{where} has the offset {offset}, which Spark takes for the end or the start: leave it out with "
+                    f"{where} has the offset {offset}, which Spark reads as the end or the start: leave it out with "
                     "--where 'offset>=0'"
                 )
             places[topic, partition] = place
@@ -101,7 +101,9 @@ def starting_offsets(rows: pa.Table | Iterable[pa.RecordBatch]) -> str:
     if len(groups) != 1:
         names = ", ".join(sorted(map(repr, groups))[:3])
         about = f"{len(groups)} groups ({names}{', …' if len(groups) > 3 else ''})" if groups else "none"
-        raise QueryError(f"starting offsets are those of one group, and these rows are about {about}: --group NAME")
+        raise QueryError(
+            f"starting offsets are for one group, but these rows are about {about}: choose one with --group NAME"
+        )
     ordered = {
         topic: {str(partition): offset for partition, offset in sorted(offsets.items())}
         for topic, offsets in sorted(found.items())

@@ -18,7 +18,7 @@ def write_parquet(batches: Iterable[pa.RecordBatch], schema: pa.Schema, path: Pa
 
     Memory holds one row group. A table without rows is a file with the columns.
     """
-    # Arrow takes no name of a file that is not UTF-8; an open file has none.
+    # Arrow rejects file names that are not UTF-8, so pass it an open file.
     with open(path, "wb") as file, ParquetWriter(file, schema) as writer:
         held: list[pa.RecordBatch] = []
         rows = size = 0

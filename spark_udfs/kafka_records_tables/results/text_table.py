@@ -88,7 +88,7 @@ def _write_rows(table: pa.Table, layout: ShownTable, out: TextIO, is_styled: boo
             texts = fitted(plain, column.width, column.is_number, layout.cuts)
             cells.append(styled(texts, _DIM, values.is_null()) if is_styled and values.null_count else texts)
             if column.is_folded:
-                # No character has fewer bytes than it takes cells.
+                # A character never takes fewer bytes than terminal cells.
                 long |= pc.greater(pc.binary_length(plain), column.width).to_numpy(zero_copy_only=False)
         lines = pc.utf8_rtrim(pc.binary_join_element_wise(*cells, pa.scalar(layout.gap, TEXT)), " ")
         if long.any():
@@ -135,7 +135,7 @@ def _write_header(layout: ShownTable, out: TextIO, is_styled: bool) -> None:
     for line in range(height):
         cells = []
         for column in columns:
-            # Names are right above their values: the empty lines come first.
+            # Align names at the bottom, right above their values.
             at = line - (height - len(column.header))
             cells.append(padded(column.header[at] if at >= 0 else "", column.width, column.is_number))
         text = layout.gap.join(cells).rstrip()
@@ -160,7 +160,7 @@ def _write_blocks(table: pa.Table, width: int, out: TextIO, is_styled: bool) -> 
             for name, text in zip(names, row, strict=True):
                 shown = f"\x1b[{_BOLD}m{name}\x1b[0m" if is_styled else name
                 if room < NARROWEST:
-                    # Beside the names there is no room to read in; below them there is what the terminal has.
+                    # There is no room for the text beside the names, so it gets the full width below them.
                     first, *more = folded(f"{name}: {text}", max(width, NARROWEST))
                     first = first.replace(name, shown, 1) if first.startswith(name) else first
                     out.writelines(f"{line}\n" for line in (first, *more))

@@ -198,7 +198,7 @@ class _Facts:
         if unknown:
             what = f"the number of partitions is unknown for {', '.join(unknown)}"
             told = ",".join(f"{topic}=N" for topic in unknown)
-            # No number stands for N: a wrong one has records of healthy groups look misplaced.
+            # Do not suggest a number: with a wrong one, records of healthy groups look misplaced.
             way = f"--partitions {told} (partitions in Python and Spark), N as kafka-topics --describe has it"
             consequence = f"wrong_partition is not checked there; pass it with {way}"
             context.report(Finding("note", UNMADE_CHECKS, what, consequence))
@@ -226,7 +226,7 @@ class _Facts:
                 "tries again"
             )
             yield _row(fact, STATE_DELETING, TRANSIENT, detail)
-        # Any group that is not checked may be the one that names a state.
+        # An unchecked group may own the state.
         for place, fact in () if self._has_unchecked_groups else self._states.items():
             if fact["fact"] == STATE and not self._is_named(place):
                 yield self._unnamed(fact)

@@ -41,8 +41,8 @@ class Completeness:
     def __init__(self, context: Context, table: Table) -> None:
         self._context = context
         self._table = table
-        # Whether a coordinator deletes the beginning of the log when later records replace it, so that what is left
-        # does not show earlier moments: ShareCoordinatorService.setupRecordPruning.
+        # The share coordinator deletes the beginning of its log when later records replace it, so earlier states are
+        # lost (ShareCoordinatorService.setupRecordPruning).
         self._is_pruned = table.topic == SHARE_STATE
         self._next = self._last = -1
         self._is_cut = False
@@ -102,7 +102,7 @@ class Completeness:
             is_next_seen = count < len(offsets)
             is_last_there = (int(offsets[count - 1]) if count else self._last) >= limit - 1
             self._is_beyond = is_next_seen or is_last_there
-            # A record that is missing just below the limit was written before the record after it.
+            # A record that is missing just below the limit was written before the next record.
             count += is_next_seen and not is_last_there
         if count:
             self._since_ms = max(self._since_ms, int(times[:count].max()))

@@ -79,7 +79,7 @@ def joined(parts: Mapping[str, Any], context: Context) -> Iterator[Any]:
     )
     if not summed.num_rows:
         return
-    # Both sums are over the same partitions, so that `unknown` is right for either.
+    # Both sums cover the same partitions, so `unknown` applies to both.
     is_stable_known = pc.equal(summed["stable_lag_count"], summed["lag_count"])
     last_commit = summed["commit_timestamp_ms_max"].combine_chunks()
     columns = {

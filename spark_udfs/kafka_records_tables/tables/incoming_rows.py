@@ -51,7 +51,7 @@ class IncomingRows:
         batch = self._up_to_moment(batch)
         if not batch.num_rows:
             return None
-        is_metadata = self._context.topic == METADATA  # control records of its quorum are records
+        is_metadata = self._context.topic == METADATA  # the quorum's control records count as records
         markers = 0 if is_metadata else batch.num_rows - batch.column("control").null_count
         self._context.counts.records += batch.num_rows - markers
         self._context.counts.markers += markers
@@ -95,7 +95,7 @@ class IncomingRows:
     def finish(self) -> None:
         """Report what was found, at the end of the log or when `is_done`."""
         if self._cut_at is not None:
-            # What cannot be read after the end of the answer hides no marker that belongs to it.
+            # Unreadable places after the end of the result hide no marker that matters for it.
             self._context.log.holes[:] = [hole for hole in self._context.log.holes if hole < self._cut_at - 1]
         self._completeness.report()
         self._known.report()

@@ -322,7 +322,7 @@ def end_offsets(ends: Any) -> Any:
     """Of rows of `log_ends`, where the lag of consumers counts up to."""
     import pyarrow.compute as pc
 
-    # Only brokers tell the last stable offset, and their high watermark is that of now.
+    # Only brokers report the last stable offset, and their high watermark is the current one.
     is_told_by_a_broker = pc.is_valid(ends["last_stable_offset"])
     in_files = pc.coalesce(ends["log_end_offset"], ends["high_watermark"])
     return pc.if_else(is_told_by_a_broker, ends["high_watermark"], in_files)

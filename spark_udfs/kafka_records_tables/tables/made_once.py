@@ -56,7 +56,7 @@ class MadeOnce(Generic[_Maker, _Made]):
         if self._is_first:
             self._making.made += self._making.maker.take(batch)
         self._found.catch_up()
-        # Another table may have come to the end before this one takes the last rows.
+        # Another table may have reached the end before this one takes its last rows.
         return [] if self._making.is_over else self._making.next_of(self._number)
 
     def rest(self) -> list[_Made]:

@@ -238,7 +238,7 @@ class _Producer:
         """The rows of its open transactions."""
         for row in self.opened:
             if row["transactional_id"] is not None:
-                self.add(row)  # a coordinator knows it better than an earlier record
+                self.add(row)  # the coordinator's state is more reliable than an earlier record
         logs: dict[tuple[str, int], tuple[list[_Row], list[_Row]]] = {}
         for row in self.opened:
             logs.setdefault((row["topic"], row["partition"]), ([], []))[0].append(row)

@@ -38,7 +38,7 @@ class RecordCounter(TableReader):
         self._latest = Latest(_KEPT)
         self._undecided = Latest(_KEPT)
         """Of each producer apart: records of open transactions, and those whose marker is unknown."""
-        # A record of which the source says nothing is one like all others: no other answer depends on it.
+        # A record whose outcome the source does not know counts as committed: nothing else depends on it here.
         assumed = replace(context, question=replace(context.question, assume="committed"))
         self._resolver = TransactionResolver(assumed, tombstones_at_once=False, last_of_key=True)
         self._records = self._markers = 0
@@ -50,7 +50,7 @@ class RecordCounter(TableReader):
         markers = batch.num_rows - batch.column("control").null_count
         self._markers += markers
         self._records += batch.num_rows - markers
-        # Only whether there is a value matters.
+        # Only the presence of a value matters.
         has_value = pa.array(batch.column("value").is_valid().to_numpy(zero_copy_only=False))
         has_value = pc.if_else(has_value, True, pa.scalar(None, pa.bool_()))
         rows = batch.select(list(RESOLVED))

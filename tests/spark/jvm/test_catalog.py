@@ -190,7 +190,7 @@ class TestEngines:
             add_functions(session)
 
     def test_another_engine_is_refused(self, spark: SparkSession) -> None:
-        with pytest.raises(ValueError, match="engine is 'jvm', 'python' or None, not 'java'"):
+        with pytest.raises(ValueError, match="engine must be 'jvm', 'python' or None, not 'java'"):
             jvm.checked_engine("java")
 
 
@@ -305,7 +305,7 @@ class TestPlans:
     @pytest.mark.parametrize("codegen", ["CODEGEN_ONLY", "NO_CODEGEN"])
     def test_whole_rows_of_a_topic_that_spark_keeps_are_copies(self, in_jvm: SparkSession, codegen: str) -> None:
         """decode_… gives one row object again and again, whose columns are fields."""
-        key = KEY + "ff"
+        key = KEY + "f"
         values = [VALUE.replace("2a", f"{number:02x}") for number in (42, 43)]
         rows = [(at, bytes.fromhex(key), bytes.fromhex(value)) for at, value in enumerate([*values, SHORT])]
         in_jvm.createDataFrame(rows, "place int, key binary, value binary").createOrReplaceTempView("kept_records")

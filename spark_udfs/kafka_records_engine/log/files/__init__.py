@@ -1,1 +1,1 @@
-"""Files of a log: where they are, on any file system and in archives, and what they held when they were opened."""
+"""Files of a log: their location, on any file system or in archives, and their content when they were opened."""

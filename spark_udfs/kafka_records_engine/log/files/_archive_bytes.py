@@ -20,7 +20,7 @@ from kafka_records_engine.log.files._byte_ranges import RangeFile
 from kafka_records_engine.log.files.opened import LogFile
 
 LARGEST_MEMBER: Final = 1 << 31
-"""A segment file is smaller: positions in it are int32."""
+"""The size limit of a segment file: positions in it are int32."""
 
 MOST_UNPACKED: Final = 64 << 30
 """At most N bytes of one archive are unpacked."""
@@ -89,7 +89,7 @@ def member_at(
     def part_at(position: int, wanted: int) -> bytes:
         return read_at((start if isinstance(start, int) else start()) + position, min(wanted, size - position))
 
-    # A tar may say any number, also none at all (`nan`).
+    # The time in a tar header may be any number, even `nan`.
     written_ms = int(written * 1000) if written is not None and abs(written) < _LATEST else None
     return ArchiveMember(posixpath.basename(path), size, version, lambda: RangeFile(part_at, size), written_ms)
 
@@ -117,7 +117,7 @@ class UnpackedFile:
         while left:
             data = stream.read(min(left, PIECE))
             if not data:
-                raise EOFError(f"a member has {size - left} of {size} bytes")
+                raise EOFError(f"a member has only {size - left} of its {size} bytes")
             self._file.write(data)
             left -= len(data)
         self._file.flush()

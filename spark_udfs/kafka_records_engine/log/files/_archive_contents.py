@@ -28,7 +28,7 @@ CUT_SHORT: Final = (tarfile.TarError, zipfile.BadZipFile, EOFError, lzma.LZMAErr
 
 
 class TooMuch(Exception):
-    """An archive claims or holds more than is read."""
+    """An archive that claims or contains more than this package reads."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,10 +55,10 @@ class Contents:
     folders: dict[str, dict[str, ArchiveMember | ListedEntry]] = field(default_factory=lambda: {"": {}})
     unpacked: int = 0
     is_unpacked: bool = False
-    """Whether it was unpacked to be read. Whoever reads it again has to unpack it again."""
+    """Whether it was unpacked to be read, so that another reader has to unpack it again."""
 
     def add(self, path: str, member: ArchiveMember) -> None:
-        """Add a file. Of two with one name the later one counts, as it does when an archive is unpacked."""
+        """Add a file. If two have the same name, the later one counts, as when an archive is unpacked."""
         folder = posixpath.dirname(path)
         self.add_folder(folder)
         self.folders[folder][member.name] = member

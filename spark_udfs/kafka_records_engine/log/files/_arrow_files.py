@@ -46,7 +46,7 @@ class ArrowFiles:
 
     filesystem: arrow.FileSystem = field(compare=False, repr=False)
     base: str
-    """How messages call the path `root`."""
+    """The name of the path `root` in messages."""
     root: str
     stays_here: bool = False
     secrets: tuple[str, ...] = field(default=(), compare=False, repr=False)
@@ -210,7 +210,7 @@ def place_in(given: Any, path: str) -> Place:
     filesystem = _file_system(given)
     base, inner = filesystem, path
     while isinstance(base, arrow.SubTreeFileSystem):
-        # Files of this machine stay open when they are deleted: what reads them as such is safer.
+        # An open local file stays readable after it is deleted, so local paths are read as local files.
         inner = f"{base.base_path.rstrip('/')}/{inner.lstrip('/')}"
         base = base.base_fs
     if base.type_name == "local":
@@ -224,7 +224,7 @@ def _file_system(given: Any) -> arrow.FileSystem:
         return given
     if hasattr(given, "protocol") and hasattr(given, "open") and hasattr(given, "ls"):
         return arrow.PyFileSystem(arrow.FSSpecHandler(given))
-    raise TypeError(f"a file system is one of pyarrow.fs or of fsspec, not {type(given).__name__}")
+    raise TypeError(f"a file system must be one of pyarrow.fs or fsspec, not {type(given).__name__}")
 
 
 def _stays_here(filesystem: arrow.FileSystem) -> bool:
@@ -246,14 +246,14 @@ def place_at(url: str) -> Place:
         raise LogSourceError(shown, "this is not a URL")
     scheme, authority, path, query = match[1].lower(), match[2] or "", match[3], match[4]
     if scheme == "file":
-        # A name of this machine may hold any character but zero, and is behind file: as Spark writes it, too.
+        # A local name may contain any character except NUL, and is written after `file:`, as Spark writes it.
         name = unquote(path + (f"?{query}" if query is not None else ""))
         if authority not in ("", "localhost"):
             raise LogSourceError(shown, "a file URL names this machine: write file:///path")
         return Place(LOCAL, LOCAL.normal(name))
     secrets = _secrets_in(url)
     settings = dict(parse_qsl(query or "", keep_blank_values=True))
-    # Patterns are no part of a URL.
+    # Arrow's URL parser does not understand patterns.
     fixed = path.partition("*")[0].partition("[")[0].rpartition("/")[0] if re.search(r"[*\[]", path) else path
     try:
         if scheme == "s3" and _is_yes(settings.pop("anonymous", "false")):
@@ -307,7 +307,7 @@ def _shown_authority(scheme: str, authority: str) -> str:
 
 
 def has_secret(url: str) -> bool:
-    """Whether a URL holds something that must not be shown."""
+    """Whether a URL contains something that must not be shown."""
     return any(_private_parts(url))
 
 
@@ -357,7 +357,7 @@ _SENTENCES: Final = (
 
 
 def said_of(error: BaseException, secrets: Sequence[str] = ()) -> str:
-    """One sentence about an error of a file system, without secrets."""
+    """An error of a file system as one sentence without secrets."""
     text = str(error)
     for pattern, sentence in _SENTENCES:
         if re.search(pattern, text):

@@ -1,4 +1,4 @@
-"""Files that are read by ranges of bytes, everything that is after them."""
+"""Files that are read by byte ranges, on any file system."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class RangeFile:
         return self._position
 
     def read(self, size: int | None = -1, /) -> bytes:
-        """As many bytes as asked for, fewer only at the end. Raises OSError."""
+        """Read as many bytes as requested, fewer only at the end. Raises OSError."""
         left = max(self.size - self._position, 0)
         wanted = left if size is None or size < 0 else min(size, left)
         data = self._bytes_at(self._position, wanted) if wanted else b""
@@ -60,7 +60,7 @@ class RangeFile:
         return block[:size]
 
     def close(self) -> None:
-        """Close everything after the end of the file. A second call does nothing."""
+        """Close the file. A second call does nothing."""
         self._block = 0, b""
         close, self._on_close = self._on_close, None
         if close is not None:

@@ -146,9 +146,9 @@ def _add_other(contents: Contents, path: str, member: tarfile.TarInfo, version: 
 def _check_head(size: int) -> None:
     """Refuse to read a head of absurd size."""
     if size > _MOST_AT_ONCE:
-        raise TooMuch(f"it has a header of {size} bytes")
+        raise TooMuch(f"one of its headers claims {size} bytes")
     if size < 0:
-        raise tarfile.ReadError(f"it has a header of {size} bytes")
+        raise tarfile.ReadError(f"one of its headers claims {size} bytes")
 
 
 class _Limited:

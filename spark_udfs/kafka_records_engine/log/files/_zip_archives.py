@@ -44,9 +44,9 @@ def read_zip(archive: Place, file: LogFile, version: Hashable) -> Contents:
     read_at = SharedFile(file).read_at
     try:
         opened = zipfile.ZipFile(io.BufferedReader(ArchiveBytes(read_at, file.size), BUFFER))
-    except NotImplementedError as error:  # one member of a newer version, and Python does not open the archive
+    except NotImplementedError as error:  # Python rejects the whole archive if one member has a newer version
         raise LogSourceError(str(archive), _unknown_way(error, "it")) from None
-    except ValueError as error:  # names in UTF-8 that are not
+    except ValueError as error:  # names that claim to be UTF-8 and are not
         raise zipfile.BadZipFile(str(error)) from None
     if len(opened.filelist) > MOST_MEMBERS:
         raise TooMuch(f"it has more than {plural(MOST_MEMBERS, 'member')}")
@@ -80,7 +80,7 @@ def _start_of(read_at: Callable[[int, int], bytes], info: zipfile.ZipInfo) -> Ca
         head = read_at(info.header_offset, _LOCAL_HEAD.size)
         mark, name, extra = _LOCAL_HEAD.unpack(head) if len(head) == _LOCAL_HEAD.size else (b"", 0, 0)
         if mark != b"PK\x03\x04":
-            raise OSError(errno.EIO, "the archive has no member where its directory says: it is damaged")
+            raise OSError(errno.EIO, "the archive is damaged: a member is not where its directory says")
         return info.header_offset + _LOCAL_HEAD.size + int(name) + int(extra)
 
     return start

@@ -36,8 +36,9 @@ METADATA_TOPIC: Final = "__cluster_metadata"
 """The topic of the metadata log, whose only partition is 0."""
 
 CHECKPOINT_SUFFIX: Final = ".checkpoint"
-"""So end the names of checkpoints of a metadata log, which hold records too, with offsets of their own. They are read
-as rows only where somebody names one."""
+"""The suffix of checkpoints of a metadata log, which also contain records, with offsets of their own. They are read as
+rows only if the caller names one.
+"""
 
 _FOLDER: Final = re.compile(r"([a-zA-Z0-9._-]{1,249})-([0-9]+)")
 _PUT_AWAY: Final = re.compile(r".*-(?:delete|future|stray)")
@@ -109,7 +110,7 @@ def find_logs(
     for one, other in pairwise(chosen):
         if one[:2] == other[:2]:
             places = _listed((one[2], other[2]))
-            raise LogSourceError(places, f"both hold {one[0]}-{one[1]}; read one of them at a time")
+            raise LogSourceError(places, f"both contain {one[0]}-{one[1]}; read one of them at a time")
     looks.look([folder for _, _, folder, _ in chosen])
     return [_found(*each, looks) for each in chosen]
 
@@ -147,7 +148,7 @@ def _source_folders(source: _Asked, filesystem: Any, looks: _Looks) -> _Folders:
                 found += _folders_at(place, looks)
     if not found:
         matches = plural(len(places), "name")
-        raise LogSourceError(_listed([source]), f"{matches} match this pattern, but none holds a log")
+        raise LogSourceError(_listed([source]), f"{matches} match this pattern, but none contains a log")
     return found
 
 
@@ -183,7 +184,7 @@ def _folders(source: Place, looks: _Looks) -> _Folders:
     if looks.has_files(source):
         return [(source, None)]
     if source.files.is_archive:
-        # People archive a directory by its whole path, and two of them in one archive.
+        # People archive a directory with its whole path, or several directories in one archive.
         below = [source.child(entry.name) for entry in entries if entry.kind == "folder"]
         return _below(source, below, looks)
     what = "there is no .log file in this directory, nor in a folder <topic>-<partition> below it"
@@ -298,7 +299,9 @@ def _told_of(folder: Place, files: list[str] | None, topic: str | None) -> tuple
     if not any(name.endswith(CHECKPOINT_SUFFIX) for name in files or ()):
         return _told(folder, topic)
     if len(set(files or ())) > 1:
-        raise LogSourceError(str(folder), "a checkpoint is read by itself: name one of these files at a time")
+        raise LogSourceError(
+            str(folder), "a checkpoint cannot be read together with other files: name one file at a time"
+        )
     return METADATA_TOPIC, 0
 
 

@@ -1,4 +1,4 @@
-"""Files of this machine. Nothing is kept between two calls, and nothing is asked that the caller does not need."""
+"""Local files. Nothing is cached between calls, and only what the caller needs is looked up."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 class LocalEntry:
-    """What a folder of this machine lists under one name."""
+    """An entry of a local folder."""
 
     def __init__(self, entry: os.DirEntry[str]) -> None:
         self._entry = entry
@@ -28,7 +28,7 @@ class LocalEntry:
 
     @property
     def kind(self) -> PlaceKind:
-        """A symbolic link counts as what it leads to."""
+        """A symbolic link counts as its target."""
         if self._entry.is_file():
             return "file"
         return "folder" if self._entry.is_dir() else "other"
@@ -71,7 +71,7 @@ class LocalFiles:
         """See `places.Files.kind`."""
         try:
             mode = os.stat(path).st_mode
-        except ValueError:  # a zero byte, which no name has
+        except ValueError:  # the path contains a NUL byte
             return None
         except OSError as error:
             if error.errno not in (errno.ENOENT, errno.ENOTDIR, errno.ELOOP):

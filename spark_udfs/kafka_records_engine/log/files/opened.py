@@ -31,11 +31,11 @@ _KINDS: Final = (
 
 
 class NoRegularFile(OSError):
-    """A directory, a named pipe, a socket or a device: no file with bytes of its own."""
+    """A directory, a named pipe, a socket or a device, which is not a regular file."""
 
 
 class ReplacedFile(OSError):
-    """A path no longer names the file that was found there."""
+    """The path no longer refers to the file that was found."""
 
     def __init__(self) -> None:
         super().__init__(errno.ESTALE, "it was replaced while it was read; try again")
@@ -48,7 +48,7 @@ class Readable(Protocol):
         """As for any file; `whence` 2 counts from the end."""
 
     def read(self, size: int | None = -1, /) -> bytes:
-        """As many bytes as asked for, fewer only at the end. Raises OSError."""
+        """Read as many bytes as requested, fewer only at the end. Raises OSError."""
 
 
 class LogFile(Readable, Protocol):
@@ -59,17 +59,18 @@ class LogFile(Readable, Protocol):
     """The file was read up to this byte so far."""
 
     def close(self) -> None:
-        """Let go of it. A second call does nothing."""
+        """Close it. A second call does nothing."""
 
 
 class FrozenFile(FileIO):
-    """A regular file that keeps the size it had when it was opened; it ends earlier if somebody cut it short."""
+    """A regular file, read up to the size it had when it was opened; it ends earlier if it was truncated."""
 
     def __init__(self, path: str) -> None:
         """Open the file; a symbolic link is followed. Raises OSError, and NoRegularFile at once: no pipe is waited
         for."""
         _check_kind(os.stat(path).st_mode)
-        # The path may name another thing by now. O_NONBLOCK opens a named pipe at once, and it is refused.
+        # The path may refer to another file by now. O_NONBLOCK opens a named pipe without blocking; it is rejected
+        # afterwards.
         descriptor = _descriptor(path)
         try:
             status = os.fstat(descriptor)
@@ -89,7 +90,7 @@ class FrozenFile(FileIO):
         return super().seek(position, whence)
 
     def read(self, size: int | None = -1, /) -> bytes:
-        """As many bytes as asked for, fewer only at the end."""
+        """Read as many bytes as requested, fewer only at the end."""
         left = max(self.size - self.tell(), 0)
         wanted = left if size is None or size < 0 else min(size, left)
         parts = []
@@ -164,13 +165,13 @@ class OpenLog:
     log_start: int = 0
     """Records below this offset were deleted although files may still hold them (log-start-offset-checkpoint)."""
     ends_early: bool = False
-    """Whether the log goes on after these files: later ones were not asked for, or are gone."""
+    """Whether the log continues after these files: later ones were not requested, or are gone."""
     findings: tuple[Finding, ...] = ()
     """What was found while the files were opened."""
     is_part: bool = False
     """Whether only some of the files of the log were asked for."""
     end: int | None = None
-    """The offset after the last record, if another source than the files tells it."""
+    """The offset after the last record, if it is known from another source than the files."""
     only: OffsetRange | None = None
     """The offsets that are wanted, if not all: files and batches without them are not read."""
 

@@ -35,7 +35,7 @@ ARCHIVES: Final = (
 _NO_ARCHIVE: Final = f"what is before !/ is an archive, also in a pattern, and ends with one of {', '.join(ARCHIVES)}"
 
 INSIDE: Final = "!/"
-"""Stands between an archive and a place inside of it."""
+"""The separator between an archive and a path inside it."""
 
 _URL: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+://|file:/")
 _MAGIC: Final = re.compile(r"[*?]|\[[^\]]+\]")
@@ -61,7 +61,7 @@ def places_of(given: str | PathLike[str] | Place, filesystem: Any = None) -> lis
 
 
 def expanded(given: str | PathLike[str] | Place, filesystem: Any = None) -> tuple[list[Place], bool]:
-    """What `places_of` gives, and whether it stands for a pattern."""
+    """The result of `places_of`, and whether it came from a pattern."""
     if isinstance(given, Place):
         return [given], False
     text = os.fspath(given)
@@ -95,7 +95,7 @@ def expanded(given: str | PathLike[str] | Place, filesystem: Any = None) -> tupl
 
 
 def located(text: str, filesystem: Any = None) -> Place:
-    """The place that a text names, patterns and archives not looked for. Raises LogSourceError for a bad URL."""
+    """The place that a string names, without support for patterns and archives. Raises LogSourceError for a bad URL."""
     if filesystem is not None:
         from kafka_records_engine.log.files._arrow_files import place_in
 
@@ -136,7 +136,7 @@ def on_this_machine(text: str) -> str:
 
 
 def is_archive(place: Place) -> bool:
-    """Whether a place is an archive, by its name; folders may be called like one."""
+    """Whether a place is an archive, by its name, although a folder may have such a name."""
     return place.path.lower().endswith(ARCHIVES) and place.kind == "file"
 
 

@@ -37,15 +37,14 @@ NOT_READABLE: Final = "permission denied: run this as a user who may read it"
 
 
 class NotReadable(LogSourceError):
-    """A file or folder that whoever runs this may not read. Nothing is wrong with the log."""
+    """A file or folder that the user is not allowed to read. The log itself may be intact."""
 
     def __init__(self, path: str, detail: str = NOT_READABLE) -> None:
         super().__init__(path, detail)
 
 
 class Entry(Protocol):
-    """What a folder lists under one name. Local files are looked at when a property is asked for, which may raise
-    OSError."""
+    """An entry of a folder. Local files are looked up when a property is read, which may raise OSError."""
 
     @property
     def name(self) -> str: ...
@@ -114,13 +113,13 @@ class Files(Protocol):
         """The path of the folder that `path` is in."""
 
     def resolved(self, path: str) -> str:
-        """One spelling for what may be named in several ways."""
+        """The canonical spelling of a path that can be spelled in several ways."""
 
     def for_arrow(self, path: str) -> tuple[FileSystem, str]:
-        """What pyarrow calls this file system and path. Raises LogSourceError if it has no word for them."""
+        """The pyarrow file system and path. Raises LogSourceError if pyarrow does not support them."""
 
     def shown(self, path: str) -> str:
-        """How messages call it, without secrets."""
+        """Its name in messages, without secrets."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,7 +155,7 @@ class Place:
         return Place(self.files, self.files.parent(self.path))
 
     def child(self, name: str) -> Place:
-        """What is called `name` in this folder."""
+        """The entry `name` of this folder."""
         return Place(self.files, self.files.child(self.path, name))
 
     def resolved(self) -> Place:
@@ -172,7 +171,7 @@ class Place:
         return self.files.opened(self.path, version)
 
     def read_bytes(self, most: int = 1 << 24) -> bytes:
-        """What the file holds. Raises OSError, also for a file of more than `most` bytes."""
+        """The content of the file. Raises OSError, also for a file of more than `most` bytes."""
         file = self.opened()
         try:
             if file.size > most:

@@ -1,4 +1,4 @@
-"""A range of offsets of a log that is open: which files and batches have to be looked at for it, and which not."""
+"""A range of offsets of an open log: which files and batches have to be read for it, and which not."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -28,7 +28,7 @@ class OffsetRange:
     is_cut: bool = False
     """Whether the log has batches or files after the range, as far as it was read."""
     is_passed: bool = False
-    """Whether no batch of the range can follow: one that lies after it was met, and none in disorder."""
+    """Whether no further batch can be in the range: a later batch was found, and all batches were in order."""
     _held: list[Finding] = field(default_factory=list)
 
     def files(self, segments: Sequence[F]) -> Sequence[F]:
@@ -41,7 +41,7 @@ class OffsetRange:
         begun = [number for number, base in enumerate(bases) if base is not None and base <= self.start]
         first = begun[-1] if begun else 0
         if None in bases:
-            # Nobody knows where files lie whose names are not offsets.
+            # The position of a file is unknown if its name is not an offset.
             return segments
         behind = next((number for number, base in enumerate(bases) if base is not None and base >= self.end), None)
         self.is_cut = behind is not None
@@ -57,11 +57,11 @@ class OffsetRange:
         self._held.append(finding)
 
     def drop_held(self) -> None:
-        """Forget what was kept: it is about a place before the range."""
+        """Drop the kept findings: they are about a place before the range."""
         self._held.clear()
 
     def tell(self, on_finding: OnFinding) -> None:
-        """Hand over what was kept."""
+        """Report the kept findings."""
         for finding in self._held:
             on_finding(finding)
         self._held.clear()

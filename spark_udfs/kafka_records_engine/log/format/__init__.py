@@ -1,1 +1,1 @@
-"""What the bytes of a log mean: batches and older messages, compression, checksums, offset indexes, checkpoints."""
+"""The formats of a log: batches and older messages, compression, checksums, offset indexes, checkpoints."""

@@ -125,7 +125,7 @@ class RawRecord:
 
 
 class Span(NamedTuple):
-    """Where a record lies inside the record bytes of its batch; a length of -1 is a null."""
+    """The position of a record in the record bytes of its batch; a length of -1 is a null."""
 
     offset: int
     timestamp_ms: int
@@ -239,8 +239,9 @@ def read_records(batch: BatchHead, data: bytes) -> Iterator[RawRecord]:
 
 
 def record_spans(batch: BatchHead, data: bytes, done: int = 0, position: int = 0) -> Iterator[Span]:
-    """Where the records lie in `data`; raises BrokenRecordsError like `read_records`. For a magic 2 batch the first
-    `done` records, which end at `position`, are left out."""
+    """The positions of the records in `data`; raises BrokenRecordsError like `read_records`. For a magic 2 batch the
+    first `done` records, which end at `position`, are left out.
+    """
     if batch.magic == 2:
         return _batch_spans(batch, data, done, position)
     if batch.codec:
@@ -279,7 +280,7 @@ def _batch_spans(batch: BatchHead, data: bytes, done: int, position: int) -> Ite
             if size < 0 or size > end - position:
                 raise BrokenRecordsError(f"{name} claims {plural(size, 'byte')}, but {end - position} are left", start)
             stop = position + size
-            position += 1  # the attributes of a record have no meaning yet
+            position += 1  # record attributes are unused so far
             delta, position = read_varlong(data, position, stop)
             offset_delta, position = read_varint(data, position, stop)
             key_at, key_size = _sized(read_varint, data, position, stop, name, "key")
@@ -428,13 +429,13 @@ def _inner_spans(batch: BatchHead, data: bytes) -> Iterator[tuple[Span, int]]:
 def _inner_messages(batch: BatchHead, data: bytes) -> Iterator[tuple[Span, int]]:
     position, end, number = 0, len(data), 0
     if not end:
-        raise BrokenRecordsError("the wrapper message holds no message")
+        raise BrokenRecordsError("the wrapper message contains no message")
     smallest = SMALLEST_SIZES[batch.magic]
     while position < end:
         number += 1
         name = f"inner message {number}"
         if end - position < ENTRY_HEAD:
-            raise BrokenRecordsError(f"{name} needs {ENTRY_HEAD} bytes for its head, but {end - position} are left")
+            raise BrokenRecordsError(f"{name} needs {ENTRY_HEAD} bytes for its header, but {end - position} are left")
         (size,) = _INT.unpack_from(data, position + 8)
         left = end - position - ENTRY_HEAD
         if size < smallest or size > left:

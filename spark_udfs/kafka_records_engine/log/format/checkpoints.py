@@ -1,4 +1,4 @@
-"""Offsets that a broker writes down in its data directory: where logs begin, and their high watermarks."""
+"""Offsets that a broker stores in its data directory: the starts of logs, and their high watermarks."""
 
 from __future__ import annotations
 

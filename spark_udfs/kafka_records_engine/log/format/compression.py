@@ -1,4 +1,4 @@
-"""What the codecs of record batches look like on disk, and how to undo them with zlib and pyarrow alone.
+"""The on-disk formats of the codecs of record batches, and how to decompress them with only zlib and pyarrow.
 
 Every decoder returns the bytes that it could read *and* why it stopped, so that records before a broken place survive.
 A small input cannot claim much memory: decoders produce output piece by piece up to a limit, and believe a size that
@@ -36,7 +36,7 @@ SNAPPY_MOST_GAIN: Final = 22
 
 @dataclass(frozen=True, slots=True)
 class Decompressed:
-    """The bytes that came out, and why there are no more of them (None: the input was complete)."""
+    """The decompressed bytes, and why there are no more of them (None: the input was complete)."""
 
     data: bytes
     failure: str | None = None
@@ -47,7 +47,7 @@ class _BrokenError(Exception):
 
 
 def decompress(codec: int, data: bytes, *, magic: int = 2, limit: int | None = None) -> Decompressed:
-    """Undo the codec of a batch (attribute bits 0-2, 1-4 here); never raises for bad input.
+    """Decompress the records of a batch (attribute bits 0-2, 1-4 here); never raises for bad input.
 
     `magic` matters to lz4 only. At most `limit` bytes come back, by default MAX_DECOMPRESSED.
     """
@@ -68,7 +68,7 @@ def decompress(codec: int, data: bytes, *, magic: int = 2, limit: int | None = N
 
 def _collect(pieces: Iterator[bytes], limit: int) -> Decompressed:
     first = b""
-    more = BytesIO()  # hands over its bytes without a copy: they may be most of the memory in use
+    more = BytesIO()  # returns its bytes without a copy: they may be most of the memory in use
     size = 0
     failure = None
     try:
@@ -102,7 +102,7 @@ def _gzip(data: bytes) -> Iterator[bytes]:
     at = 0
     while True:
         member = zlib.decompressobj(wbits=31)
-        # zlib copies what it does not use, so it is given little at a time: a member may be empty.
+        # zlib copies unused input, so it is fed in small steps: a gzip member may be empty.
         step = _FIRST_STEP
         is_done = False
         while not is_done:
@@ -132,7 +132,7 @@ def _snappy(data: bytes, limit: int) -> Iterator[bytes]:
         return
     position = XERIAL_HEAD_SIZE
     while position < len(data):
-        if data[position : position + 8] == XERIAL_HEAD:  # streams may follow one another
+        if data[position : position + 8] == XERIAL_HEAD:  # several streams may be concatenated
             position += XERIAL_HEAD_SIZE
             continue
         if position + 4 > len(data):
@@ -186,7 +186,7 @@ def _stream(codec: str, data: bytes) -> Iterator[bytes]:
         return
     except (OSError, pa.ArrowException) as error:
         detail = _detail(codec, str(error))
-    # A read that fails returns nothing, not even the bytes before the failure: ask again for less and less.
+    # A failed read returns nothing, not even the bytes before the failure: retry with smaller and smaller sizes.
     step = _PIECE // 2
     while step:
         with _open(codec, data) as stream:

@@ -1,4 +1,4 @@
-"""What the records of a control batch say: the end of a transaction, or something about the quorum of controllers."""
+"""The contents of control records: the end of a transaction, or a message about the quorum of controllers."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ QUORUM_CONTROLS: Final = {
 
 @dataclass(frozen=True, slots=True)
 class ControlMarker:
-    """What a control record says: its type, and for the end of a transaction the coordinator's epoch."""
+    """The content of a control record: its type, and for the end of a transaction the coordinator's epoch."""
 
     type: int
     coordinator_epoch: int | None = None
@@ -50,7 +50,7 @@ def read_marker(key: bytes | None, value: bytes | None) -> ControlMarker:
     if marker.control is None:
         return marker
     if value is None or len(value) < _MARKER_VALUE.size:
-        raise BrokenRecordsError(f"the end of a transaction needs 6 bytes, it has {len(value or b'')}")
+        raise BrokenRecordsError(f"the value of a transaction marker needs 6 bytes, but has {len(value or b'')}")
     version, epoch = _MARKER_VALUE.unpack_from(value)
     if version < 0:
         raise BrokenRecordsError(f"the end of a transaction has version {version}")
@@ -60,7 +60,7 @@ def read_marker(key: bytes | None, value: bytes | None) -> ControlMarker:
 def marker_of_key(key: bytes | None) -> ControlMarker:
     """The type in the key of a control record. Raises BrokenRecordsError."""
     if key is None or len(key) < _MARKER_KEY.size:
-        raise BrokenRecordsError(f"the key of a control record needs 4 bytes, it has {len(key or b'')}")
+        raise BrokenRecordsError(f"the key of a control record needs 4 bytes, but has {len(key or b'')}")
     version, kind = _MARKER_KEY.unpack_from(key)
     if version < 0:
         raise BrokenRecordsError(f"the key of a control record has version {version}")

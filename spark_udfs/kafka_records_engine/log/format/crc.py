@@ -29,7 +29,7 @@ _TABLE: Final = _table()
 
 
 def crc32c_by_table(data: bytes) -> int:
-    """CRC-32C of `data` without any library."""
+    """CRC-32C of `data`, computed without a library."""
     table = _TABLE
     crc = 0xFFFFFFFF
     for byte in data:
@@ -42,7 +42,7 @@ def _fastest() -> Callable[[bytes], int]:
         from google_crc32c import implementation, value
     except ImportError:
         return crc32c_by_table
-    # Without its C part the wheel is a slower table than ours.
+    # Without its C extension, the package uses a table that is slower than ours.
     chosen: Callable[[bytes], int] = value if implementation == "c" else crc32c_by_table
     return chosen
 

@@ -83,7 +83,7 @@ class EntryContent:
         return True if self._range[0] <= start else None
 
     def extent(self) -> Extent:
-        """How far the records go that the head counts."""
+        """The end of the records that the header counts."""
         while self._counted is None and self._extent is None:
             self._range = next(self._ranges, self._range)
         found = self._counted or self._extent
@@ -118,7 +118,7 @@ class EntryContent:
         if len(head) < RECORDS_AT:
             self._extent = Extent(self._window.end, "cut")
             return
-        # Another magic may be damage: its records are those of a batch, or the content breaks off soon.
+        # A different magic may be damage. Then the content parses as records of a batch, or breaks off early.
         batch = read_head(head[: _TO_MAGIC - 1] + b"\x02" + head[_TO_MAGIC:], 0, self.start)
         if batch.codec:
             yield from self._stream(batch)
@@ -175,7 +175,7 @@ class EntryContent:
             fields = (key_at, key_end), (value_at, value_end)
             here = self._behind_headers(value_end, stop)
         except CutError:
-            # Without its headers a record that is cut is believed only if its value fills it.
+            # A truncated record without its headers is accepted only if its value fills it exactly.
             fields = fields if fields and fields[1][1] + 1 == stop else ()
             return _Record(stop, delta, fields, is_cut=True)
         if here != stop or delta is None:
@@ -220,8 +220,8 @@ class EntryContent:
         self._least_end = extent.end + 1
         self._extent = extent
         if extent.state == "whole":
-            # The value of a record can be bytes that a codec leaves as they are. A stream without its end may be
-            # damaged or not.
+            # A record's value may contain bytes that a codec copies verbatim. A stream without its end may be damaged
+            # or not.
             yield at, extent.end
 
     def _state_by_records(self, at: int) -> ExtentState:
@@ -256,7 +256,7 @@ class EntryContent:
         except CutError:
             self._extent = Extent(self._window.end, "cut")
             return
-        # Key and value fill a message: if its size says otherwise, one of the three is damaged.
+        # Key and value fill a message exactly: if its size says otherwise, one of the three is damaged.
         self._may_go_on = least == claimed
         self._extent = Extent(at, "whole") if at <= self._window.end else Extent(self._window.end, "cut")
         if self._may_go_on:

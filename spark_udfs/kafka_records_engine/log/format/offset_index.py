@@ -68,7 +68,7 @@ class OffsetIndex:
                         last, low = entry, middle + 1
                     else:
                         first, high = entry, middle
-        except (OSError, ValueError, struct.error):  # the broker may cut the file meanwhile
+        except (OSError, ValueError, struct.error):  # the broker may truncate the file meanwhile
             return None, None
         return last, first
 

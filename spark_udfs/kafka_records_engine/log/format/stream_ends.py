@@ -35,7 +35,7 @@ _INT: Final = Struct("<I")
 
 
 class Extent(NamedTuple):
-    """How far the content of a batch goes.
+    """How far the content of a batch extends.
 
     `whole`: it ends at byte `end` of the file. `cut`: nothing is wrong with the bytes that are there, and it goes on
     after them. `broken`: from byte `end` on it is wrong.
@@ -46,7 +46,7 @@ class Extent(NamedTuple):
 
 
 class CutError(Exception):
-    """The bytes that are there end inside of something."""
+    """The available bytes end in the middle of a value."""
 
 
 class Window:
@@ -196,7 +196,7 @@ def _snappy(window: Window, at: int, spend: Callable[[int], bool]) -> Extent:
     while at < window.end:
         size: int = _BIG_INT.unpack(window.exactly(at, 4))[0]
         if not size:
-            # Behind the last block come zeros, or the next batch, whose offset starts with zeros.
+            # The last block is followed by zeros, or by the next batch, whose offset starts with zeros.
             return Extent(at, "whole")
         if size < 0:
             raise _BrokenError(at)

@@ -70,7 +70,7 @@ def read_varlongs(data: NDArray[np.uint8], positions: INT64) -> tuple[INT64, INT
         values, ends = (unsigned >> 1) ^ -(unsigned & 1), positions + 1
         longer = np.flatnonzero(goes_on)
     else:
-        # Most sizes of records take two bytes: read both bytes of all numbers, without picking those that have a
+        # Most record sizes take two bytes, so read two bytes for every number instead of picking those that have a
         # second.
         second = data[positions + 1]
         low = (first & 0x7F).astype(np.int16)

@@ -1,1 +1,1 @@
-"""Reading a log: entries are cut, checked and become rows."""
+"""Reading a log: entries are found, checked and turned into rows."""

@@ -1,4 +1,4 @@
-"""Findings about batches that lie complete in their file: what is wrong, and how much of it is lost."""
+"""Findings about batches that are complete in their file: the problem, and how much is lost."""
 
 from __future__ import annotations
 

@@ -56,7 +56,7 @@ class Heads:
 
     @cached_property
     def last_offset(self) -> INT64:
-        """The last offset of every entry; the largest int64 where it would be larger than that (`overflows`)."""
+        """The last offset of every entry; the largest int64 if it would be larger than that (`overflows`)."""
         return np.where(self.overflows, np.iinfo(np.int64).max, self.offset + self._last_delta)
 
     @cached_property

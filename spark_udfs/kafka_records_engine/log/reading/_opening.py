@@ -1,4 +1,4 @@
-"""Opening a log partition: which files it has at this moment, all of them open before any is read.
+"""Opens a log partition: all files that it has at this time are opened before any is read.
 
 A live broker rolls, cleans, renames and deletes the files of a log while somebody reads them. `open_log` lists the
 folder, opens every file, and lists again. If the list has changed, it starts over: a directory that is listed while
@@ -169,7 +169,7 @@ def _opened(place: Place, version: Hashable) -> SegmentFile:
     offset = _offset_in_name(place.name)
     segment = SegmentFile(printable(str(place)), offset if 0 <= offset <= LARGEST_OFFSET else None)
     try:
-        # What is open on this machine stays what it is; elsewhere a file has to be the one that was listed.
+        # An open local file does not change; elsewhere, check that the file is still the one that was listed.
         segment.file = place.opened(None if place.files.is_local else version)
         segment.size = segment.file.size
     except NoRegularFile as error:

@@ -1,4 +1,4 @@
-"""Batches that are in two files of a log, so that nobody gets them twice.
+"""Finds batches that are in two files of a log, so that they are read only once.
 
 The cleaner copies several files into one, which gets the name of the first, and removes the others a moment before it
 gives that name (`LocalLog.replaceSegments`). A copy of a live directory, made file by file, may hold both: a cleaned

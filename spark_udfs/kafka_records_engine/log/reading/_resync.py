@@ -1,4 +1,4 @@
-"""Finding the next batch behind bytes that are no batch."""
+"""Finds the next batch after bytes that are not a batch."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def wrong_offset(head: bytes, base_offset: int | None) -> str | None:
 
 
 def length_of(file: Readable) -> int:
-    """How many bytes an open file has now."""
+    """The present size of an open file in bytes."""
     return file.seek(0, 2)
 
 

@@ -1,4 +1,4 @@
-"""Cutting a log segment file into entries without looking inside them.
+"""Splits a log segment file into entries without looking inside them.
 
 A file is a row of entries without a gap (`FileRecords`), so hopping from size to size finds them all. One chunk of the
 file is in memory at a time. The file is never mapped: if a live broker truncates a mapped file, the process dies.
@@ -25,10 +25,10 @@ from kafka_records_engine.numpy_types import FLAGS, INT64
 from kafka_records_runtime.errors import plural
 
 CHUNK: Final = 4 * 1024 * 1024
-"""The bytes of a chunk; a larger entry makes a chunk of its own."""
+"""The size of a chunk in bytes; a larger entry becomes a chunk of its own."""
 
 LARGEST_ENTRY: Final = 1024 * 1024 * 1024
-"""Larger entries are refused. By default brokers take a megabyte (`message.max.bytes`)."""
+"""Larger entries are rejected. By default brokers accept a megabyte (`message.max.bytes`)."""
 
 PAD: Final = 16
 """Zero bytes after every chunk, so that vector steps may read a little after the last entry."""
@@ -42,8 +42,9 @@ _OFFSET: Final = Struct(">q")
 
 @dataclass(frozen=True, slots=True)
 class Chunk:
-    """Whole entries, one behind the other: `data` (with `PAD` bytes after them), and for each entry its index in `data`
-    and its size."""
+    """Complete entries, one after the other: `data` (with `PAD` bytes after them), and for each entry its index in
+    `data` and its size.
+    """
 
     data: bytes
     position: int

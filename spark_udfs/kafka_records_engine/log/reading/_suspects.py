@@ -1,4 +1,4 @@
-"""How to treat an entry whose CRC is wrong: are the bytes inside it damaged, or the size that gives its end?
+"""How to treat an entry with a wrong CRC: either its content is damaged, or its size field.
 
 Every later entry depends on the size, and no CRC covers it. So a size is believed only if another entry starts where it
 leads. If none does, reading goes on with the next sound batch, which may start inside of the bytes that the entry

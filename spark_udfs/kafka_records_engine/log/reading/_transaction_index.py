@@ -1,4 +1,4 @@
-"""How the transactions in a log partition ended, and where bytes that cannot be read may hide that.
+"""How the transactions in a log partition ended, and where unreadable bytes may hide their outcome.
 
 A transactional record is decided by the next control marker of its producer in the same partition, matched by producer
 id alone (`OffsetMetadataManager.replayEndTransactionMarker`; KIP-98). The marker may be in a later file, so a reader
@@ -57,7 +57,7 @@ class Holes:
         self._told: int | None = None
 
     def add_hole(self) -> None:
-        """Something unreadable follows what was seen so far."""
+        """An unreadable place follows the records seen so far."""
         if self._told != self._last:
             self._told = self._last
             self._on_hole(self._last)

@@ -127,7 +127,7 @@ def _record_starts(
             active, behind = active[~wrong], behind[~wrong]
         position[active] = behind
         level += 1
-        # A record after the end would be read from the bytes of the next batch: stop before it.
+        # Stop before the end of the batch: a record after it would be read from the bytes of the next batch.
         more = counts[active] > level
         short = more & (behind >= ends[active])
         if short.any():
@@ -166,7 +166,7 @@ def _hop(arena: bytes, at: int, end: int, count: int) -> tuple[list[int], int] |
                 shift += 7
                 if shift > 28 or at > end:
                     return None
-        if size & 1:  # zigzag: the size is negative
+        if size & 1:  # an odd zigzag number is a negative size
             return None
         at += size >> 1
         if at > end:

@@ -1,4 +1,4 @@
-"""Which entries of a log can be believed: their CRC is right, and their offset can be where it is.
+"""Which entries of a log can be trusted: those with a right CRC and a plausible offset.
 
 The offset of an entry is outside its CRC, so only its surroundings tell whether it is right:
 
@@ -118,12 +118,12 @@ def _within(only: OffsetRange, vetted: Vetted) -> Vetted:
     Entries that cannot be used concern the range unless one that can be used lies between them and the range.
     """
     heads, usable = vetted.heads, vetted.usable
-    # The head of an old message or wrapper tells its last offset only: its records decide.
+    # The header of an old message or wrapper contains only its last offset, so its records decide.
     new: FLAGS = ~heads.is_old[usable]
     before = new & (heads.last_offset[usable] < only.start)
     after = new & (heads.offset[usable] >= only.end)
     if before.any():
-        # What was found before this chunk is before a batch that is before the range.
+        # Findings before this chunk are about batches before the requested range.
         only.drop_held()
     if after.any():
         only.is_cut = True
@@ -184,7 +184,7 @@ class _Vetting:
         ahead: deque[_Pending] = deque()
         goes_on = True
         while goes_on or ahead:
-            # The two entries after an entry decide about it, so they are read before its chunk is given.
+            # The next two entries decide whether an entry is valid, so they are read before its chunk is returned.
             while goes_on and len(ahead) < _MOST_AHEAD and sum(len(each.right) for each in islice(ahead, 1, None)) < 2:
                 pending = self._next(chunks, found)
                 goes_on = pending is not None
@@ -325,7 +325,7 @@ def _jumps_ahead(before: int, entry: _Entry, behind: _Entry, second: _Entry | No
         return room >= entry.length
     if second.offset <= entry.last:
         return True
-    # Each of the two may be the wrong one: see which of them does not fit between its neighbours, or fills the gap.
+    # Either of the two may be wrong: find out which does not fit between its neighbours, or fills the gap.
     room_behind = second.offset - entry.last - 1
     if room < entry.length:
         return room_behind < behind.length

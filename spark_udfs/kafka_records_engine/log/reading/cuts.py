@@ -1,4 +1,4 @@
-"""Where a log can be cut, so that several readers share it: offsets, by the bytes between them.
+"""Offsets at which a log can be split among several readers, by the number of bytes between them.
 
 The names of files say where they start, for nothing. Within a file that is larger than a part has to be, the heads of
 its batches are looked at, and no more than these. A cut may be at any offset, since readers of ranges give each offset

@@ -68,7 +68,7 @@ class RecordSets:
         self._number = self._news = self._repeats = 0
 
     def add_hole(self, after: int) -> None:
-        """Say that records behind this offset were not read."""
+        """Report that records after this offset were not read."""
         self._holes.seen(after)
         self._holes.add_hole()
 
@@ -110,8 +110,8 @@ class RecordSets:
             return None
         count = len(entries)
         if count > 1 and int(offsets[-1]) != int(lasts[-2]) + 1:
-            # No CRC covers the offset of a batch. Whether this one is damaged, or a cleaner removed the records before
-            # it, shows in the batches after it; it can be judged as the first of the next record set.
+            # No CRC covers the offset of a batch. Only the batches after it show whether this one is damaged or a
+            # cleaner removed the records before it. It can be checked as the first batch of the next record set.
             count -= 1
             heads = Heads(Chunk(whole, 0, entries[:count], sizes[:count], right[:count], {}))
         chunk = Chunk(whole, 0, entries[:count], sizes[:count], right[:count], {})

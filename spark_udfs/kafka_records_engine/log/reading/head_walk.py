@@ -121,7 +121,7 @@ def _walked(
     while position < length and previous < stop - 1 and (most is None or found < most):
         chunk, behind = _single_heads(file, position, length) if is_large else _whole_entries(file, position)
         if not len(chunk.entries):
-            # Before the end of the log, neither a batch that was cut short nor zeros belong here.
+            # Before the end of the log, a truncated batch or zeros are damage.
             if is_large or position + _claimed(file, position) > length:
                 raise _Trouble(_why(file, position), position)
             is_large = True  # the batch does not fit into a chunk

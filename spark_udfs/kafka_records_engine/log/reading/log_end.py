@@ -1,4 +1,4 @@
-"""Where a log ends, by the heads of its last batches: records are not read.
+"""Where a log ends, from the headers of its last batches; records are not read.
 
 Entries follow one another without a gap, so hopping from size to size finds the last one. The offset index next to a
 segment file says where to start, a few kilobytes before its end (`OffsetIndex`).
@@ -45,7 +45,7 @@ def end_of(segment: SegmentFile, folder: Place | None = None) -> LogEnd | None:
     last, at = _last_entry(segment, file, indexed_position(segment, folder))
     end = segment.base_offset or 0
     if last is not None:
-        # Whatever is wrong with an entry, the careful reader knows what can be used.
+        # If an entry is invalid, the careful reader finds out what is usable.
         end = last.behind if _is_right(file, last) else max(next_offset(segment), end)
     if at >= length_of(file) or zeros_end(file, at) >= length_of(file):
         return LogEnd(end)

@@ -109,13 +109,13 @@ def _control_kinds(data: bytes) -> list[int | None]:
         first = last if first is None else first
         at += size
     if at != len(data) or first is None or last is None:
-        raise BrokenRecordsError("this holds no whole batch" if last is None else "its last batch is cut short")
+        raise BrokenRecordsError("this contains no complete batch" if last is None else "its last batch is cut short")
     return [_kind(data[slice(*first)], 0), _kind(data[slice(*last)], -1)]
 
 
 def _kind(entry: bytes, which: int) -> int | None:
     if len(entry) < _SMALLEST_BATCH or entry[_MAGIC_AT] != _MAGIC:
-        raise BrokenRecordsError("a batch does not have magic 2, as those of checkpoints must")
+        raise BrokenRecordsError("a batch has a magic other than 2, which batches of checkpoints must have")
     head = read_head(entry, 0, 0)
     if not head.is_control:
         return None

@@ -49,7 +49,7 @@ class OpenProducers:
     producers: tuple[OpenProducer, ...]
     """By their first offsets."""
     trouble: str | None = None
-    """Why some may be missing or may have ended: a batch that cannot be read."""
+    """Why some transactions may be missing or may have ended: a batch cannot be read."""
     place: tuple[str, int] | None = None
     """The file and the byte of the trouble."""
 
@@ -72,7 +72,7 @@ def open_producers(log: OpenLog, folder: Place) -> OpenProducers:
             continue
         start = max(offset, start)
         break
-    # Zeros of a pre-allocated file and an append that was cut short are after the end, which is not trouble.
+    # Zeros of a pre-allocated file, or an incomplete append, come after the end of the log and are not an error.
     end = end_of(log.segments[-1], folder) if log.segments else None
     _replay(walked := walk(log, folder, start, LARGEST_OFFSET if end is None else end.offset), found)
     if walked.trouble is not None and walked.place is not None:

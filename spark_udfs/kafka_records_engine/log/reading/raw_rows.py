@@ -55,7 +55,7 @@ _FEW_ROWS: Final = 4096
 
 
 def raw_column(rows: Any, name: str) -> Any:
-    """A column of raw rows; null if these rows have none."""
+    """A column of raw rows; all null if these rows lack it."""
     return rows.column(name) if name in rows.schema.names else pa.nulls(rows.num_rows, RAW_SCHEMA.field(name).type)
 
 
@@ -119,7 +119,7 @@ class RowColumns:
         if unknown:
             raise ValueError(f"raw rows have no column {unknown[0]!r}, only {', '.join(RAW_SCHEMA.names)}")
         if not names:
-            raise ValueError("no column is named: name at least one")
+            raise ValueError("the list of columns is empty: name at least one")
         self._names = names
         self._has_bytes = "key" in names or "value" in names
         self._files = None if files is None else pa.array(files, pa.string())

@@ -107,7 +107,7 @@ def read_partition(
 
     An OpenLog stays open, and may be read again: it gives the same rows every time.
     """
-    # Refuse a wrong column here, and not when the first row is asked for.
+    # Reject an invalid column here, not when the first row is requested.
     RowColumns("", 0, 0, columns, None)
 
     def batches() -> Iterator[Any]:
@@ -205,7 +205,7 @@ def read_log(
         for path, batch, entry, state in _entries(opened, on_finding, settle, on_hole):
             transaction: Transaction = "none" if batch.is_control else state()
             records = _records(path, batch, entry, on_finding, of_quorum=topic == METADATA_TOPIC)
-            # Findings about a batch come before its records, unless it has very many of them.
+            # Report findings about a batch before its records, unless it has very many.
             for record, marker in chain(list(islice(records, _MOST_AT_ONCE)), records):
                 if record.offset < log_start:
                     continue
@@ -279,7 +279,7 @@ def _records(
 
 @dataclass(slots=True)
 class SegmentCounts:
-    """What one file holds. Only usable batches count as its batches; findings show the others."""
+    """The contents of one file. Only usable batches are counted; findings show the others."""
 
     file: str
     base_offset: int | None

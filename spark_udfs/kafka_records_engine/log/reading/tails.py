@@ -21,7 +21,7 @@ from kafka_records_engine.log.reading.head_walk import WalkedHeads
 from kafka_records_engine.numpy_types import FLAGS, INT64
 
 TAIL_BYTES: Final = 128 * 1024
-"""About so many bytes at the end of a log are looked at batch by batch."""
+"""About this many bytes at the end of a log are read batch by batch."""
 
 _MOST_FILES: Final = 8
 """Of more files neither heads nor time indexes are looked at."""
@@ -102,7 +102,7 @@ def _times(folder: Place, segment: SegmentFile, samples: int = _SAMPLES) -> Iter
         return
     with closing(data) as index:
         low, high = 0, index.size // _TIME_ENTRY.size
-        # A broker makes the index of the newest file as large as it may get: zeros are after the entries.
+        # A broker allocates the index of the newest file at its maximum size, so the entries are followed by zeros.
         while low < high:
             middle = (low + high) // 2
             low, high = (middle + 1, high) if any(_time_entry(index, middle)) else (low, middle)

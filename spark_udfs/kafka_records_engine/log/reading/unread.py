@@ -18,11 +18,11 @@ from kafka_records_engine.log.reading.tails import LogTail, batch_times, exact_t
 from kafka_records_engine.numpy_types import FLAGS, INT64
 
 MOST_BYTES: Final = 64 * 1024 * 1024
-"""The bytes at the end of a log in which all heads are looked at. Of an offset before them only the first batch is."""
+"""The size of the end of a log in which all batch headers are read. For an offset before it, only the first batch is
+read."""
 
 LOOK_BACK: Final = 1024 * 1024
-"""The bytes at the end of a log in which open transactions are found that begin before the offset that is asked
-about."""
+"""The size of the end of a log that is searched for open transactions that begin before the requested offset."""
 
 UNKNOWN: Final = -1
 
@@ -53,13 +53,13 @@ class Unread:
     held_back: INT64
     """Those from there."""
     timestamp_ms: INT64
-    """Of the first record to read; UNKNOWN also if there is none."""
+    """The time of the first record to read; UNKNOWN also if there is none."""
     precision: INT64
     """RECORD or BATCH; UNKNOWN if there is no time."""
     trouble: str | None = None
     place: tuple[str, int] | None = None
     tail: LogTail | None = None
-    """If it was asked for, and nothing is broken."""
+    """The tail of the log, if it was requested and nothing is broken."""
 
 
 def unread_from(
@@ -71,7 +71,7 @@ def unread_from(
     *,
     with_tail: bool = False,
 ) -> Unread:
-    """What is left from each of `offsets` (ascending) up to `end`."""
+    """What is left to read from each of `offsets` (ascending) up to `end`."""
     first = first_in_bytes(opened, folder, most) if most is not None else 0
     split = int(np.searchsorted(offsets, first))
     near = _counted(opened, folder, offsets[split:], end, with_tail=with_tail)
@@ -94,7 +94,7 @@ def _counted(opened: OpenLog, folder: Place | None, offsets: INT64, end: int, *,
     none = np.zeros(0, np.int64)
     if not len(offsets) and not with_tail:
         return Unread(none, none, none, none)
-    # Where nothing is left, nothing is looked for.
+    # If nothing is left to read, skip the search.
     tail = first_in_bytes(opened, folder, LOOK_BACK) if len(offsets) and offsets[0] < end else end
     known_from = np.minimum(offsets, tail)
     begin = int(known_from[0]) if len(offsets) else end
@@ -103,7 +103,7 @@ def _counted(opened: OpenLog, folder: Place | None, offsets: INT64, end: int, *,
     is_open, is_aborted = _transactions(heads)
     is_data = ~heads.is_control & ~is_aborted
     at = np.searchsorted(heads.last, offsets)
-    # Of each offset what would be known if no other one were asked about.
+    # Each offset gets the answer that it would get if it were the only one.
     opens = np.append(np.flatnonzero(is_open), len(heads))
     held_at = opens[np.searchsorted(opens[:-1], np.searchsorted(heads.last, known_from))]
     left = _sums(heads, is_data, offsets, at)
@@ -112,7 +112,7 @@ def _counted(opened: OpenLog, folder: Place | None, offsets: INT64, end: int, *,
     stamps, precision = _times(heads, is_data, offsets, at, held_at)
     if heads.trouble is not None:
         unread, held = np.full_like(unread, UNKNOWN), np.full_like(held, UNKNOWN)
-        if heads.is_transactional.any():  # a marker may be in what cannot be read
+        if heads.is_transactional.any():  # a marker may be in the unreadable part
             stamps, precision = np.full_like(stamps, UNKNOWN), np.full_like(precision, UNKNOWN)
     found = Unread(unread, held, stamps, precision, heads.trouble, heads.place)
     if with_tail and heads.trouble is None:
@@ -162,7 +162,7 @@ def _sums(heads: WalkedHeads, counts: FLAGS, offsets: INT64, at: INT64) -> INT64
     left = np.zeros(len(heads) + 1, np.int64)
     left[:-1] = np.cumsum(each[::-1])[::-1]
     inside = np.minimum(at, len(heads) - 1)
-    # A cleaned batch may hold fewer records than it has offsets, and its head does not say which.
+    # A cleaned batch may contain fewer records than offsets, and its header does not say which.
     is_inside = (at < len(heads)) & (heads.base[inside] < offsets)
     passed = np.maximum(each[inside] - (heads.last[inside] - offsets + 1), 0)
     return left[at] - np.where(is_inside, passed, 0)

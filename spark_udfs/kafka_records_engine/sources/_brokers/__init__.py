@@ -1,1 +1,1 @@
-"""Talking to brokers: what `sources.live` and `sources.client_config` are made of."""
+"""The broker client: the implementation of `sources.live` and `sources.client_config`."""

@@ -1,4 +1,5 @@
-"""How large an answer can be, by what was asked. A broker that announces more is not read: it would fill the memory."""
+"""The maximum size of an answer, given the request. A larger announced answer is not read, because it would fill the
+memory."""
 
 from __future__ import annotations
 

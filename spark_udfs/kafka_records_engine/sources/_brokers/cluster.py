@@ -76,7 +76,7 @@ class TopicMissing(Exception):
 
 
 class NotAllowed(Exception):
-    """The right to do something with the topic is missing: the ACL operation, READ or DESCRIBE."""
+    """A right on the topic is missing: the ACL operation is READ or DESCRIBE."""
 
     def __init__(self, who: str, operation: str, topic: str) -> None:
         super().__init__(who, operation, topic)
@@ -95,7 +95,7 @@ class UnknownOffset:
 
     why: str
     broker_failed: bool = False
-    """Whether the leader itself cannot be asked, and not only about this partition."""
+    """Whether the leader itself cannot be reached, not only this partition."""
     not_allowed: NotAllowed | None = None
     """The right that is missing, if that is the reason."""
 
@@ -115,7 +115,7 @@ class Topic:
     may_be_read: bool | None = None
     """Whether this client has the right READ; None if the broker does not say it (before Kafka 2.3, KIP-430)."""
     fault: str | None = None
-    """What is wrong with the answer of every broker about this topic; None if nothing is."""
+    """The error in every broker's answer about this topic; None if there is none."""
 
     @property
     def has_id(self) -> bool:
@@ -157,7 +157,7 @@ class Cluster:
         return self._asked_by(Connection(*address, self.config, self.session, until), address, ask)
 
     def asked_of_any(self, ask: Callable[[Connection], dict[str, Any]]) -> dict[str, Any]:
-        """What the first broker answers that does."""
+        """The answer of the first broker that answers."""
         lost: list[ConnectionLost] = []
         for address in self._addresses():
             try:
@@ -167,7 +167,7 @@ class Cluster:
         raise _none_answers(lost)
 
     def asked_once(self, address: Address, ask: Callable[[Connection], dict[str, Any]]) -> dict[str, Any]:
-        """The same, and never asked again: a change may have been made although no answer came."""
+        """The same, but never repeated: the change may have been made although no answer arrived."""
         until = self._until(address, may_be_short=False)
         return self._asked_by(borrow(*address, self.config, self.session, until), address, ask)
 
@@ -199,7 +199,7 @@ class Cluster:
         return self._brokers.get(node)
 
     def brokers(self) -> list[Address]:
-        """Where all brokers listen now."""
+        """The current addresses of all brokers."""
         self._metadata([])
         return [*self._brokers.values()]
 
@@ -294,7 +294,7 @@ class Cluster:
             for each in topic_answer["partitions"]:
                 place = name, each["partition_index"]
                 if place not in found:
-                    continue  # it was not asked for
+                    continue  # not requested
                 code, offset = each["error_code"], each["offset"]
                 if code == ErrorCode.TOPIC_AUTHORIZATION_FAILED:
                     right = NotAllowed(self.who, "DESCRIBE", name)
@@ -355,7 +355,7 @@ class Cluster:
 
     def _addresses(self) -> list[Address]:
         """Whom to ask what any broker knows, one after the other: who has just left a question open comes last."""
-        # Whoever answered last knows the brokers of now; the addresses that were given may be gone.
+        # The brokers of the last answer are up to date; the addresses given by the user may be gone.
         known = [*self._brokers.values()]
         random.shuffle(known)
         addresses = [*dict.fromkeys([*self.bootstrap, *known])]
@@ -377,7 +377,7 @@ def _places(partitions: Mapping[str, Sequence[int]]) -> list[tuple[str, int]]:
 def _metadata_of(connection: Connection, names: Collection[str] | None) -> dict[str, Any]:
     version = connection.version(METADATA)
     if version < 4:
-        # Before version 4 a broker may create what it is asked about.
+        # Before version 4, a metadata request may create the topic.
         raise Refused(connection.address, "this broker is too old: Kafka 0.11 or later is needed")
     topics = None if names is None else [{"name": name} for name in names]
     fields: dict[str, Any] = {"topics": topics, "allow_auto_topic_creation": False}
@@ -442,5 +442,5 @@ def _asking_offsets(
 
 
 def named(addresses: Sequence[Address]) -> str:
-    """The addresses as one text, in the form of `bootstrap`."""
+    """The addresses as one string, in the form of `bootstrap`."""
     return ",".join(f"[{host}]:{port}" if ":" in host else f"{host}:{port}" for host, port in addresses)

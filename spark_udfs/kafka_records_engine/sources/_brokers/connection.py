@@ -73,7 +73,7 @@ class Connection:
     ) -> None:
         self.address = shown_address(host, port, config)
         self.session = session or Session()
-        """Of whoever uses the connection now."""
+        """The time limit of the present user of the connection."""
         self.until = until
         self._config = config
         self._sent: deque[_Sent] = deque()
@@ -110,7 +110,7 @@ class Connection:
         both = set(asked.api.versions) & set(self._spoken.get(asked.api.key, ()))
         usable = [version for version in both if version <= at_most]
         if not usable:
-            raise Refused(self.address, f"this broker supports no version of {name} that is known here")
+            raise Refused(self.address, f"this broker supports no version of {name} that this client knows")
         return max(usable)
 
     def ask(self, name: str, fields: dict[str, Any], version: int | None = None) -> dict[str, Any]:
@@ -217,7 +217,7 @@ class Connection:
             return tls_failure(self.address, error, self._config)
         what = words(error)
         if self._answers == 1 and not self._config.uses_sasl:
-            # Without a password a client may ask for versions, and for nothing else.
+            # Before it authenticates, a client may only ask for the supported versions.
             what = (
                 f"{CLOSED} when it was asked something: it may want a password (security.protocol SASL_PLAINTEXT or "
                 "SASL_SSL)"
@@ -240,12 +240,12 @@ class Connection:
             yield
         finally:
             timer.cancel()
-            # A fork of this process must not happen while the thread runs.
+            # The process must not fork while the thread runs.
             timer.join()
 
     def _learn_versions(self) -> None:
         software = {"client_software_name": SOFTWARE, "client_software_version": "1"}
-        # Version 3 (Kafka 2.4) is answered by every broker since, and by older ones in the form of version 0.
+        # Every broker since Kafka 2.4 answers version 3; older ones answer in the form of version 0.
         self.send(API_VERSIONS, software, 3)
         sent = self._sent[-1]
         data = self._answer(sent.largest)
@@ -281,12 +281,12 @@ class Connection:
             answer = self.ask(SASL_AUTHENTICATE, {"auth_bytes": token}, version)
             if answer["error_code"]:
                 code = ErrorCode(answer["error_code"]).name
-                if name == OAUTHBEARER:  # what a broker says may repeat the token
+                if name == OAUTHBEARER:  # the broker's error may repeat the token
                     raise Refused(self.address, f"refused the token by {name}: {code}")
                 what = without_password(answer["error_message"] or code, self._config)
                 raise Refused(
                     self.address,
-                    f"refused user {self._config.username!r} and the password by {name}: {what}",
+                    f"refused user {self._config.username!r} with this password, by {name}: {what}",
                 )
             lifetime = answer["session_lifetime_ms"]
             try:

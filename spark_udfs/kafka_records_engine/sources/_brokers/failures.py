@@ -1,4 +1,4 @@
-"""How asking a broker can fail. Another try may help against some of it."""
+"""The ways in which a request to a broker can fail. A retry may help with some of them."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class PartitionUnavailable(ConnectionLost):
 
 
 class TopicUnavailable(ConnectionLost):
-    """Brokers answer, and what they say about one topic makes no sense. Other topics are not concerned."""
+    """Brokers give invalid answers about one topic. Other topics are not affected."""
 
 
 class NoAnswer(ConnectionLost):
@@ -43,8 +43,8 @@ class AnswerTooLarge(ConnectionLost):
 
 
 class PauseTooLong(ConnectionLost):
-    """A broker asks for a pause that is longer than the wait for it may be."""
+    """A broker requests a pause that is longer than the time limit."""
 
 
 class Refused(BrokerFailure, ValueError):
-    """Another try does not help: a wrong password, a certificate that is not trusted, an unknown request."""
+    """A failure that a retry cannot fix: a wrong password, an untrusted certificate, an unknown request."""

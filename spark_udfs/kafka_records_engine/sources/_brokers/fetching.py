@@ -1,4 +1,4 @@
-"""Fetching the log of one partition, whoever leads it and however often that changes."""
+"""Fetches the log of one partition, even if its leader changes."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ _UNREADABLE: Final = frozenset({ErrorCode.CORRUPT_MESSAGE, ErrorCode.UNKNOWN_SER
 
 @dataclass(frozen=True, slots=True)
 class Fetched:
-    """What one Fetch brought of the log from `position` on."""
+    """The part of the log, from `position` on, that one Fetch returned."""
 
     address: str
     """The broker that sent it."""
@@ -58,12 +58,12 @@ class Fetched:
     data: bytes
     high_watermark: int
     is_throttled: bool = False
-    """Whether the broker asks for a pause: then it may send nothing although there are records."""
+    """Whether the broker requests a pause; then it may send nothing although there are records."""
 
 
 @dataclass(frozen=True, slots=True)
 class StartMoved:
-    """The log starts later than what was asked for: records were deleted meanwhile."""
+    """The log starts after the requested offset, because records were deleted meanwhile."""
 
     address: str
     log_start: int
@@ -83,7 +83,7 @@ class Unreadable:
     address: str
     position: int
     what: str
-    """A sentence about the broker."""
+    """The problem with the broker, as a sentence."""
 
 
 class Fetcher:
@@ -145,7 +145,7 @@ class Fetcher:
         return True
 
     def moved(self) -> None:
-        """What was fetched has brought the reading forward."""
+        """Note that the last fetch made progress."""
         self._patience.moved()
         self._unreadable = 0
         self._is_redirected = False
@@ -156,7 +156,7 @@ class Fetcher:
         self._patience.wait(why, broker_failed=broker_failed)
 
     def answer(self) -> Fetched | StartMoved | EndMoved | Unreadable:
-        """What the request brought. Raises GivenUp, Refused, NotAllowed, TopicMissing."""
+        """The result of the request. Raises GivenUp, Refused, NotAllowed, TopicMissing."""
         self._patience.begin()
         while True:
             try:
@@ -170,7 +170,7 @@ class Fetcher:
                 self._drop()
                 if large.size > self._most:
                     return Unreadable(large.address, self._position, large.detail)
-                # Brokers send one batch whole, however large it is.
+                # Brokers send at least one complete batch, however large it is.
                 self._usual = self._bytes = min(max(large.size, 2 * self._bytes), self._most)
                 self._look_again(str(large))
                 continue
@@ -216,11 +216,11 @@ class Fetcher:
         topic: dict[str, Any] = {"partitions": [asked]}
         topic |= {"topic_id": self._topic.topic_id} if version >= _BY_ID else {"topic": self._topic.name}
         fields: dict[str, Any] = {
-            # Whoever waits for less wants to hear before that there is nothing.
+            # A caller with less time left should learn before then that there are no records.
             "max_wait_ms": max(min(_WAIT_MS, int(1000 * (connection.until - time.monotonic()) / 4)), 0),
             "min_bytes": 1,
             "max_bytes": self._bytes,
-            # Everything up to the high watermark, transactions that are open or aborted too: tables settle them.
+            # Read up to the high watermark, including open and aborted transactions: tables resolve them.
             "isolation_level": 0,
             "topics": [topic],
         }
@@ -277,7 +277,7 @@ class Fetcher:
         except ConnectionLost:
             return
         except TopicMissing as missing:
-            # A broker that has just started may not know yet.
+            # A broker that has just started may not know the topic yet.
             self._patience.wait(f"{missing} any more")
             return
         if topic.has_id and self._topic.has_id and topic.topic_id != self._topic.topic_id:
@@ -317,7 +317,7 @@ class Fetcher:
     def _own(self, answer: dict[str, Any], address: str) -> dict[str, Any]:
         """What an answer says about the log partition. Raises ConnectionLost if it is about another one."""
         for topic in answer["responses"]:
-            # Versions have either names or ids.
+            # Depending on the version, topics have names or ids.
             is_own = topic["topic"] == self._topic.name or (
                 self._topic.has_id and bytes(topic["topic_id"]) == self._topic.topic_id
             )

@@ -75,21 +75,21 @@ class Seek:
         return self.topic, self.partition
 
     def take(self, answer: Mapping[str, Any]) -> None:
-        """Look at what a Fetch brought."""
+        """Process the result of a Fetch."""
         records = answer["records"] or b""
         before = self.position
         self._look(records, answer["aborted_transactions"] or ())
         self.left -= 1
         end = min(self.end, max(answer["last_stable_offset"], 0))
         self.is_done = self.is_done or self.position >= end or self.left <= 0
-        if self.position == before:  # the batch did not fit
+        if self.position == before:  # the batch did not fit into the requested bytes
             self.most = min(self.most * _MORE, _MOST_BYTES)
 
     def _look(self, records: bytes, aborted: Iterable[Mapping[str, int]]) -> None:
         begun = sorted((each["first_offset"], each["producer_id"]) for each in aborted)
         aborting: set[int] = set()
         if len(records) > _MAGIC_AT and records[_MAGIC_AT] != _MAGIC:
-            self.is_done = True  # written before Kafka 0.11: the head does not say when its first record was made
+            self.is_done = True  # a format before Kafka 0.11, whose header has no time of the first record
             return
         for head in _heads(records):
             if head.last_offset < self.position:
@@ -214,7 +214,7 @@ def _asking(asked: Sequence[tuple[Topic, Seek]]) -> Callable[[Connection], dict[
             "max_wait_ms": 0,
             "min_bytes": 0,
             "max_bytes": _MOST_BYTES,
-            "isolation_level": 1,  # up to the last stable offset, with the transactions that were aborted
+            "isolation_level": 1,  # read_committed: up to the last stable offset, with the list of aborted transactions
             "topics": [
                 {"partitions": parts} | ({"topic_id": topics[name].topic_id} if version >= _BY_ID else {"topic": name})
                 for name, parts in by_topic.items()

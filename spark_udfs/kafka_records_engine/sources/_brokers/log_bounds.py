@@ -145,7 +145,7 @@ class AskingEnds:
         """Topics that may not be described, of those that were named."""
 
     def ask(self) -> None:
-        """Ask, and ask again for what is missing in the answers. Raises BrokerFailure if no broker answers."""
+        """Send the requests, and repeat them for missing answers. Raises BrokerFailure if no broker answers."""
         for tries_left in range(_TRIES - 1, -1, -1):
             try:
                 topics = self._cluster.described(self._names)
@@ -154,7 +154,7 @@ class AskingEnds:
             except BrokerFailure:
                 if not self._topics:
                     raise
-                return  # the answers to the last try are worth having
+                return  # the answers of the last attempt are still useful
             self._topics, self.hidden = topics, hidden
             self._trouble = {}
             for name in self._asked:
@@ -169,7 +169,7 @@ class AskingEnds:
 
     @property
     def faulty(self) -> list[Topic]:
-        """Topics about which brokers answer nonsense. They are not asked for offsets."""
+        """Topics about which brokers give invalid answers. Their offsets are not requested."""
         return [each for each in self._topics if each.fault is not None]
 
     @property

@@ -22,7 +22,7 @@ LOGIN_HANDLERS: Final = (
     "org.apache.kafka.common.security.oauthbearer.OAuthBearerLoginCallbackHandler",
     "org.apache.kafka.common.security.oauthbearer.secured.OAuthBearerLoginCallbackHandler",
 )
-"""Kafka's own handlers, whose part this module takes."""
+"""Kafka's own handlers, which this module replaces."""
 RETRIEVERS: Final = tuple(
     f"org.apache.kafka.common.security.oauthbearer.{name}JwtRetriever"
     for name in ("Default", "ClientCredentials", "File")
@@ -77,7 +77,7 @@ class ClientCredentials:
         except HTTPError as error:
             error.close()
             raise TokenError(
-                f"{self.url} answers with status {error.code}: check client id, secret and scope"
+                f"{self.url} responded with status {error.code}: check client id, secret and scope"
             ) from None
         except (URLError, HTTPException, OSError) as error:
             why = getattr(error, "reason", None) or error
@@ -118,7 +118,7 @@ def token_source(properties: Mapping[str, str], options: Mapping[str, str]) -> C
     if parts.scheme not in ("http", "https") or not parts.netloc:
         raise ValueError(f"OAUTHBEARER needs {URL}, an address with https://, http:// or file://")
     if parts.username or parts.password:
-        raise ValueError(f"{URL} holds a password: write it to {SECRET}")
+        raise ValueError(f"{URL} contains a password: move it to {SECRET}")
     client_id = properties.get(ID) or options.get("clientId") or ""
     secret = properties.get(SECRET) or options.get("clientSecret") or ""
     if not client_id or not secret:

@@ -1,4 +1,4 @@
-"""Trying again: for how long, and with which pauses between two tries."""
+"""Retries: for how long, and with which pauses between attempts."""
 
 from __future__ import annotations
 
@@ -97,7 +97,7 @@ class Patience:
             self._since = time.monotonic()
 
     def wait(self, why: str, *, broker_failed: bool = False, at_most: float = inf) -> None:
-        """Pause, then it is time for another try. Raises GivenUp, as `check` does."""
+        """Pause before the next attempt. Raises GivenUp, as `check` does."""
         self.check(why, broker_failed=broker_failed, at_most=at_most)
         self.pause(why, at_most)
 
@@ -134,7 +134,7 @@ class Patience:
         if self._waited > NOTE_AFTER and not self._is_noted:
             self._is_noted = True
             _log.warning("%s%s; it is tried again, for up to %g s", self._name, why, limit)
-        # No two readers in step: a broker that has just come back would get them all at once.
+        # Randomize the pause, so that readers do not all reconnect to a restarted broker at once.
         left = min(limit - self._waited, self._session.end - time.monotonic())
         pause(max(min(self._pause * random.uniform(0.8, 1.2), left), 0.0))
         self._pause = min(2 * self._pause, _LONGEST_PAUSE)

@@ -47,7 +47,7 @@ def give_back(host: str, port: int, config: ClientConfig, connection: Connection
 
 
 def close_idle() -> None:
-    """Close all of this process that wait."""
+    """Close all idle connections of this process."""
     with _lock:
         mine = [key for key in _idle if key[0] == os.getpid()]
         connections = [_idle.pop(key)[0] for key in mine]

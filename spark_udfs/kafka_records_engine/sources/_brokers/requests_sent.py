@@ -88,7 +88,7 @@ def _plain(name: str, versions: tuple[int, int], fields: tuple[FieldSchema, ...]
     return MessageSchema(1, name, versions, None, (StructSchema(name, fields),))
 
 
-# Version 1 of both (Kafka 1.0, KIP-152; 2.2, KIP-368) is all it takes, and every broker has it.
+# Version 1 of both requests (Kafka 1.0, KIP-152; 2.2, KIP-368) is sufficient, and every broker supports it.
 _SASL: Final = {
     SASL_HANDSHAKE: (
         _plain("SaslHandshakeRequest", (1, 1), (FieldSchema("mechanism", "mechanism", "string", (1, 1)),)),

@@ -1,4 +1,4 @@
-"""SASL as brokers take it: PLAIN (RFC 4616), SCRAM-SHA-256 and -512 (RFC 5802, KIP-84), OAUTHBEARER (RFC 7628)."""
+"""SASL as brokers support it: PLAIN (RFC 4616), SCRAM-SHA-256 and -512 (RFC 5802, KIP-84), OAUTHBEARER (RFC 7628)."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def mechanism_of(config: ClientConfig) -> Mechanism:
     if config.sasl_mechanism == PLAIN:
         return Plain(config.username, config.password)
     if config.sasl_mechanism == OAUTHBEARER:
-        assert config.token is not None  # the configuration has checked it
+        assert config.token is not None  # checked by the configuration
         return OAuthBearer(config.token, config.sasl_extensions)
     return Scram(SCRAM[config.sasl_mechanism], config.username, config.password)
 
@@ -72,7 +72,7 @@ class OAuthBearer:
             token = self._token()
         except TokenError:
             raise
-        except Exception as error:  # a user's function: what its errors say may be a secret
+        except Exception as error:  # the user's own function: its errors may contain a secret
             what = f"the function that gives the token failed with {type(error).__name__}: call it alone to see why"
             raise ValueError(what) from error
         if not _TOKEN.fullmatch(token if type(token) is str else ""):
@@ -101,7 +101,7 @@ class Scram:
         self._digest = digest
         self._password = password.encode()
         self._nonce = nonce or secrets.token_urlsafe(24)
-        # Kafka escapes what SCRAM needs for itself, and prepares neither names nor passwords further.
+        # Kafka escapes only the characters that SCRAM reserves, and does not normalize names or passwords.
         name = username.replace("=", "=3D").replace(",", "=2C")
         self._first = f"n={name},r={self._nonce}"
         self._signature: bytes | None = None

@@ -1,4 +1,4 @@
-"""Texts that brokers send, without the password: one that echoes it would have it printed and logged."""
+"""Removes the password from texts that brokers send, because an echoed password would be printed and logged."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ HIDDEN: Final = "(a text that repeats the password is not shown)"
 
 
 def without_password(text: str, config: ClientConfig) -> str:
-    """The text; HIDDEN if it holds the password, in plain or written otherwise."""
+    """The text, or HIDDEN if it contains the password in any encoding."""
     password = config.password
     if not password:
         return text
@@ -35,7 +35,7 @@ def _forms(password: str, username: str) -> Iterator[str]:
     yield " ".join(f"{byte:02x}" for byte in data)
     yield ", ".join(map(str, data))
     for content in (data, token):
-        # What precedes the password moves the letters of base64, in one of three ways.
+        # The bytes before the password shift its base64 text in one of three ways.
         for encode in (b64encode, urlsafe_b64encode):
             yield encode(content).decode().rstrip("=")
     for shift in (1, 2):

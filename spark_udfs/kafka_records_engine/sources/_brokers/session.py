@@ -1,4 +1,4 @@
-"""What all readers of one source share while they talk to its brokers: a time limit, and how each broker behaves."""
+"""State shared by all readers of one source: the time limit, and how each broker behaves."""
 
 from __future__ import annotations
 

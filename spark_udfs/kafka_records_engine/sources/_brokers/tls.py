@@ -84,7 +84,7 @@ def _load_key(context: ssl.SSLContext, config: ClientConfig) -> None:
         raise _StoreError("it holds no private key with a certificate")
     from cryptography.hazmat.primitives import serialization
 
-    # The key is never written in the clear: what is in the file opens with a password that nobody sees.
+    # The key is never written unencrypted: the file is encrypted with a random password that is never shown.
     once = secrets.token_urlsafe(32)
     pem = key.private_bytes(
         serialization.Encoding.PEM,
@@ -133,8 +133,9 @@ def _pkcs12(data: bytes, password: str | None) -> tuple[Any, Any, list[Any]]:
     """The key, its certificate and the others of a PKCS12 store."""
     if data[:4] in _JKS:
         raise _StoreError(
-            "it is a JKS store, which only Java reads; `keytool -importkeystore -srckeystore OLD -destkeystore NEW.p12 "
-            "-deststoretype PKCS12` makes one that can be read here"
+            "it is a JKS store, which only Java can read: `keytool -importkeystore -srckeystore OLD "
+            "-destkeystore NEW.p12 "
+            "-deststoretype PKCS12` converts it"
         )
     try:
         from cryptography.hazmat.primitives.serialization import pkcs12

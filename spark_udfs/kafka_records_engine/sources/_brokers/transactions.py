@@ -39,7 +39,7 @@ class ActiveProducer(NamedTuple):
     producer_id: int
     producer_epoch: int
     coordinator_epoch: int
-    """-1 where no marker was written yet."""
+    """-1 if no marker has been written yet."""
     first_offset: int
     """Where its open transaction begins; -1 where none is open."""
     last_timestamp_ms: int
@@ -57,7 +57,7 @@ class KnownTransaction(NamedTuple):
     start_timestamp_ms: int
     """-1 where none is open."""
     partitions: frozenset[TopicPartition]
-    """Those that wait for a marker."""
+    """The partitions that wait for a marker."""
 
     def columns(self) -> dict[str, Any]:
         """What tables have of it: its fields but for the producer, null for no start, partitions by topic."""
@@ -145,7 +145,7 @@ def known_transactions(cluster: Cluster, producers: Collection[int]) -> list[Kno
 
 
 def unended_transactions(cluster: Cluster) -> list[KnownTransaction]:
-    """What coordinators know of the transactional ids that have a transaction without all of its markers. Raises as
+    """What coordinators know about transactional ids whose transaction lacks some of its markers. Raises as
     `known_transactions` does."""
     return _known_by(cluster, {"state_filters": ("Ongoing", "PrepareCommit", "PrepareAbort")})
 

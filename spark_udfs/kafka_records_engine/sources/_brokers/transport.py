@@ -45,7 +45,9 @@ class Transport:
         self._until = min(started + config.connect_timeout_ms / 1000, until)
         self._milliseconds = min(config.connect_timeout_ms, max(round(1000 * (self._until - started)), 0))
         if not host or len(host) > _LONGEST_HOST or _NO_HOST.search(host) or not 0 < port < 65536:
-            raise ConnectionLost(self._address, "a broker gives this address, but it is not a host name with a port")
+            raise ConnectionLost(
+                self._address, "a broker advertises this address, but it is not a host name with a port"
+            )
         self._socket = self._opened(host, port)
         self.received = 0
         """Bytes of the message that is being received."""
@@ -82,7 +84,7 @@ class Transport:
             try:
                 return self._socket.recv(size)
             except TimeoutError:
-                continue  # next_wait says when the time is over
+                continue  # next_wait raises when the time is over
 
     # -- opening -------------------------------------------------------------------------------------------------------
 
@@ -105,7 +107,7 @@ class Transport:
                 what = f"{words(error)} while TLS was agreed on: does this port speak TLS?"
                 raise ConnectionLost(self._address, what) from None
             if isinstance(error, UnicodeError) or type(error) is ValueError:
-                raise ConnectionLost(self._address, "no certificate can be for such a host name") from None
+                raise ConnectionLost(self._address, "no certificate can match such a host name") from None
             raise
 
     def _connected(self, host: str, port: int) -> socket.socket:
@@ -113,11 +115,11 @@ class Transport:
             places = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
         except socket.gaierror as error:
             raise ConnectionLost(self._address, f"no such host: {error.strerror or error}") from None
-        except (OSError, ValueError) as error:  # letters that no host name has are a ValueError
+        except (OSError, ValueError) as error:  # invalid characters in a host name raise ValueError
             raise ConnectionLost(self._address, f"no such host: {printable(str(error))[:_SHOWN]}") from None
         failed: OSError = TimeoutError()
         for number, (family, kind, protocol, _, place) in enumerate(places):
-            # A name may have several addresses, of which the first is dead: each has its share of the time.
+            # A name may have several addresses, and the first may be unreachable, so each gets a share of the time.
             left = (self._until - time.monotonic()) / (len(places) - number)
             if left <= 0:
                 break
@@ -132,8 +134,8 @@ class Transport:
                 if opened is not None:
                     opened.close()
         if isinstance(failed, TimeoutError):
-            raise NoAnswer(self._address, f"no broker answered there within {self._milliseconds} ms")
-        raise ConnectionLost(self._address, f"no broker can be reached there: {words(failed)}")
+            raise NoAnswer(self._address, f"no broker answered at this address within {self._milliseconds} ms")
+        raise ConnectionLost(self._address, f"no broker can be reached at this address: {words(failed)}")
 
     def silence(self, milliseconds: int) -> NoAnswer:
         """The error for an address that accepts connections but has not sent a byte."""
@@ -147,7 +149,7 @@ class Transport:
 
 
 def words(error: OSError) -> str:
-    """The message of the system about an error."""
+    """The operating system's message for an error."""
     return error.strerror or str(error) or type(error).__name__
 
 
@@ -164,7 +166,7 @@ def tls_failure(address: str, error: ssl.SSLError, config: ClientConfig) -> Kafk
         store = config.truststore_location or "the certificates of this machine"
         return Refused(address, f"its certificate is not trusted by {store}: {error.verify_message}")
     reason = (error.reason or "").upper()
-    # TLS 1.3 has an alert of its own for it; Java calls no certificate a bad one.
+    # TLS 1.3 has a separate alert for a missing certificate; Java reports it as a bad certificate.
     if any(word in reason for word in ("CERTIFICATE_REQUIRED", "BAD_CERTIFICATE", "HANDSHAKE_FAILURE")) and (
         not config.has_keystore
     ):

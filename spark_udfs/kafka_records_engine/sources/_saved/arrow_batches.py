@@ -117,7 +117,7 @@ class _Batch:
                 f"the column {column.name!r} has {rows} rows, {nulls} of them null, but the batch has {self._rows}"
             )
         if nulls and buffers and not len(buffers[0]):
-            raise pa.ArrowInvalid(f"the column {column.name!r} has nulls but no bitmap that says where")
+            raise pa.ArrowInvalid(f"the column {column.name!r} has nulls but no bitmap of their positions")
         if buffers and not nulls:
             buffers[0] = None
         kind: Any = column.type

@@ -35,14 +35,14 @@ class ArrowColumn:
     type: Any
     """As `FileReader.fields` has it: UNREAD for what is not read."""
     buffers: int
-    """How many buffers it has by itself."""
+    """The number of its own buffers, without those of its children."""
     has_variadic: bool
     """Whether more buffers follow, whose number is in the batch."""
     children: tuple[ArrowColumn, ...]
     dictionary: int | None = None
     """The number of the dictionary that it has indices of."""
     values: ArrowColumn | None = None
-    """What is in that dictionary."""
+    """The type of the values in that dictionary."""
 
     @property
     def is_read(self) -> bool:
@@ -76,7 +76,7 @@ class _Columns:
             raise pa.ArrowInvalid(f"the column {name!r} has an unknown type (number {kind})")
         column = ArrowColumn(name, _type(kind, about, children), _BUFFERS[kind], kind in _VIEWS, children)
         if kind == _UNION:
-            # Until version 5 a union had a bitmap of nulls; a dense one has offsets.
+            # Before version 5, a union had a null bitmap; a dense union has offsets.
             has_nulls, is_dense = self._version < V5, about.number(0, "h") == 1
             column = ArrowColumn(name, UNREAD, 1 + has_nulls + is_dense, False, children)
         encoding = field.table(4)
@@ -88,7 +88,7 @@ def _encoded(values: ArrowColumn, encoding: FlatTable) -> ArrowColumn:
     index_type = pa.int32() if index is None else _INTS.get((index.number(0, "i"), bool(index.number(1, "?"))))
     if index_type is None:
         raise pa.ArrowInvalid(f"the column {values.name!r} has indices that are not whole numbers")
-    # What is nested or encoded inside of a dictionary would come from other dictionaries.
+    # Nested or dictionary-encoded values of a dictionary would need other dictionaries.
     is_read = values.is_read and not values.children
     kind = pa.dictionary(index_type, values.type) if is_read else UNREAD
     return ArrowColumn(values.name, kind, 2, False, (), encoding.number(0, "q"), values)
@@ -117,7 +117,7 @@ _BUFFERS: Final[Mapping[int, int]] = {
     **dict.fromkeys((4, 5, 19, 20), 3),  # bytes and texts
     **dict.fromkeys(_VIEWS, 2),
     **dict.fromkeys((12, 17, 21), 2),  # lists, maps
-    16: 1,  # lists of a fixed size
+    16: 1,  # fixed-size lists
     _STRUCT: 1,
     _UNION: 1,
     22: 0,  # run ends
@@ -129,7 +129,7 @@ _BUFFERS: Final[Mapping[int, int]] = {
 def _type(kind: int, about: FlatTable, children: tuple[ArrowColumn, ...]) -> Any:
     """The type of a column; UNREAD for one that is not read. Raises pa.ArrowInvalid for one that cannot be."""
     if kind == _STRUCT:
-        # When two members have the same name, it is unknown which is meant.
+        # If two members have the same name, it is ambiguous which one is meant.
         names = [child.name for child in children]
         return pa.struct([(each.name, each.type) for each in children if each.is_read and names.count(each.name) == 1])
     made = _TYPES.get(kind)

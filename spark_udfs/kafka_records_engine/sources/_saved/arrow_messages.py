@@ -49,7 +49,7 @@ class ArrowBlock(NamedTuple):
 
     start: int
     metadata_size: int
-    """With the length that is before it."""
+    """The size of the metadata, including the length field before it."""
     body_size: int
 
     @property
@@ -120,7 +120,7 @@ def _message(metadata: bytes, read: ReadBody) -> ArrowMessage:
     table = root(metadata)
     header, body_size = table.table(2), table.number(3, "q")
     if header is None or body_size < 0:
-        raise pa.ArrowInvalid("the metadata of a message has no header or no size of its body")
+        raise pa.ArrowInvalid("the metadata of a message lacks a header or the size of the body")
     return ArrowMessage(table.number(1, "B"), table.number(0, "h"), header, len(metadata), body_size, read)
 
 

@@ -160,7 +160,7 @@ def _shown(scalar: Any) -> str:
     """A value for a message, where Python can have it: not a text that is not UTF-8, nor a time in year 290 000."""
     try:
         return f" ({scalar.as_py()!r})"
-    except Exception:  # of pyarrow, datetime and zoneinfo, for bytes of which anything may be wrong
+    except Exception:  # pyarrow, datetime and zoneinfo may raise anything on invalid bytes
         return ""
 
 

@@ -1,4 +1,4 @@
-"""What saved files hold: which columns are taken, how texts hold bytes, in which unit times are."""
+"""The contents of saved files: which columns are used, how strings encode bytes, and the unit of times."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def _taken(found: Found, reader: FileReader, asked: SavedAsked) -> tuple[TakenCo
     if "topic" not in columns and "topic" not in known and asked.topic is None:
         raise LogSourceError(
             found.path,
-            "no column says which topic the rows are of: name it (topic=…, --topic, or the option topic in Spark)",
+            "no column names the topic of the rows: name it with topic=…, --topic, or the option topic in Spark",
         )
     return tuple(columns.values())
 
@@ -151,7 +151,7 @@ def _of_others(raw: str, guess: _Guess, guesses: Sequence[_Guess]) -> Encoding:
     undecided = guess.undecided.get(raw)
     if undecided is not None:
         raise guess.refused(raw, undecided)
-    return "text"  # there is none in the file
+    return "text"  # the file has no values
 
 
 class _Guess:
@@ -206,7 +206,7 @@ class _Guess:
             raise LogSourceError(
                 self.file.path,
                 f"the numbers of the column {printable(time.column)}, taken for timestamp_ms, look like times since "
-                f'1970 in {mixed}; say what they are, time_unit="s", "ms", "us" or "ns" (--saved-time-unit; '
+                f'1970 in {mixed}; name their unit, time_unit="s", "ms", "us" or "ns" (--saved-time-unit; '
                 "savedTimeUnit in Spark)",
             ) from None
 

@@ -61,7 +61,7 @@ class Wrong(NamedTuple):
 
     @property
     def finding(self) -> Finding:
-        """What is said about it."""
+        """The problem, as a sentence."""
         return Finding(
             "damage",
             DAMAGED_LOG,

@@ -37,5 +37,5 @@ def open_reader(
             return JsonReader(place, asked, known)
         return _READERS[format](place)
     except (OSError, pa.ArrowException, EOFError, UnicodeDecodeError) as error:
-        # pyarrow takes names of columns for UTF-8.
+        # pyarrow decodes column names as UTF-8.
         raise unreadable(place, error) from None

@@ -148,7 +148,7 @@ def list_saved(paths: Sequence[str | Place], format: Format | None, filesystem: 
     for each in files:
         place = each.place.resolved()
         if place in known:
-            raise LogSourceError(each.path, "this file is named twice: read it once")
+            raise LogSourceError(each.path, "this file is named twice: name it once")
         known.add(place)
     return SavedFiles(files, left_out)
 
@@ -193,7 +193,7 @@ def _files(folder: Place, below: tuple[str, ...]) -> Iterator[tuple[Place, tuple
     """The files in a folder and in those in it, with the names of these."""
     entries = {entry.name: entry.kind for entry in folder.listed()}
     if below and entries.get(_DELTA) == "folder":
-        raise LogSourceError(str(folder), "this is a Delta table: name it by itself")
+        raise LogSourceError(str(folder), "a Delta table cannot be read together with other files: name it alone")
     if MARK in entries:
         how = ": unpack it there" if folder.files.is_archive else ""
         raise LogSourceError(str(folder), f"{OF_A_SNAPSHOT}{how}")
@@ -215,7 +215,8 @@ def _told_by_folders(names: Iterable[str]) -> dict[str, str]:
     for part in names:
         name, equals, value = part.partition("=")
         raw = raw_name(name) if equals else None
-        # Others would be the same in all rows, which no log has: a day `ts=20260101` is no time of a record.
+        # Other columns would have one value in all rows, which no log has: a folder `ts=20260101` is not the time of a
+        # record.
         if raw in ("topic", "partition") and value != _NULL:
             told[raw] = unquote(value)
     return told
@@ -229,7 +230,8 @@ def _told_by_name(place: Place) -> dict[str, str]:
 def _delta(folder: Place) -> Iterator[Found]:
     if not folder.files.is_local:
         raise LogSourceError(
-            str(folder), "Delta tables are read on this machine only: name its Parquet files, or copy it"
+            str(folder),
+            "Delta tables can be read only from local disk: name the table's Parquet files, or copy the table",
         )
     try:
         import deltalake
@@ -239,7 +241,7 @@ def _delta(folder: Place) -> Iterator[Found]:
         table = deltalake.DeltaTable(folder.path)
         features = set(table.protocol().reader_features or ())
         paths = sorted(map(unquote, table.get_add_actions(flatten=True).column("path").to_pylist()))
-    except Exception as error:  # deltalake has no common class of its errors
+    except Exception as error:  # deltalake's errors have no common base class
         what = f"this Delta table cannot be read: {' '.join(str(error).split())}"
         raise LogSourceError(str(folder), what) from None
     unread = features & {"deletionVectors", "columnMapping"}

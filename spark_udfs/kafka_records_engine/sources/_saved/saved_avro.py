@@ -50,7 +50,7 @@ class AvroReader(Sequential):
                 schema: Any = fastavro.block_reader(file).writer_schema
             kind = _type(schema)
             least = _least_bytes(schema, {}, frozenset())
-        except Exception as error:  # with hostile bytes, fastavro may raise any exception
+        except Exception as error:  # fastavro may raise any exception on hostile bytes
             raise unreadable(place, error) from None
         if not pa.types.is_struct(kind):
             raise LogSourceError(str(place), "the Avro schema is not a record: rows have columns")
@@ -90,10 +90,10 @@ def _least_bytes(kind: Any, named: dict[str, int], around: frozenset[str]) -> in
     if isinstance(kind, list):
         for each in kind:
             _least_bytes(each, named, around)
-        return 1  # the number of the type in the union
+        return 1  # the index of the type in the union
     if isinstance(kind, str):
         if kind in around:
-            raise ValueError(f"the Avro schema has the type {kind} inside itself: rows could have any depth")
+            raise ValueError(f"the Avro schema has the type {kind} inside itself, so rows could have any depth")
         return named.get(kind, _BYTES.get(kind, 1))
     name, what = kind.get("name", ""), kind["type"]
     if what in ("record", "error"):
@@ -122,4 +122,4 @@ def _type(kind: Any) -> Any:
         if kind["type"] == "record":
             return pa.struct([(field["name"], _type(field["type"])) for field in kind["fields"]])
         return _type(kind["type"])
-    return _TYPES.get(kind, pa.list_(pa.null()))  # what is nested can stand for no column
+    return _TYPES.get(kind, pa.list_(pa.null()))  # nested types cannot be columns

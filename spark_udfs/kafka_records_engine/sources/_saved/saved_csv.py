@@ -36,10 +36,10 @@ class CsvReader(Sequential):
         try:
             names = [name.strip() for name in next(csv.reader([head], delimiter=self._delimiter), [])]
         except csv.Error as error:
-            raise LogSourceError(str(place), f"line {at + 1} has no names of columns: {error}") from None
+            raise LogSourceError(str(place), f"line {at + 1} does not name the columns: {error}") from None
         has_names = any(map(raw_name, names)) and not any(name.isdigit() for name in names)
         self._before_rows = at + has_names
-        # Columns of no name are those of delimiters at the end of a line.
+        # Columns without a name come from delimiters at the end of a line.
         self._names = [name if has_names and name else str(number) for number, name in enumerate(names, 1)]
         self.fields = {
             name: pa.string() for name, told in zip(self._names, names, strict=True) if told or not has_names
@@ -58,7 +58,7 @@ class CsvReader(Sequential):
                     use_threads=False, block_size=BLOCK, column_names=self._names, skip_rows=self._before_rows
                 ),
                 "parse_options": pv.ParseOptions(delimiter=self._delimiter, newlines_in_values=True),
-                # What is not quoted and empty is null, what is quoted and empty is not: a tombstone and an empty value.
+                # An unquoted empty value is null (a tombstone); a quoted empty value is an empty value.
                 "convert_options": pv.ConvertOptions(
                     column_types=dict.fromkeys(self._names, pa.binary()),
                     null_values=["", "null", "NULL", "\\N"],

@@ -1,4 +1,4 @@
-"""What a saved file is, told by its first bytes and by the end of its name, and how it is opened."""
+"""The format of a saved file, from its first bytes and its extension, and how to open it."""
 
 from __future__ import annotations
 
@@ -140,7 +140,7 @@ def asked_of(place: Place, ask: Callable[[Files, str], T]) -> T:
 
 
 def unreadable(place: Place, error: Exception) -> LogSourceError:
-    """The message about a file that could not be read."""
+    """The error for a file that could not be read."""
     text = " ".join(str(error).split())
     if "runcated compressed" in text or "Compressed file ended" in text:
         return LogSourceError(

@@ -97,7 +97,7 @@ class JsonReader(Sequential):
         import pyarrow.json as pj
 
         names = list(dict.fromkeys(name.partition(".")[0] if name not in self.fields else name for name in columns))
-        # Texts are read as bytes: kcat writes bytes as they are, and no checker of UTF-8 may be in the way.
+        # Read strings as bytes: kcat writes bytes unchanged, so they need not be valid UTF-8.
         schema = pa.schema([(name, _unchecked(self.fields[name])) for name in names])
         options = pj.ParseOptions(explicit_schema=schema, unexpected_field_behavior="ignore")
         first = line = 0

@@ -43,7 +43,7 @@ class ParquetReader:
             return None
         chunk, column_type = self._metadata.row_group(group).column(at), self._metadata.schema.column(at).physical_type
         if chunk.physical_type != column_type:
-            return None  # to ask for the statistics of such a column ends the process
+            return None  # reading the statistics of such a column crashes the process
         told = chunk.statistics
         if told is None or not told.has_min_max or not told.has_null_count or told.null_count:
             return None

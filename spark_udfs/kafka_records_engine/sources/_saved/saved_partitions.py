@@ -87,7 +87,7 @@ class SavedPartition:
         for rows in reading.rows():
             last = int(rows.column("offset")[-1].as_py())
             if "control" not in there:
-                # Without the column, markers cannot be told from records, or they were left out.
+                # Without the column, markers look like records, or were left out.
                 context.log.add_hole(last)
             yield pa.RecordBatch.from_arrays([raw_column(rows, name) for name in chosen], names=chosen)
             context.progress(self.size * reading.done // max(reading.total, 1))
@@ -229,7 +229,7 @@ class _Reading:
                 "damage",
                 DAMAGED_LOG,
                 "two different records have this offset",
-                "the one that was found first is taken; read the rows of one log at a time",
+                "the first one found is used; read the rows of one log at a time",
                 self._log.topic,
                 self._log.partition,
                 offset=offset,

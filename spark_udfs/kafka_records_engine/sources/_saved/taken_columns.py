@@ -97,7 +97,7 @@ def _asked(file: str, raw: str, column: str, fields: Mapping[str, Any]) -> Taken
     if kind is None:
         close = close_name(column, fields)
         there = f"did you mean {close}?" if close else f"there are {_listed(fields)}"
-        raise LogSourceError(file, f"there is no column {printable(column)} to take for {raw}; {there}")
+        raise LogSourceError(file, f"there is no column {printable(column)} to use for {raw}; {there}")
     if raw in BYTES and not holds_bytes(kind):
         raise LogSourceError(file, f"the column {printable(column)} is of type {kind}; {raw} takes bytes or text")
     return TakenColumn(raw, column, kind, _encoding_in(column))

@@ -122,7 +122,7 @@ def _wrong(texts: Any, encoding: Encoding) -> FLAGS | None:
     if encoding == "base64":
         fillers = np.flatnonzero(content == _FILLER)
         rows = np.searchsorted(offsets, fillers, side="right") - 1
-        # Only the last two characters of four may be fillers, the first of them only if the other is one.
+        # Only the last two of four characters may be padding, and the third only if the fourth is.
         left = offsets[rows + 1] - fillers
         alone = (left == 2) & (content[np.minimum(fillers + 1, max(len(content) - 1, 0))] != _FILLER)
         strange = np.concatenate([strange, fillers[(left > 2) | alone | (lengths[rows] % 4 != 0)]])
@@ -162,7 +162,7 @@ def _unbased(texts: Any) -> Any:
     padding[offsets[1:] > offsets[:-1]] = (content[ends - 1] == _FILLER).astype(np.int64) + (
         content[ends - 2] == _FILLER
     )
-    # One long text of base64, since the length of each is a multiple of four.
+    # All values form one long base64 text, because the length of each is a multiple of four.
     data = binascii.a2b_base64(content.tobytes().translate(_PLAIN))
     behind = offsets // 4 * 3
     if padding.any():

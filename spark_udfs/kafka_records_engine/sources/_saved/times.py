@@ -66,7 +66,7 @@ def timestamps_ms(array: Any, unit: TimeUnit) -> Any:
     """Milliseconds since 1970; numbers are of the `unit`. Raises ArrowException for what is no time."""
     array = plain_array(array)
     if pa.types.is_timestamp(array.type):
-        # Without a time zone it is taken for UTC, as Spark's TIMESTAMP_NTZ and most writers mean it.
+        # Times without a time zone are read as UTC, as Spark's TIMESTAMP_NTZ and most writers mean them.
         return array.cast(pa.timestamp("ms", array.type.tz), safe=False).cast(pa.int64())
     if is_text(array.type) or is_bytes(array.type):
         texts = array.cast(pa.string())

@@ -25,7 +25,7 @@ def locked_directory(root: str, kind: str, busy: LogSourceError, check: Callable
     if not os.path.isdir(os.path.dirname(root)):
         raise LogSourceError(root, f"there is no directory {os.path.dirname(root)}")
     if os.path.exists(root) and not os.path.isdir(root):
-        raise LogSourceError(root, f"is a file, but a {kind} is a directory")
+        raise LogSourceError(root, f"is a file, but a {kind} must be a directory")
     make_folder(root)
     check(root)
     handle = os.open(os.path.join(root, LOCK), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)

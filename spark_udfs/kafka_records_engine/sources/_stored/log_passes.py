@@ -30,7 +30,7 @@ _ELSEWHERE: Final = "Take the snapshot of this one into another directory"
 
 
 class OtherLog(LogSourceError):
-    """A log that is not the one whose records are stored: its records must not be mixed with them."""
+    """A log other than the stored one: their records must not be mixed."""
 
 
 class OtherTopic(OtherLog):
@@ -98,7 +98,7 @@ class Pass:
         self.rows = 0
 
     def run(self, added: Added) -> None:
-        """Read and store. Raises OtherLog, before anything is stored, for a log that is another one."""
+        """Read and store the log. Raises OtherLog, before anything is stored, if it is a different log."""
         log, context, stored = self._log, self._context, self._stored
         self._check_id()
         start = (
@@ -170,7 +170,7 @@ class Pass:
         there = set(batch.schema.names)
         for name in COLUMNS:
             kind = SCHEMA.field(name).type
-            if name not in there:  # sources may lack columns of the place
+            if name not in there:  # sources may lack some position columns
                 arrays.append(pa.nulls(batch.num_rows, kind))
                 continue
             column = batch.column(name)
@@ -266,12 +266,12 @@ class Pass:
         """The offset below which a cleaner may have been."""
         reach = self._context.log.cleaned_up_to
         if reach is None:
-            # Brokers say where the log ended; of others the end of what they gave is known when it has come.
+            # Brokers report where the log ended; for other sources, the end is known when all rows have been read.
             reach = high_watermark(self._log)
         if reach is None and is_complete:
             reach = self._behind + 1
         if reach is not None and is_complete and self._asked_from is None:
-            # A cleaner goes no further than the first record of an open transaction (LogCleanerManager).
+            # A cleaner stops at the first record of an open transaction (LogCleanerManager).
             reach = min(reach, self._ends.last_stable(reach))
         return reach
 
@@ -290,7 +290,7 @@ class Pass:
         """Store which of the stored offsets the log has no more."""
         log, run, context = self._log, self._run, self._context
         if not self._has_reached_end:
-            return  # not all could be read, which was told
+            return  # not everything could be read, which is already reported
         there = np.concatenate([np.empty(0, np.int64), *self._there])
         unjudged = _behind_holes(context.log.holes, there)
         known = Lost(self._stored.surveys)

@@ -29,7 +29,7 @@ from kafka_records_runtime.uuids import ZERO_UUID, Uuid
 
 @dataclass(slots=True)
 class SnapshotReport:
-    """What a run did, by topic, and what it found."""
+    """The actions of a run by topic, and its findings."""
 
     topics: dict[str, Added] = field(default_factory=dict)
     findings: list[Finding] = field(default_factory=list)
@@ -134,7 +134,7 @@ class Run:
         return None if told is None or told["end"] != stored.end else told["ended_at_ms"]
 
     def say(self, finding: Finding) -> None:
-        """Keep a finding; one that is met twice is told once."""
+        """Keep a finding; a finding that occurs twice is reported once."""
         text = str(finding)
         with self._lock:
             if text not in self._said:

@@ -71,7 +71,7 @@ def records_files(folder: str) -> list[tuple[int, int, str]]:
 
 
 def remove_outdated(folder: str) -> None:
-    """Remove files whose records another one has: a run was killed before it could. Only for who holds the lock."""
+    """Remove files whose records another one has: a run was killed before it could. Only for the holder of the lock."""
     kept = {path for *_, path in records_files(folder)}
     paths = (os.path.join(folder, name) for name in _names(folder) if _RECORDS.fullmatch(name))
     outdated = [path for path in paths if path not in kept]
@@ -123,7 +123,7 @@ def is_snapshot(path: str) -> bool:
 
 
 def remove_incomplete(folder: str) -> None:
-    """Remove what a run left that was killed. Only for who holds the lock."""
+    """Remove the files that a killed run left. Only for the holder of the lock."""
     for name in _names(folder):
         if name.endswith(PART):
             path = os.path.join(folder, name)
@@ -148,7 +148,7 @@ def make_folder(path: str) -> None:
 
 
 def sync_folder(path: str) -> None:
-    """Let the names in a folder be on the disk."""
+    """Flush a folder to disk, so that the names in it are durable."""
     descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
     try:
         os.fsync(descriptor)
@@ -157,7 +157,7 @@ def sync_folder(path: str) -> None:
 
 
 def replace_file(part: str, path: str) -> None:
-    """Let a complete file take its place, on the disk before it has its name."""
+    """Rename a complete file to its final name, after flushing it to disk."""
     descriptor = os.open(part, os.O_RDONLY)
     try:
         os.fsync(descriptor)

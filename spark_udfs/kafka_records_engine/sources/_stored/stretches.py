@@ -104,14 +104,14 @@ class StoredFile:
 
 @dataclass(frozen=True, slots=True)
 class StoredLog:
-    """All that a snapshot has of one log partition."""
+    """Everything that a snapshot contains about one log partition."""
 
     topic: str
     partition: int
     files: tuple[StoredFile, ...]
     surveys: tuple[Survey, ...]
     findings: tuple[Finding, ...] = ()
-    """About surveys that cannot be read, and files that are missing."""
+    """Findings about surveys that cannot be read, and files that are missing."""
 
     @property
     def stretches(self) -> list[Stretch]:
@@ -164,14 +164,15 @@ class StoredLog:
 
 
 def stored_log(root: str, topic: str, partition: int) -> StoredLog:
-    """What a snapshot has of a log partition. Raises LogSourceError for what a later version has written,
-    and NotReadable for what nobody here may read."""
+    """Everything that a snapshot contains about a log partition. Raises LogSourceError for what a later version has
+    written, and NotReadable for what nobody here may read.
+    """
     while True:
         try:
             files = tuple(_stored_file(*each) for each in records_files(folder_of(root, topic, partition)))
             break
         except FileNotFoundError:
-            continue  # a run has joined it with others since it was listed
+            continue  # another run has merged this file with others since it was listed
     surveys: list[Survey] = []
     findings: list[Finding] = []
     for _, path in survey_files(gone_folder_of(root, topic, partition)):
@@ -316,7 +317,7 @@ class Lost:
         return bool(len(self._firsts))
 
     def among(self, offsets: INT64) -> FLAGS:
-        """Which of these offsets are."""
+        """Which of these offsets were found lost."""
         at = np.searchsorted(self._firsts, offsets, side="right") - 1
         found: FLAGS = at >= 0
         if len(self._lasts):

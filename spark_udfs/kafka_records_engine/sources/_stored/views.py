@@ -1,4 +1,4 @@
-"""Which of the stored rows were the log at some moment, and from when on that can be told.
+"""Which of the stored rows were in the log at some time, and since when this is known.
 
 A snapshot has rows that the log has lost since. To answer what is, or was at a moment, the rows are needed that the log
 had then, or would have had: one row too many may be a value whose tombstone was cleaned away before anybody read it.
@@ -21,7 +21,7 @@ class View:
     """Which rows to give, and which facts go to the context."""
 
     surveys: tuple[Survey, ...]
-    """What these found lost is left out."""
+    """The surveys whose lost offsets are left out."""
     log_start: int | None
     cleaned_up_to: int | None
     is_due: bool
@@ -75,7 +75,7 @@ def _reaches(stretches: Sequence[Stretch]) -> list[int]:
     told: dict[str, int] = {}
     for each in stretches:
         if each.cleaned_up_to is not None:
-            # The last one of a run knows best: it has seen the open transactions.
+            # The last entry of a run is the most accurate: it knows the open transactions.
             told[each.run] = each.cleaned_up_to
     behind = BEHIND_ALL
     found: list[int] = []

@@ -98,7 +98,7 @@ class RecordsFile:
             self._waiting, self._waiting_rows, self._waiting_bytes = [], 0, 0
 
     def close(self, stretches: Sequence[Stretch]) -> StoredFile:
-        """Let the file appear, complete and on the disk."""
+        """Publish the complete file, after flushing it to disk."""
         self._flush(TAIL)
         self._writer.add_key_value_metadata(metadata_of(stretches))
         self._writer.close()

@@ -238,7 +238,7 @@ class Group:
                 del self.reached[place]
 
     def _place(self, member: Member) -> tuple[int, int]:
-        # The state of a member of a share group tells nothing about the group.
+        # The state of a share group's member says nothing about the group.
         return member.epoch, 0 if self.kind == SHARE else member.state
 
 
@@ -309,7 +309,8 @@ class Groups:
             group = self._made(role.kind, event)
         if role.role == GROUP:
             self._ended[group_id] = max(event.offset, self._ended.get(group_id, -1))
-            # The tombstone of a classic group ends any kind, those of the others end a simple group beside their own.
+            # The tombstone of a classic group ends a group of any kind; those of other kinds also end a simple group of
+            # the same name.
             if group is not None and (role.kind in (CLASSIC, group.kind) or group.is_simple):
                 del self._groups[group_id]
         elif group is not None and group.kind == role.kind:
@@ -362,7 +363,7 @@ def _replay(group: Group, role: str, event: Event) -> None:
     elif role == TARGET:
         group.target_epoch = value.assignment_epoch
     elif role == SHARE_TARGET:
-        # Which number it is, the state of the group does not depend on.
+        # The state of the group does not depend on this number.
         group.target_epoch = _FIRST_EPOCH
     elif role == TOPOLOGY:
         group.topology_epoch = value.epoch

@@ -72,7 +72,7 @@ def state_of(group: Group | None, before: GroupState | None, event: Event) -> Gr
         return None
     state, kind = group.state, group.shown_kind
     is_told_anew = before is None or before.kind != kind or event.record in SUBSCRIPTIONS
-    # A streams group without members subscribes to nothing.
+    # A streams group without members has no subscriptions.
     if before is None or is_told_anew or (kind == STREAMS and "Empty" in (state, before.state)):
         topics = topics_of(group)
     else:
@@ -99,7 +99,7 @@ class GroupStates:
         told, was, now = event.event, event.before, event.after
         group_id, record = told.group_id, told.record
         # The tombstone of a classic group ends it. Tombstones of members do not, and they say nothing about members
-        # that are not there.
+        # that do not exist.
         is_changed = now is not was
         is_told = (record in _MEMBERS and (is_changed or not told.is_tombstone)) or (
             record == "GroupMetadata" and now is not None
@@ -180,11 +180,11 @@ class _Lot:
         groups = [self._groups.setdefault(each.group_id, len(self._groups)) for each in changes]
         numbers = [self._numbers.setdefault(each.state, len(self._numbers)) for each in changes]
         self._offsets = np.array([each.offset for each in changes], np.int64)
-        # What does not exist is after the changes.
+        # Groups that do not exist get the place after all changes.
         self._number = np.array([*numbers, 0], np.int64)
         self._told_at = np.array([*(each.told_at for each in changes), _NOWHERE], np.int64)
-        # The place of a change stands for its offset. Group and place are one number then, and one sorted search finds
-        # the last change of a group before a place.
+        # The place of a change is used instead of its offset. Group and place then fit into one number, and one binary
+        # search finds the last change of a group before a place.
         self._width = len(changes) + 1
         self._sorted = np.sort(np.array(groups, np.int64) * self._width + np.arange(len(changes)))
         self._states = list(self._numbers)

@@ -135,7 +135,7 @@ class LoadingGroups:
             return Group(event.group_id, kind, event.offset)
         if group.kind != kind:
             known = "simple (it has commits)" if group.is_simple and not group.classic_members else group.kind
-            raise _RefusedError(f"the record is of a {kind} group, and the group is {known} at this point of the log")
+            raise _RefusedError(f"the record is of a {kind} group, but the group is {known} at this point of the log")
         return group
 
     def _member(self, group: Group, event: Event) -> None:
@@ -144,9 +144,9 @@ class LoadingGroups:
             return
         if event.is_tombstone:
             if known.epoch != LEFT:
-                raise _RefusedError("the member is deleted before its current assignment is")
+                raise _RefusedError("the member is deleted while it still has a current assignment")
             if (TARGET_OF_MEMBER, event.member_id) in group.records:
-                raise _RefusedError("the member is deleted before its target assignment is")
+                raise _RefusedError("the member is deleted while it still has a target assignment")
             return
         held = _held(group, known)
         self._release(group, held, known.epoch)
@@ -195,7 +195,7 @@ def _check_gone(group: Group) -> None:
     if targets and group.kind != STREAMS:
         raise _RefusedError(f"the group is deleted, but {_are(len(targets), 'target assignment')} still in it")
     if group.target_epoch != NO_TARGET:
-        raise _RefusedError("the group is deleted before its target assignment is (no tombstone of its epoch)")
+        raise _RefusedError("the group is deleted while it still has a target assignment (no tombstone of its epoch)")
 
 
 def _check_target_gone(group: Group) -> None:

@@ -122,7 +122,7 @@ class Advances:
         known = 0 if self.keys is None else self.keys.num_rows
         both = steps.keys if self.keys is None else joined([self.keys, steps.keys])
         codes = numbers_of_keys(both)
-        # Codes are in the order of first places: those of known keys are their numbers.
+        # Codes are numbered by first occurrence, so the codes of known keys equal their numbers.
         count = int(codes.max()) + 1 if len(codes) else 0
         first = np.full(count, -1, np.int64)
         first[codes[::-1]] = np.arange(len(codes) - 1, -1, -1)
@@ -160,7 +160,7 @@ class Advances:
         is_next = is_value & ~is_fresh
         is_fall = is_next & (offset < offset[before])
         is_change = (is_fresh | (is_next & (offset != offset[before]))) & ~is_held
-        # The commit since which an offset is: that of a held row is not among the rows.
+        # The commit that first had this offset; the commit of a held row is not among these rows.
         changed = np.maximum.accumulate(np.where(is_change | is_first, places, 0))
         changed_ms = np.where(is_held_value[changed], state["changed_ms"][chain[changed]], ms[changed])
         segment = np.cumsum(is_fresh | is_first | ~is_value) - 1
@@ -224,7 +224,7 @@ class Advances:
         is_kept |= is_recent & (ends(key) | ends(part))
         has_pause = rows["before_ms"] != NONE
         pause = np.where(has_pause, ms.astype(np.float64) - rows["before_ms"], 0)
-        # Those without a pause come last.
+        # Rows without a pause come last.
         shorter = np.where(has_pause, _LONGEST_PAUSE - np.clip(pause, 0, _LONGEST_PAUSE), _LONGEST_PAUSE + 1)
         longest = stable_order(shorter.astype(np.int64))
         longest = longest[stable_order(key[longest])]
@@ -239,7 +239,7 @@ def _known_before(chain: INT64, ids: INT64, is_value: FLAGS) -> INT64:
     between; -1 if none has."""
     if (ids >= 0).all():
         return ids
-    # A tombstone names no topic, and what comes after it may be of another.
+    # A tombstone has no topic id, and later commits may be for a topic with another id.
     last = np.maximum.accumulate(np.where((ids >= 0) | ~is_value, np.arange(len(ids)), -1))
     is_known = (last >= 0) & (chain[np.maximum(last, 0)] == chain)
     return np.where(is_known, ids[np.maximum(last, 0)], -1)

@@ -52,7 +52,7 @@ class Lots:
         rows = joined(self._waiting)
         whole = _whole_batches(rows)
         if not whole and self._wanted < _MOST_LOTS:
-            # Twice as many for the next try: each try joins all rows.
+            # Wait for twice as many rows before the next attempt, because each attempt joins all rows.
             self._waiting, self._wanted = [rows], 2 * self._wanted
             return
         whole, self._wanted = whole or rows.num_rows, 1
@@ -201,7 +201,7 @@ def first_of_each(codes: INT64) -> INT64:
     if not len(codes):
         return np.zeros(0, np.int64)
     first = np.full(int(codes.max()) + 2, -1, np.int64)
-    # Among equal indexes the last assignment wins.
+    # numpy keeps the last assignment to an index.
     first[codes[::-1]] = np.arange(len(codes) - 1, -1, -1)
     return first[first >= 0]
 
@@ -213,7 +213,7 @@ def first_behind(ends: list[tuple[int, int]], codes: INT64, offsets: INT64) -> I
         return np.zeros(0, np.int64)
     ended, ended_at = np.array(ends, np.int64).T
     rows = np.flatnonzero(np.isin(codes, ended))
-    # Code and place as one number, so that one sorted search finds the next row of a code.
+    # Combine code and place into one number, so that one binary search finds the next row of a code.
     width = len(codes) + 1
     there = np.sort(codes[rows].astype(np.int64) * width + rows)
     found = np.append(there, -1)[np.searchsorted(there, ended * width + np.searchsorted(offsets, ended_at))]

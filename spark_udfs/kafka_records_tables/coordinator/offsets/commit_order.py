@@ -30,7 +30,7 @@ def in_effect_by_number(codes: INT64, place: INT64, log_offset: INT64) -> tuple[
     counts = ends(codes) | ends(place)
     if is_moved and len(codes):
         log_offset = log_offset[order]
-        # Key and place in the log as one number, so that the highest one so far is that of the key.
+        # Combine key and log position into one number, so that the running maximum never mixes keys.
         lowest = int(log_offset.min())
         width = int(log_offset.max()) - lowest + 1
         if (int(codes[-1]) + 1) * width < _MOST:
@@ -55,7 +55,7 @@ def _by_number(codes: INT64, place: INT64, log_offset: INT64) -> INT64:
 
 def stable_order(codes: INT64) -> INT64:
     """The indexes that sort numbers not below zero; equal ones stay in their order."""
-    # numpy sorts 16 bits by counting, many times faster than it compares 64.
+    # numpy sorts 16-bit numbers by radix, many times faster than 64-bit numbers.
     order = np.argsort((codes & _DIGIT).astype(np.uint16), kind="stable")
     left = int(codes.max()) >> _DIGIT_BITS if len(codes) else 0
     shift = _DIGIT_BITS
@@ -99,7 +99,7 @@ def running_maximum(codes: INT64, values: INT64) -> INT64:
     lowest, highest = int(values.min()), int(values.max())
     width = highest - lowest + 1
     if (int(codes[-1]) + 1) * width < _MOST:
-        # A later code outdoes all before it, so that one pass does for all of them.
+        # A later code is greater than all values before it, so one pass handles all codes.
         shift = codes * width - lowest
         return np.maximum.accumulate(values + shift) - shift
     distinct, ranks = np.unique(values, return_inverse=True)

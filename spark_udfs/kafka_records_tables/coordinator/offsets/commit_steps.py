@@ -92,7 +92,7 @@ class CommitSteps:
         self._schemas = schemas
         self._context = context
         self._types = numbers_of(schemas, COMMITS)
-        # Without control rows the commits of one producer may be of several transactions, and each is a step.
+        # Without control rows, one producer's commits may belong to several transactions, so each one counts as a step.
         self._settling = TransactionResolver(context, tombstones_at_once=True, last_of_key=False)
         self._waiting: list[pa.RecordBatch] = []
         self._rows = self._end = self._kept = 0
@@ -111,7 +111,7 @@ class CommitSteps:
         if batch.num_rows:
             self._rows += batch.num_rows
             self._end = int(batch.column("offset")[-1].as_py()) + 1
-            # For each lot, the caller goes over all keys.
+            # The caller goes over all keys once per lot, so lots must not be small.
             if self._rows > max(LOT_ROWS, 2 * self._kept):
                 yield self._lot()
 

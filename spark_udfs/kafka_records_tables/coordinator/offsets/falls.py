@@ -148,7 +148,7 @@ class Runs:
         self.fell_to_log_offset = np.where(fell, log_offsets[starts], told["fell_to_log_offset"])
         self.low, self.low_log_offset = told["low"], told["low_log_offset"]
         is_low = offsets < self.fell_from[self.of]
-        # Among equal indexes the last assignment wins.
+        # numpy keeps the last assignment to an index.
         self.low[self.of[is_low]] = offsets[is_low]
         self.low_log_offset[self.of[is_low]] = log_offsets[is_low]
 
@@ -161,7 +161,7 @@ class Runs:
         run = self.of[before]
         high, low, bottom = self.fell_from[run], self.low[run], self.fell_to[run]
         came_back = (high != _NONE) & (self._offsets[before] >= high)
-        # Offsets of hostile records differ by more than an int64 holds.
+        # The difference of hostile offsets may not fit into an int64.
         jumped = high.astype(np.float64) - low > low.astype(np.float64) - bottom
         goes_on: FLAGS = came_back & jumped & (self._offsets[lower] >= low)
         return goes_on
@@ -195,7 +195,7 @@ def _known_ids(whole: HeldSteps, commits: INT64, chain: INT64) -> tuple[INT64, I
     steps = whole.steps
     encoded = steps.ids.dictionary_encode()
     first = np.full(len(encoded.dictionary) + 1, -1, np.int64)
-    # Among equal indexes the last assignment wins.
+    # numpy keeps the last assignment to an index.
     first[encoded.indices.to_numpy()[::-1]] = np.arange(len(steps.ids) - 1, -1, -1)
     same = np.append(first[encoded.indices.to_numpy()], -1)
     ids = same[steps.topic_id[commits]]
@@ -221,7 +221,7 @@ def _left(
     nothing = np.full(len(tombstones), _NONE, np.int64)
     keys, vectors["key"] = np.unique(vectors["key"], return_inverse=True)
     needed, numbers = np.unique(vectors["topic_id"], return_inverse=True)
-    # Without an id is -1, which comes first.
+    # -1 means no topic id, and sorts first.
     without = int(len(needed) > 0 and needed[0] < 0)
     vectors["topic_id"] = numbers - without
     left = Steps(steps.keys.take(pa.array(keys)), steps.ids.take(pa.array(needed[without:])), **vectors)

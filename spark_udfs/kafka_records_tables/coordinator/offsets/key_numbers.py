@@ -54,7 +54,7 @@ class KeyNumbers:
 
     def _of_parts(self, parts: Iterable[pa.Array], codes: INT64) -> INT64:
         """`parts` are those of each key, by `codes`."""
-        # Keys of other bytes may name the same offset: an older type, or bytes after the fields.
+        # Keys with different bytes may name the same offset: an older record type, or extra bytes after the fields.
         numbers, known = [], self._numbers.get
         for key in zip(*(part.to_pylist() for part in parts), strict=True):
             number = known(key)

@@ -69,8 +69,8 @@ class LiveOffsets:
         """How many times `delete` was called."""
         self.deleted_by: list[int] = []
         """By number, the last of these times at which a tombstone took the offset while it was there; 0 for none."""
-        # The numbers of those that are there, in the order in which they came to be: answers must not depend on how
-        # many rows are looked at together.
+        # The numbers of existing offsets in the order of their creation, because results must not depend on how many
+        # rows are processed at a time.
         self._of_group: dict[str, dict[int, None]] = {}
         self._of_topic: dict[str, dict[int, None]] = {}
         self._pending: dict[int, list[CommitRows]] = {}
@@ -100,7 +100,7 @@ class LiveOffsets:
         self.deleted_by += [0] * (len(self.keys) - len(self.deleted_by))
         new = self._numbers.taken_anew()
         self.is_there[new] = False
-        # A commit need not take effect: its transaction is aborted, or its outcome is unknown.
+        # A commit may have no effect: its transaction was aborted, or its outcome is unknown.
         self._gone.update(new)
         commit, expire = (
             found.member(of, "value", name).fill_null(NO_TIME).to_numpy(zero_copy_only=False)
@@ -123,13 +123,13 @@ class LiveOffsets:
         """Take commits that take effect where they are, in the order of the log."""
         keys = rows.keys
         is_there = self.is_there[keys]
-        if b"\0" in is_there.tobytes():  # faster than any function of numpy for a few
+        if b"\0" in is_there.tobytes():  # faster than numpy for a few elements
             for number in dict.fromkeys(keys[~is_there].tolist()):
                 group, topic, _ = self.keys[number]
                 self._of_group.setdefault(group, {})[number] = None
                 self._of_topic.setdefault(topic, {})[number] = None
             self.is_there[keys] = True
-        # Among equal numbers the last assignment wins.
+        # numpy keeps the last assignment to an index.
         self.values[keys] = rows.values
 
     def wait(self, producer: int, rows: CommitRows) -> None:

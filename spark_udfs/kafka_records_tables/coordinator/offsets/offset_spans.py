@@ -111,7 +111,7 @@ class OffsetSpans:
         ended = np.flatnonzero(~is_last & holds)
         if len(ended):
             yield changes.spans(rows[ended], rows[ended + 1])
-        # A deleted key matters as long as an older commit of it may come with its marker.
+        # Keep a deleted key as long as the marker of an older commit for it may still come.
         left = changes.some(rows[is_last if waits else is_last & holds]).compact()
         self._waiting = [left] if left.count else []
         self._count = self._kept = left.count
@@ -234,7 +234,7 @@ def _differs(changes: _Changes, order: INT64) -> FLAGS:
 def _codes(column: pa.Array) -> INT64 | None:
     """A number for each value, the same for the same; None if all are the same."""
     if not pa.types.is_string(column.type):
-        # No offset and no epoch is as low as what stands for null.
+        # Null becomes the lowest int64, which is below every offset and epoch.
         numbers: INT64 = column.cast(pa.int64()).fill_null(np.iinfo(np.int64).min).to_numpy()
         return numbers
     encoded = column.dictionary_encode()

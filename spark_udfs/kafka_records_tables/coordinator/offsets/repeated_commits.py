@@ -54,7 +54,7 @@ class RepeatedCommits:
         self._has_markers |= markers.num_rows > 0
         for settled in self._settling.take(rows):
             self._keep(settled, markers)
-        # Without markers, what waits has taken effect where it is, which the end of the log tells.
+        # Without markers, waiting commits took effect where they are written, which only the end of the log shows.
         return self._compared() if self._has_markers or not self._settling.waits else _NOTHING
 
     def rest(self) -> pa.RecordBatch:
@@ -91,7 +91,7 @@ class RepeatedCommits:
         committed = rows.column("committed").to_numpy()[order]
         is_same = np.append(False, (keys[1:] == keys[:-1]) & (committed[1:] == committed[:-1]) & (committed[1:] >= 0))
         repeats: INT64 = order[is_same & (order >= first_new)]
-        # A tombstone takes along what waits, and is needed as long as anything does.
+        # A tombstone also deletes the waiting commits of its key, so it is kept as long as any commit waits.
         holds = rows.column("value").is_valid().to_numpy(zero_copy_only=False)[order] | self._settling.waits
         self._before = rows.take(pa.array(order[ends(keys) & holds]))
         return rows.take(pa.array(repeats))

@@ -94,7 +94,7 @@ def _ascending(parts: list[pa.RecordBatch]) -> bool:
 
 def codes_of(keys: list[pa.Array]) -> INT64:
     """A number for each key, the same for the same bytes; -1 for null."""
-    # One dictionary grows over all chunks, so that their bytes need not be copied into one array first.
+    # One dictionary is shared by all chunks, so their bytes need not be copied into one array first.
     encoded = pa.chunked_array(keys).dictionary_encode().chunks
     indices = [each.indices.fill_null(-1) if each.null_count else each.indices for each in encoded]
     return np.concatenate([each.to_numpy() for each in indices])
@@ -117,7 +117,7 @@ def _last_of_each(codes: INT64) -> INT64:
     """The index of the last row of each code, ascending."""
     if not len(codes):
         return np.zeros(0, np.int64)
-    # Among equal indexes the last assignment wins.
+    # numpy keeps the last assignment to an index.
     last = np.full(int(codes.max()) + 2, -1, np.int64)
     last[codes] = np.arange(len(codes))
     return np.sort(last[last >= 0])

@@ -110,7 +110,7 @@ def events(found: DecodedRecords, picked: Picked) -> Iterator[Event]:
             ]
     in_turn = (next(of_record[number]) for number in turns[turns >= 0].tolist())
     if not past and (offsets[1:] >= offsets[:-1]).all():
-        # One after the other, because Python's garbage collector looks through all that are there at once.
+        # Yield them one at a time, because Python's garbage collector scans all live objects.
         return in_turn
     return iter(sorted([*past, *in_turn], key=_OFFSET))
 
@@ -122,7 +122,7 @@ def _events_of(
     record, chosen = found.record_name(number), pa.array(rows)
     keys = zip(*_members(column, "key", found.key_names(number), chosen), strict=True)
     members = _members(column, "value", picked[record], chosen)
-    # Without a call of Python's own for each: there are many.
+    # Avoid a Python-level call for each row: there are many.
     make = partial(tuple.__new__, _kind_of(record, picked[record]))
     values = map(make, zip(*members, strict=True)) if members else repeat(make(()), len(rows))
     times = repeat(None, len(rows)) if found.timestamps is None else map(found.timestamps.__getitem__, rows.tolist())
@@ -135,7 +135,7 @@ def _events_of(
 
 def _members(records: pa.StructArray, part: str, names: Iterable[str], chosen: pa.Array) -> list[Iterable[Any]]:
     """Some members of the key or the value of the rows `chosen`."""
-    # What is not picked is not taken either: a record may have twenty members, and one of them be large.
+    # Convert only the members that are picked: a record may have twenty, and one of them may be large.
     return [_in_python(_member(records, part, name).take(chosen)) for name in names]
 
 

@@ -70,7 +70,7 @@ class ShareReplay:
 
     def take(self, event: Event) -> None:
         """Replay one record."""
-        # Unpacked once: members of a tuple by name take as long as all of this.
+        # Unpack once, because attribute access to a named tuple is slow here.
         offset, record, key, value, is_broken, _, _ = event
         place: SharePartition = key
         if is_broken or offset in self.unusable:
@@ -137,7 +137,7 @@ def _update(state: ShareState, value: Sequence[Any], offset: int) -> None:
     state.batches = combined(state.batches, _batches(batches), state.start_offset)
     state.log_offset = offset
     state.update_count += 1
-    # An update names the snapshot below it, so there was another snapshot between the two.
+    # An update names the snapshot that it is based on. If that is not the known one, a snapshot in between is missing.
     state.is_partial |= snapshot_epoch != state.snapshot_epoch
 
 

@@ -54,7 +54,7 @@ class Covered:
 
     def add(self, first: int, last: int) -> list[tuple[int, int]]:
         """Add a range; the parts of it that are new."""
-        # Ranges from `at` to `end` overlap it or touch it.
+        # The ranges at the indexes from `at` to `end` overlap the new one or touch it.
         at = end = bisect_left(self._lasts, first - 1)
         new, begins, ends = [], first, last
         while end < len(self._firsts) and self._firsts[end] <= last + 1:
@@ -101,7 +101,7 @@ class Reader(RecordReader):
             strict=True,
         )
         for first, last, state, count in batches:
-            # A snapshot repeats what updates have said.
+            # A snapshot repeats the ranges of earlier updates.
             for new in seen.add(first, last) if state == _ARCHIVED else ():
                 group_id, topic_id, partition = event.key
                 self._rows.append(

@@ -41,7 +41,7 @@ _EVENTS: Final = (
 def incident_axes(report: Report) -> list[dict[str, Any] | None]:
     """What is drawn of each finding, in their order; None for notes, and where no row has a time."""
     named = {group for each in report.findings if needs_somebody(each) for group in each.group_ids[:_MOST_GROUPS]}
-    # Rows of other groups are left out once, and not for each finding.
+    # Filter out the rows of other groups once, not once per finding.
     tables = {
         name: _of_groups(report.tables[name], tuple(named))
         for name in ("timeline", "regressions", "current_offsets", "lag")
@@ -137,7 +137,7 @@ def _offsets(report: Report, finding: ReportFinding) -> list[dict[str, Any]]:
     for place, known in points.items():
         times = sorted(each for each, offset in known.items() if each is not None and offset is not None)
         end = ends.get(place)
-        # A group that has just committed is a little after the end of the log, and all is well.
+        # A group that committed recently may lag slightly, which is normal.
         if times and (len(times) > 1 or (end is not None and end != known[times[0]] and times[0] <= still_since)):
             group, topic, partition = place
             drawn.append(

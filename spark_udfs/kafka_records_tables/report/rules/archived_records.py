@@ -22,11 +22,11 @@ def _find(context: RuleContext) -> list[Incident]:
     from kafka_records_tables.report.facts.cluster_settings import delivery_limits
     from kafka_records_tables.report.facts.share_archives import TABLE
 
-    # Without share partitions there is nothing to read once more.
+    # Without share partitions there is nothing to read a second time.
     if not context.table("share_partitions").num_rows:
         return []
     rows = context.look(TABLE, context.request.groups)
-    # A record that was rejected is archived before the limit: a consumer has decided so.
+    # A record that a consumer rejects is archived before the delivery limit is reached, so it is not a failure.
     limits = delivery_limits(context, rows["group_id"].to_pylist(), context.limit(f"{KIND}.deliveries"))
     is_late = numbers(rows, "delivery_count") >= limits
     given_up = set(zip(*(kept(rows, is_late)[name].to_pylist() for name in ("group_id", "topic_id")), strict=True))

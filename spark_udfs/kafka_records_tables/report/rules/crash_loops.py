@@ -75,7 +75,7 @@ def _find(context: RuleContext) -> list[Incident]:
                 if one is not None:
                     stuck.append(one)
         if stuck:
-            # Where an offset moves now and then, members have had it less often since.
+            # If an offset sometimes moves, there have been fewer attempts since its last move.
             most = max(len(each.attempts) for each in stuck)
             stuck = [each for each in stuck if 2 * len(each.attempts) >= most]
             stuck.sort(key=lambda each: (each.unread_ms or 2**62, each.span.from_ms or 0, each.partition))
@@ -102,7 +102,8 @@ def _stuck(
     attempts = [each for each in lives if each.left_ms is not None and each.left_ms >= since and place in each.places]
     if len(attempts) < context.limit(f"{KIND}.attempts"):
         return None
-    # A job that starts and leaves reads what is there; one that had it while nothing moved has tried and failed.
+    # A job that comes and goes reads what is there; a member that had the partition while nothing moved has tried and
+    # failed.
     return StuckPartition(*place, last.offset, row["lag"], row["unread_timestamp_ms"], last, attempts)
 
 

@@ -42,7 +42,7 @@ def _damage_cases(context: RuleContext) -> pa.Table:
         place: tuple[Any, ...] = (finding.topic, finding.partition, finding.offset)
         if finding.offset is None:
             place = (*place, finding.file, finding.position, finding.base_offset)
-        # Several tables meet the same record, and say what it means for each of them.
+        # Several tables report the same record, each with its own consequence.
         if finding.severity == "damage" and finding.reason != MISSING_RIGHT and place not in told:
             told.add(place)
             damage.setdefault(finding.topic, []).append(at)
@@ -55,7 +55,7 @@ def _see_places(found: Sequence[Finding], context: RuleContext) -> NextStep:
     what, topic = "See every damaged place: file, byte and what is lost", found[0].topic
     if topic == METADATA:
         return context.see(what, Rows("topics"))
-    # Of other topics heads of batches are read, and producer snapshots.
+    # For other topics, only batch headers and producer snapshots are read.
     if topic not in _COORDINATORS or all((each.file or "").endswith(".snapshot") for each in found):
         return context.see(what, Rows("open_transactions"))
     return NextStep(what, context.reading_command("counts"))

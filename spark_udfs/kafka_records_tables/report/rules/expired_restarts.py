@@ -76,7 +76,7 @@ def _find(context: RuleContext) -> list[Incident]:
         gone_at.setdefault((each["group_id"], each["topic"], each["partition"]), []).append(each)
     for key, spans in commit_spans(context, tuple(groups)).items():
         for before, after in pairwise(spans):
-            # Of a topic that was created again the offset is gone with the topic (`topic_made_anew`).
+            # If the topic was deleted and recreated, its offset was deleted with it (`topic_made_anew`).
             if before.ended_by != "tombstone" or before.topic_id != after.topic_id:
                 continue
             why = [each for each in gone_at.get(key, ()) if before.log_offset < each["log_offset"] < after.log_offset]

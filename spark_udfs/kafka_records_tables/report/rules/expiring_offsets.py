@@ -50,7 +50,7 @@ def _cases(context: RuleContext) -> pa.Table:
 
     due = _due(context, context.limit("offsets_expiring.within"))
     members = looked_up(due["group_id"], context.table("groups"), "group_id", "member_count")
-    # A group with members has only such offsets expire as it does not subscribe to.
+    # In a group with members, only offsets of topics that it does not subscribe to expire.
     due = kept(due, pc.equal(pc.fill_null(members, 0), 0), settled(context, due))
     cases = grouped(
         due,
@@ -78,7 +78,7 @@ def _cases(context: RuleContext) -> pa.Table:
     )
     left = numbers(cases, "expires_timestamp_ms_min") - context.at_ms
     works = numbers(cases, "committed_ms", -(2**62)) > context.at_ms - context.limit("offsets_expiring.alive_within")
-    # Of other kinds nobody commits who is not a member, but an administrator.
+    # In groups of other kinds, only members and administrators commit.
     works &= true_where(equal(cases, "group_kind_first", "simple"))
     lived = numbers(cases, "last_ms") - numbers(cases, "first_ms")
     epochs = with_columns(cases, epoch=looked_up(ids, context.table("groups"), "group_id", "epoch"))
@@ -118,7 +118,8 @@ def _tell(context: RuleContext, case: dict[str, Any]) -> ReportFinding:
     topics = tuple(sorted(set(case["topic_list"])))
     offsets = len(case["partition_list"])
     left = soonest - context.at_ms
-    # An empty group loses its offsets a retention after it became empty (ClassicGroup.offsetExpirationCondition).
+    # An empty group loses its offsets one retention period after it became empty
+    # (ClassicGroup.offsetExpirationCondition).
     emptied = soonest - context.request.retention_ms if case["rule_first"] == "state_timestamp" else None
     committed = case["last_ms"] if case["committed_ms"] is None else case["committed_ms"]
     state = (

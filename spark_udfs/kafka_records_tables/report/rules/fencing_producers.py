@@ -22,7 +22,7 @@ def _find(context: RuleContext) -> list[Incident]:
     from kafka_records_tables.report.facts.producer_starts import TABLE
 
     least = context.limit(f"{KIND}.starts")
-    # Each start raises the epoch.
+    # Each start of a producer raises its epoch.
     if not any((each or 0) >= least for each in context.table("transactions")["producer_epoch"].to_pylist()):
         return []
     starts: dict[str, list[dict[str, Any]]] = {}

@@ -21,7 +21,7 @@ def _busy_windows(context: RuleContext, rows: pa.Table) -> pa.Table:
     from kafka_records_tables.report.case_columns import grouped, numbers, with_columns
 
     commits = numbers(rows, "commits")
-    # The mean distance of commits, weighed by how many there are.
+    # The mean interval between commits, weighted by the number of commits.
     timed = commits * np.asarray(rows["commit_interval_ms"].is_valid().to_numpy(), np.int64)
     rows = with_columns(rows, distance=numbers(rows, "commit_interval_ms", 0) * commits, timed=timed)
     sums = [(name, "sum") for name in ("commits", "repeated_commits", "bytes", "distance", "timed")]

@@ -97,12 +97,12 @@ def _foreign(
     if end_now is None or span.offset <= end_now or span.from_ms is None:
         return None
     if span.topic_id is not None and ends.topic_id(place[0]) not in (None, span.topic_id):
-        # The topic was deleted and created again since: the offset is of the topic before.
+        # The topic was recreated since then: the offset is from the old topic.
         return None
     known = [each for each in lives if each.joined_ms is not None]
     had = any(each.was_there(span.from_ms) for each in known)
     if had:
-        # A member commits what it has read: it was the log that was cut.
+        # A member commits only what it has read, so the log was truncated.
         return None
     ever = any((each.joined_ms or 0) <= span.from_ms for each in known)
     before = spans[at - 1].offset if at else None
@@ -115,7 +115,7 @@ def _foreign(
         ]
         began = beginning(ends, place, own, after.offset, min(filter(None, since), default=None))
         if began.is_unsure and began.end is None:
-            # Without a member, or the end of the log when it joined, nothing tells what was skipped.
+            # Without a member, or the end of the log when it joined, it is unknown what was skipped.
             began = None
     return ForeignOffset(group, *place, span, ends.end_at(place, span.from_ms), end_now, ever, had, after, began)
 

@@ -69,7 +69,7 @@ def stands_now(context: RuleContext, group: str, topics: Sequence[str]) -> str:
     groups = kept(context.table("groups"), equal(context.table("groups"), "group_id", group))
     members = (groups["member_count"][0].as_py() or 0) if groups.num_rows else 0
     assigns_itself = groups["group_kind"].to_pylist() == ["simple"]
-    # Clients that assign themselves partitions are in no group.
+    # Clients that assign themselves partitions are not members of a group.
     who = "" if assigns_itself else counted(members, "member") if members else "no members"
     has = " and ".join(filter(None, (who, to_consume(context, group, topics))))
     return f"Now it has {has}." if has else ""

@@ -38,7 +38,7 @@ def _open(context: RuleContext) -> pa.Table:
     rows = context.table("open_transactions")
     rows = rows.filter(pc.less_equal(pc.fill_null(rows["since_timestamp_ms"], 0), context.at_ms))
     age = context.at_ms - numbers(rows, "since_timestamp_ms", context.at_ms)
-    # The table counts up to now if nobody names a moment; what is stored is told as of its last record.
+    # Without --as-of the table counts up to now, but a stored log is judged as of its last record.
     is_long = true_where(pc.is_null(rows["since_timestamp_ms"])) | (age >= context.limit("transaction_open.open_after"))
     rows, age = kept(rows, is_long), age[is_long]
     is_late = age > numbers(rows, "timeout_ms", 2**62 - _MARGIN_MS) + _MARGIN_MS
@@ -64,7 +64,7 @@ def _open(context: RuleContext) -> pa.Table:
 
 def _causes(context: RuleContext) -> list[list[dict[str, Any]]]:
     """The open transactions by what has them open, the oldest first."""
-    # The table has a row for each log that a transaction is open in.
+    # The table has one row for each log in which a transaction is open.
     transactions: dict[Any, dict[str, Any]] = {}
     for each in context.once(_open).sort_by([("rank", "descending")]).to_pylist():
         key = each["transactional_id"], each["producer_id"], each["hanging_rule"]
@@ -133,7 +133,7 @@ def _tell(context: RuleContext, case: dict[str, Any]) -> ReportFinding:
     of_producer = condition_of("producer_id", oldest["producer_id"])
     by_rule = {"late": ("hanging_rule=timeout",), "left": ("hanging_rule=no_entry",), "open": ()}[word]
     rows = Rows("open_transactions", (of_producer,) if is_one else by_rule)
-    # What tells the cause is first, for by that a later report knows the finding again.
+    # The rows that show the cause come first, because a later report identifies the finding by them.
     own = Rows("transactions", (f"log_partition={place}",)) if word == "late" and place is not None else rows
     waits = (Rows("pending_offsets", of_group(groups[0])),) if groups else ()
     told = (own, rows, *waits) if word == "late" or not waits else (*waits, rows)

@@ -73,7 +73,7 @@ def _weighed(
         return None if first is None else first["log_timestamp_ms"]
 
     new = [each for each in later if (came_ms(each) or 0) > after and firsts[each["transactional_id"]]["is_new"]]
-    # Where the first record of an id is not its first use, it may be as new.
+    # If the first record of an id is not its first use, the id may also be new.
     unknown = [each for each in later if each not in new and (came_ms(each) is None or (came_ms(each) or 0) > after)]
     other = max(new or unknown or later, key=lambda each: each["last_update_timestamp_ms"] or 0)
     its_name, came = other["transactional_id"], came_ms(other)
@@ -125,7 +125,7 @@ def _incident(context: RuleContext, row: dict[str, Any], later: list[dict[str, A
 
     since = row["start_timestamp_ms"] or row["last_update_timestamp_ms"]
     silent = context.at_ms - row["last_update_timestamp_ms"]
-    # Another one that is as silent shows nothing: where each transaction takes a minute, all of them are.
+    # Another id that is equally silent proves nothing: if each transaction takes a minute, all of them are silent.
     quiet_ms = context.limit(f"{KIND}.after")
     later = [
         each

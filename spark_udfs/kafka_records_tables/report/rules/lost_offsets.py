@@ -131,7 +131,7 @@ def _since(kind: str, places: list[dict[str, Any]]) -> str:
     from kafka_records_tables.report.rule_context import moment
 
     what = "the records were deleted" if kind == "offsets_below_log_start" else "the log was cut or recreated"
-    # A group at work commits what it has fetched, and may be after the deletion that it meets.
+    # An active group commits what it has fetched, possibly after the deletion that affects it.
     still = [each["commit_timestamp_ms"] for each in places if not each["works"] and each["commit_timestamp_ms"]]
     after = f"; most likely after {moment(min(still))}, when the oldest of these offsets was committed" if still else ""
     return f"no record shows when {what}{after}"

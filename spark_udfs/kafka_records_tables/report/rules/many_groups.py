@@ -42,7 +42,7 @@ def _find(context: RuleContext) -> list[Incident]:
         families.setdefault(family_of(row["group_id"]), []).append(row)
     found = []
     for name, groups in families.items():
-        # A group that a second run used again has a higher epoch: joining and leaving are two.
+        # A group that was used by a second run has a higher epoch: joining and leaving raise it by two.
         once = [each for each in groups if (each["epoch"] or 0) <= context.limit(f"{KIND}.epochs")]
         empty = [each for each in once if not each["member_count"]]
         if len(once) >= least and 10 * len(once) >= 9 * len(groups) and 10 * len(empty) >= 9 * len(once):
@@ -77,7 +77,7 @@ def _incident(context: RuleContext, family: str, groups: list[dict[str, Any]]) -
         return None
     times = [each["at_timestamp_ms"] for each in first]
     lasts = max(times[-1] - times[0], 1)
-    # Groups that all came at once are those of a deployment.
+    # Groups that were created all at once belong to a deployment.
     early = sum(at <= times[0] + lasts / 2 for at in times)
     if lasts < context.limit(f"{KIND}.spread") or not len(times) / 10 <= early <= 9 * len(times) / 10:
         return None

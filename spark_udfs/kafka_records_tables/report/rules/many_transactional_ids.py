@@ -25,12 +25,12 @@ def _find(context: RuleContext) -> list[Incident]:
     least = context.limit(f"{KIND}.ids")
     if rows.num_rows < least:
         return []
-    # Without what differs: the last part, or a number or hexadecimal digits at the end.
+    # Remove the variable part: the last component, or a number or hexadecimal digits at the end.
     family = pc.replace_substring_regex(rows["transactional_id"], f"{_SEPARATORS}?[0-9A-Za-z]*$", "")
     shorter = pc.replace_substring_regex(rows["transactional_id"], "[0-9a-fA-F-]+$", "")
     family = pc.if_else(pc.equal(pc.utf8_length(family), 0), shorter, family)
     rows = with_columns(rows, family=family)
-    # An id that is used again after a restart has a higher epoch of its producer.
+    # An id that is reused after a restart has a higher producer epoch.
     once = kept(
         rows,
         numbers(rows, "producer_epoch") <= context.limit(f"{KIND}.epochs"),
@@ -59,7 +59,8 @@ def _incident(context: RuleContext, family: str, rows: Any) -> Incident | None:
     first, last, count = ids[0], ids[-1], len(ids)
     since, until = first["start_timestamp_ms"] or first["last_update_timestamp_ms"], last["last_update_timestamp_ms"]
     lasts = max(until - since, 1)
-    # Instances that all started together are a large application; ids that come one after the other are an explosion.
+    # Instances that started together belong to a large application; ids that appear one after another keep growing in
+    # number.
     early = sum(1 for each in ids if (each["last_update_timestamp_ms"] or 0) <= since + lasts / 2)
     if lasts < context.limit(f"{KIND}.spread") or not count / 10 <= early <= 9 * count / 10:
         return None

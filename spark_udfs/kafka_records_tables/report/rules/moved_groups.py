@@ -79,7 +79,7 @@ def _partition_count(context: RuleContext, places: dict[str, set[int]]) -> int |
         for count in range(highest + 1, 2 * highest + 64)
         if all(partition_for(group, count) in each for group, each in twice.items())
     ]
-    # A group in two partitions is in the new one: with a few groups, one number is left.
+    # A group in two partitions is already in the new one: with a few such groups, only one partition count is possible.
     return counts[0] if twice and len(counts) == 1 else None
 
 

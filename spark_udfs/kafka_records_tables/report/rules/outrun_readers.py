@@ -55,7 +55,7 @@ def _find(context: RuleContext) -> list[Incident]:
         for row in rows:
             every = spans.get((group, row["topic"], row["partition"]), [])
             jumps = _jumps(context, row, every)
-            # That records were deleted is certain where the log starts between two commits, or beyond the last one.
+            # Records were certainly deleted if the log starts between two commits, or beyond the last one.
             crosses = any(each.before < row["log_start_offset"] <= each.after.offset for each in jumps)
             if jumps and (crosses or row["problem"] == "below_log_start"):
                 of_topic = found.setdefault((group, row["topic"]), ([], []))
@@ -84,7 +84,7 @@ def _jumps(context: RuleContext, row: dict[str, Any], spans: list[Span]) -> list
             row["partition"],
             before.offset,
             after,
-            # No more than was deleted: the log has never started later than it does now.
+            # At most what was deleted: the log never started later than it does now.
             min(after.offset - before.offset - step, row["log_start_offset"] - before.offset),
         )
         for before, after in pairs

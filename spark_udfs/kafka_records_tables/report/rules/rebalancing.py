@@ -29,7 +29,7 @@ def _runs(context: RuleContext) -> pa.Table:
     rows = rows.sort_by([("group_id", "ascending"), ("log_partition", "ascending"), ("log_offset", "ascending")])
     if not rows.num_rows:
         return rows
-    # A first member that comes and a last one that leaves make nobody wait.
+    # The first member to join and the last one to leave keep no other member waiting.
     members = numbers(rows, "member_count")
     codes = pc.rank(rows["group_id"], tiebreaker="min").to_numpy()
     is_new = np.append(True, codes[1:] != codes[:-1])

@@ -84,7 +84,7 @@ def _find(context: RuleContext) -> list[Incident]:
             continue
         proof = _proof(context, group, apps)
         shared = _shared_moments(context, apps, lives)
-        # Where an application is replaced by one that reads other topics, the two are there together for one rollout.
+        # If an application replaces one that reads other topics, both run together during one rollout.
         is_lasting = len(shared) >= context.limit(f"{KIND}.generations") and _keeps_coming(context, apps)
         if proof is not None and is_lasting:
             found.append(_incident(context, group, apps, proof, shared))

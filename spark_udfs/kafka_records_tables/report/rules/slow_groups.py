@@ -118,7 +118,7 @@ def _growth(context: RuleContext, of_places: dict[Place, list[Span]], ends: LogE
     start = max((at for at in range(kept_up + 1) if lags[at] <= 2 * usual + 1), default=kept_up)
     if known[-1][0] - known[start][0] < context.limit(f"{KIND}.lasts") or len(known) - start < 6:
         return None
-    # In each third of that time it has read something, and less than was written.
+    # In each third of that time, it read something, but less than was written.
     corners = [start + (len(known) - 1 - start) * third // 3 for third in range(4)]
     for one, other in pairwise(corners):
         grows = 10 * (lags[other] - lags[one]) >= last
@@ -219,7 +219,7 @@ def _weighed(group: str, topic: str, growth: Growth, since: Evidence) -> dict[st
     of_writes = Evidence(f"{wrote:.1f} records a second were written before, {writes:.1f} since")
     is_slower, is_more = reads * _CHANGED < read * (_CHANGED - 1), writes * _CHANGED > wrote * (_CHANGED + 1)
     if not is_slower and not is_more:
-        # Neither has changed much: no cause is the likelier one.
+        # Neither rate has changed much, so neither cause is more likely.
         return {
             "work_slower": Verdict(f"{slower}, and read {read:.1f} before.", evidence_against=(of_reads,)),
             "more_written": Verdict(f"{more}, and {wrote:.1f} before.", evidence_against=(of_writes,)),

@@ -28,7 +28,7 @@ def _find(context: RuleContext) -> list[Incident]:
     return [
         _incident(context, group, places)
         for group, places in stopped.items()
-        # Nobody is there to read what an application that was stopped has left.
+        # A stopped application has no members that could read its backlog.
         if counts.get(group)
         and all(each["reason"] is None for each in places)
         and max(each["wait_ms"] or 0 for each in places) >= least

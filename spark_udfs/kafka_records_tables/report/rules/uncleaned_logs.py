@@ -46,7 +46,7 @@ def _find(context: RuleContext) -> list[Incident]:
         return []
     sizes = [row for topic in _TOPICS for row in context.look(LOG_SIZES, topic=topic).to_pylist() if row["sizes"]]
     logs = [log for row in sizes if len(row["sizes"]) > 1 and (log := _uncleaned(context, row)) is not None]
-    # Without the files that brokers keep beside their logs nothing tells what is cleaned.
+    # Only the checkpoint files that brokers keep beside their logs show what is cleaned.
     logs = [log for log in logs if _has_checkpoints(context, log)]
     by_cause: dict[str, list[tuple[_Log, dict[str, Verdict]]]] = {}
     for log in logs:

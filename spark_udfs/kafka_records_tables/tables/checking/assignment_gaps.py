@@ -121,8 +121,8 @@ def _level_of_gaps(group: Group, assigned: Mapping[str, set[int]]) -> tuple[str,
     if _may_be_brought_along(group):
         return TRANSIENT, _BROUGHT_ALONG
     if group.kind == STREAMS and not any(assigned.values()):
-        # The target is empty while a source topic or an internal one is missing (`TargetAssignmentBuilder` of streams
-        # groups), and no record says that it was so.
+        # The target assignment is empty while a source or internal topic is missing (`TargetAssignmentBuilder` of
+        # streams groups), and no record shows that.
         return TRANSIENT, _NOT_READY
     return BROKEN, _WITH_MEMBERS
 
@@ -159,8 +159,7 @@ def _of_topics(group: Group, assigned: Mapping[str, set[int]], topics: Topics) -
     remembered, subscribed = _remembered(group), _subscribed(group)
     counted = {of: topics.counts[name] for of, name in topics.now.items() if name in topics.counts}
     wanted = [of for of in sorted(remembered.keys() | counted) if topics.names.get(of) in subscribed]
-    # A topic that nobody subscribes to any more leaves with the next assignment, for any number of partitions that it
-    # has by now.
+    # The next assignment drops a topic without subscribers, regardless of its present number of partitions.
     is_over = {of for of in assigned if topics.names.get(of) not in (None, *subscribed)}
     return {of: (0, 0) if of in is_over else (remembered.get(of, 0), counted.get(of, 0)) for of in (*assigned, *wanted)}
 

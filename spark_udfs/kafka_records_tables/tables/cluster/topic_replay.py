@@ -137,7 +137,7 @@ class TopicReplay(MetadataReplay):
         codes: INT64 = ids.indices.to_numpy().astype(np.int64)
         partitions, replicas = np.concatenate(self._partitions), np.concatenate(self._replicas)
         keys = codes << 32 | partitions.astype(np.int64)
-        # The last one of each key: unique gives the first, so it looks from behind.
+        # Keep the last row of each key: np.unique returns the first index, so reverse the arrays.
         unique, last = np.unique(keys[::-1], return_index=True)
         chosen = replicas[::-1][last]
         counts = np.bincount(unique >> 32, minlength=len(ids.dictionary))

@@ -85,7 +85,7 @@ def needed_by_state(rows: Iterator[pa.RecordBatch], context: Context) -> list[pa
             if outcome == OPEN:
                 waiting.append(batch)
                 continue
-            # A committed record of a transaction counts the same as one outside of a transaction.
+            # A committed record of a transaction counts like a record outside transactions.
             word = NONE if outcome == COMMITTED else outcome
             is_tombstone = batch.column("value").is_null()
             for which, part in ((True, batch.filter(is_tombstone)), (False, batch.filter(pc.invert(is_tombstone)))):
@@ -132,7 +132,7 @@ def _last(
     waits_from = _first_offset(batch for outcome, batch in settled if outcome == OPEN)
     for outcome, batch in settled:
         if table.names_earlier and waits_from is not None:
-            # What a group was when a commit was written that waits for its marker: it may be something else by now.
+            # The state of the group when the waiting commit was written: it may have changed by now.
             of_groups = _of_groups(batch, table, context)
             is_before = pa.array(of_groups.column("offset").to_numpy() < waits_from)
             add(_BEFORE, of_groups.filter(is_before))
@@ -142,7 +142,7 @@ def _last(
         elif outcome == UNKNOWN:
             add(outcome, _ended(batch, UNKNOWN))
         elif outcome == ABORTED:
-            # That there was one shows a group; its offset never counts.
+            # An aborted commit still shows that the group existed, but its offset never counts.
             if not table.reader.last_of_key:
                 add(outcome, _ended(batch, outcome))
         else:
@@ -151,7 +151,7 @@ def _last(
             values = batch.filter(pc.invert(is_tombstone))
             if table.names_earlier:
                 yield _ended(values.filter(pa.array(np.isin(values.column("offset").to_numpy(), named))), COMMITTED)
-                # Another one may never have taken effect, and must not begin to.
+                # Other records may never have taken effect, and must not take effect later.
                 add(ABORTED, _ended(values, ABORTED))
             else:
                 add(_VALUE, _ended(values, outcome))

@@ -56,8 +56,8 @@ class ActivitySums:
         self._sums = WindowSums(window_ms)
         self._keys = KeyNumbers()
         self._kept = 0
-        # By the number of a key: its group and topic in `_sums`, and the time of its last record, NOT_THERE after a
-        # tombstone.
+        # Indexed by key number: the position of its group and topic in `_sums`, and the time of its last record, or
+        # NOT_THERE after a tombstone.
         self._places = np.zeros(0, np.int64)
         self._last_ms = np.zeros(0, np.int64)
         self._repeats = RepeatedCommits(context)

@@ -245,7 +245,7 @@ def _partitions(
     member_id: str, role: str, lists: Iterable[Any], epoch: int | None, event: Event, names: Mapping[str, str]
 ) -> Iterator[_Share]:
     for shown, topics in zip(_ROLES[role], lists, strict=False):
-        # Of a topic that is named twice a coordinator keeps what is last.
+        # If a topic is listed twice, coordinators keep the last entry.
         for topic_id, topic in {topic["topic_id"]: topic for topic in topics}.items():
             for partition, since in _with_epochs(topic, epoch).items():
                 place = (partition, since, event.timestamp_ms, event.offset)

@@ -81,7 +81,7 @@ class CommitMoments:
     # -- offsets that an administrator sets ----------------------------------------------------------------------------
 
     def _reset(self, lot: CommitLot, pairs: INT64, states: GroupStates) -> Iterator[dict[str, Any]]:
-        # Of most groups no state is known in which they are empty, so that their commits need not be looked at.
+        # Most groups have no known empty state, so their commits can be skipped.
         may_be = {group for group, state in states.known() if _takes_resets(state)}
         of_group = np.array([*(group in may_be for group in lot.groups), False], np.bool_)
         rows = np.flatnonzero(of_group[lot.group] & ~lot.is_tombstone & _is_plain(lot))
@@ -132,7 +132,7 @@ def _by_write(
     """A moment for each batch, group and topic, at the first of its rows; `offsets` are those that rows commit."""
     if not len(rows):
         return
-    # Batch, group and topic as one number, which offsets of batches may be too high for.
+    # Combine batch, group and topic into one number; batch offsets are too large for that, so number the batches.
     _, batch = np.unique(lot.batch_offsets()[rows], return_inverse=True)
     wrote = batch * (int(pairs.max()) + 1) + pairs[rows]
     _, first, write = np.unique(wrote, return_index=True, return_inverse=True)
@@ -167,7 +167,7 @@ def _text_of(*parts: Any) -> pa.Array:
 
 def _columns(word: str, lot: CommitLot, rows: INT64, states: GroupStates) -> dict[str, Any]:
     groups, offsets = lot.group_names(rows), lot.offsets[rows]
-    # Right before a record that deletes its group's last trace, and right behind one that makes its group.
+    # Look right before a record that deletes the last trace of its group, and right after one that creates its group.
     at = states.after(groups, offsets)
     kinds = pc.coalesce(at.kind, states.before(groups, offsets).kind)
     return {

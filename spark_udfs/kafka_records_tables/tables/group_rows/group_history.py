@@ -174,7 +174,7 @@ class GroupHistory:
         del self._lives[group_id]
         if self._of_epochs_alone:
             return told.found
-        # A tombstone of a group that nobody has seen is all that a cleaner has left of it.
+        # If a group is known only from a tombstone, a cleaner has removed its other records.
         if before is not None or any(_is_end(each.event) for each in unit):
             ended = next((each for each in unit if each.before is not None and each.after is None), unit[-1])
             told.tell(words.DELETED, ended.event.offset)
@@ -263,7 +263,7 @@ class GroupHistory:
             found[member_id] = _Seen(event.offset, instance_id, client, given=given, given_at=event.offset)
         life.note_classic(found, event.offset)
         if was_unreadable:
-            # Who joined and left since the last record that can be read is told by no record.
+            # No record shows who joined or left since the last readable record.
             life.forget_batch()
 
 
@@ -276,7 +276,7 @@ def _seen(member: Member | None) -> _Seen | None:
     instance_id, client = None, (None, None)
     if member.metadata is not None:
         value = member.metadata.value
-        # Members of share groups have no instance ids.
+        # Share group members have no instance ids.
         instance_id, client = getattr(value, "instance_id", None), (value.client_id, value.client_host)
     target = member.target
     told = (None, -1) if target is None else (None if target.value is None else given(target), target.offset)

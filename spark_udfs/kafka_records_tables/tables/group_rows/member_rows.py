@@ -118,7 +118,7 @@ def _classic_members(group: Group) -> Iterator[_Row]:
     event = group.record(GROUP)
     if event is None or event.value is None:
         return
-    # A coordinator has one member of an id, the one that is last.
+    # A coordinator keeps one member per id, the last one.
     members = {member["member_id"]: member for member in event.value.members}
     for member in members.values():
         data, is_consumer = member["subscription"], group.protocol_type == CONSUMER
@@ -164,7 +164,7 @@ def _members(group: Group) -> Iterator[_Row]:
     of_kind = _OF_KIND[group.kind]
     for member_id in group.members:
         metadata, current = group.records.get((MEMBER, member_id)), group.records.get((CURRENT, member_id))
-        # Whoever is a member has one of the two, or had an assignment that a tombstone took and a record before it.
+        # Every member has one of the two records, or had an assignment that a tombstone deleted and an earlier record.
         place = metadata or current
         row: _Row = {
             "member_id": member_id,

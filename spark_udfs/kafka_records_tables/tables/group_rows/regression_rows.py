@@ -104,7 +104,7 @@ class Regressions(TableReader):
             lot = self._waiting.popleft()
             falls, self._held = follow(self._held, lot.steps)
             if falls.num_rows:
-                # Whether a commit is taken, the coordinator decides when it writes it, in a transaction too.
+                # The coordinator accepts or rejects a commit when it writes it, even in a transaction.
                 places = falls.column("log_offset").to_numpy()
                 yield self._rows(falls, places, self._states.before(falls.column("group_id"), places))
             self._states.forget(lot.waits_from)
@@ -117,7 +117,7 @@ class Regressions(TableReader):
         hangs_on_members = pc.is_in(kind, pa.array([RESET_WHILE_EMPTY, REWIND_BY_MEMBER])).to_numpy(
             zero_copy_only=False
         )
-        # The commit before may have been for a topic of another id, which an earlier one told.
+        # The previous commit may have been for a topic with another id, known only from an earlier commit.
         tells_id_first = pc.and_(pc.is_null(falls.column("from_topic_id")), pc.is_valid(falls.column("topic_id")))
         is_known = pa.array(~hangs_on_members | self._is_known(places, groups))
         told["group_log_offset"] = pc.if_else(pa.array(hangs_on_members), groups.told_at, None)

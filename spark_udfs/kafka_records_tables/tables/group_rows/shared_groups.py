@@ -88,7 +88,7 @@ class _Maker:
         self.with_moments = self.of_members = False
 
     def take(self, batch: pa.RecordBatch) -> Iterator[LogLot]:
-        # Each table reports what it cannot use of these rows.
+        # Each table reports the rows that it cannot use.
         rows = filter_record_types(batch, self._types, self._context.apart(), NOT_USED)
         if rows.num_rows:
             yield from map(self._lot, self._lots.take(rows))

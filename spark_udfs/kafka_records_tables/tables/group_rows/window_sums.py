@@ -82,7 +82,7 @@ class WindowSums:
             if name in GREATEST:
                 np.maximum.at(self._values[name], at[of_pairs], values)
             else:
-                # No number is there twice, so that each element is added.
+                # Every index occurs once, so each element is added.
                 sums = self._values[name][at] + _sums(of_pairs, values, len(at))
                 self._values[name][at] = np.minimum(sums, MOST)
 
@@ -114,7 +114,7 @@ def _sums(codes: INT64, values: INT64 | FLAGS, count: int) -> INT64:
         return np.bincount(codes[values], minlength=count)
     sums = np.zeros(count, np.int64)
     np.add.at(sums, codes, values)
-    # A sum that 64 bits do not hold wraps around. Floats are too coarse for sums, and exact enough to see that.
+    # A sum that exceeds 64 bits wraps around. Floats are too inexact for sums, but exact enough to detect this.
     overflows = np.bincount(codes, weights=values, minlength=count) > 1.5 * MOST
     sums[overflows] = MOST
     return np.minimum(sums, MOST)

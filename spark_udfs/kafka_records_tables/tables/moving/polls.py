@@ -44,13 +44,13 @@ def rows(table: Table, parts: Mapping[str, Any], context: Context) -> Iterator[p
     end, window = logs.end, moment - started
     has_end = end != NONE
     readable = np.where(logs.stable != NONE, np.minimum(logs.stable, end), end)
-    # An offset that was not there before was committed since.
+    # An offset that is new was committed between the polls.
     has_moved = offset != before
     is_rewound = (before != NONE) & (offset < before)
     is_beyond = (has_end & (offset > end)) | (offset < 0)
     is_unread = has_end & (readable > offset)
     was_unread = is_unread & (end_before != NONE) & (end_before > offset)
-    # One offset that is left may be the marker of a transaction.
+    # A single remaining offset may be a transaction marker.
     is_alone = is_unread & (readable - offset == 1)
     is_left = left_by_groups(commits, parts["assigned_partitions"])
     reason = first_word(
@@ -70,7 +70,7 @@ def rows(table: Table, parts: Mapping[str, Any], context: Context) -> Iterator[p
         REWOUND: is_rewound,
         STALLED_OR_STOPPED: is_waiting & was_unread,
         IDLE: is_idle | is_left,
-        # What was written since the first poll has waited for less than the interval.
+        # Records written since the first poll have waited for less than the interval.
         OK: has_moved | is_waiting,
     }
     state = first_word({word: applies & ~is_undecided for word, applies in states.items()}, commits.num_rows)

@@ -16,9 +16,9 @@ def commit_rate(rows: INT64, ms: INT64, after: INT64, offset: INT64, start: int,
     offsets: of which commit, when and to what. Null if the offset at `start` is unknown, or was higher."""
     base = np.full(len(offset), NONE, np.int64)
     base_ms = np.full(len(offset), NONE, np.int64)
-    before = np.flatnonzero(ms <= start)  # by commit, and in the order in which they took effect
+    before = np.flatnonzero(ms <= start)  # in the order in which the commits took effect
     base[rows[before]], base_ms[rows[before]] = after[before], ms[before]
-    # Of each part of the window the last change is known, so nothing happened between one that is older and the start.
+    # The last change in each part of the window is known, so nothing happened between an older change and the start.
     began = np.maximum(base_ms, start - part)
     return rate(offset - np.where(base == NONE, offset, base), now - began, base == NONE)
 
@@ -27,7 +27,8 @@ def produce_rate(samples: Samples, log: INT64, end: INT64, exact_from: INT64, st
     """Offsets a second that each of some logs has got since `start`; null if it is unknown where it ended then."""
     then, when = samples.last_before(log, np.full(len(log), start, np.int64))
     is_unknown = (then == NONE) | (end == NONE) | (exact_from == NONE)
-    # From `exact_from` on every batch is known, and nothing came between the last one before the start and the start.
+    # From `exact_from` on, every batch is known, so nothing was written between the last batch before the start and the
+    # start.
     began = np.where(then > exact_from, np.maximum(when, start), when)
     return rate(np.where(is_unknown, 0, end - then), now - began, is_unknown)
 

@@ -76,7 +76,7 @@ def report_hidden_topics(commits: pa.Table, logs: Logs, context: Context) -> Non
     """A finding for each topic that may not be described."""
     without_log = commits["topic"].combine_chunks().filter(pa.array(logs.row < 0)).unique().drop_null()
     for right in context.log.missing_rights(sorted(without_log.to_pylist())):
-        context.report(right.finding("its lag is unknown"))  # in the words of `lag`, so that a report tells it once
+        context.report(right.finding("its lag is unknown"))  # as in `lag`, so that a report shows it once
 
 
 class Logs:
@@ -126,7 +126,7 @@ class Logs:
         if self.is_of_brokers:
             asked = pc.max(self.ends["high_watermark_timestamp_ms"]).as_py()
             return int(asked or clock)
-        times = self._ms[self._ms <= clock]  # producers may name any time
+        times = self._ms[self._ms <= clock]  # a producer may write any timestamp
         return max(int(times.max(initial=0)), min(last_commit_ms or 0, clock))
 
 
@@ -200,7 +200,7 @@ class _States:
         told = logs.stable != NONE
         readable = np.where(told, np.minimum(logs.stable, self.end), self.end)
         in_tail, _ = logs.samples.next_at(of_log, offset)
-        # Files know better, where there are some.
+        # Batch headers in files are more exact, if there are any.
         without = ~self.has_tail[self._rows]
         evidence = logs.with_commits(self._rows[without], self._after[without], self._ms[without])
         seen, by_ms = evidence.next_at(of_log, offset)
@@ -208,13 +208,13 @@ class _States:
         is_left = np.where(left.unread != NONE, left.unread > 0, in_tail)
         self.is_unread = np.where(self.has_tail, is_left, np.where(self.has_end, readable > offset, seen))
         self.is_known = self.has_tail | self.has_end | seen
-        # One offset that is left may be the marker of a transaction.
+        # A single remaining offset may be a transaction marker.
         is_alone = ~self.has_tail & self.has_end & (readable - offset == 1)
-        # The oldest messages have no time.
+        # The oldest message format has no timestamps.
         self.has_time = (by_ms != LATE) & (by_ms >= 0) & ~is_alone
         is_told = left.first_ms != NONE
         self.unread_ms = np.where(is_told, left.first_ms, by_ms)
-        # If the clock of a producer is ahead, a later record may have an earlier time.
+        # If a producer's clock is ahead, a later record may have an earlier timestamp.
         self._by_ms = np.where(is_told & self.has_time, np.minimum(left.first_ms, by_ms), self.unread_ms)
         self.has_time |= is_told
         is_held = np.where(self.has_tail, left.held_back > 0, told & (offset >= logs.stable) & (self.end > offset))

@@ -54,7 +54,7 @@ class Reader(TableReader):
         self._clock, self._whole, self._lots = Clock(), _Whole(context), Lots()
         self._sums = ActivitySums(known, context, asked["window"])
         self._groups = SharedGroups(context, more=[MORE], needs_all_groups=True, with_moments=True)
-        # What cannot be decoded is found once, where it is counted.
+        # Report undecodable records only once, where they are counted.
         self._quiet = context.apart()
         self._explaining = TombstoneExplainer(
             known,

@@ -78,7 +78,7 @@ def _batches(found: Iterator[Explained], known: Mapping[int, RecordSchema], cont
 
 def _batch(every: list[Explained], known: Mapping[int, RecordSchema], context: Context) -> Any:
     numbers = {schema.name: number for number, schema in known.items()}
-    found = Explained(*cast("tuple[Any, ...]", zip(*every, strict=True)))  # a column of each member
+    found = Explained(*cast("tuple[Any, ...]", zip(*every, strict=True)))  # one column per member of the named tuple
     times = pa.array(found.timestamp_ms, pa.int64())
     schema = TABLE.schema
     columns = {

@@ -101,7 +101,7 @@ def _of_batches(lists: list[list[StateBatch]]) -> dict[str, Any]:
     for row, batches in enumerate(lists):
         for batch in batches:
             column = counts[of_state[batch[3]]]
-            # A batch may name more offsets than there are.
+            # A batch may cover more offsets than exist.
             column[row] = min(column[row] + batch[1] - batch[0] + 1, _MOST)
     kind = TABLE.schema.field("batches").type
     labels = {each: told.label for each, told in known.items()}

@@ -161,7 +161,7 @@ def _offsets(last: Deciding, pending: frozenset[CommitKey]) -> HeldOffsets:
     group, topic, partition = (
         found.member(types, "key", name).filter(there) for name in ("group", "topic", "partition")
     )
-    # The record of old keys has no such field.
+    # Records with old keys lack this field.
     expires = nulled(found.member(types[1:], "value", "expire_timestamp"), _NO_TIMESTAMP).filter(there)
     is_pending = np.zeros(len(group), np.bool_)
     if pending:

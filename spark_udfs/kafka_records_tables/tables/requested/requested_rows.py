@@ -116,7 +116,7 @@ def _assigned_partitions(
 ) -> Iterator[pa.RecordBatch]:
     asked, offsets = answers.groups(wanted, context), answers.offsets(wanted, context)
     groups = _described(asked)
-    # Of a group that is not described, and of expressions that nobody resolves, it is unknown what it has left.
+    # For groups without a description, and for unresolved expressions, it is unknown what is no longer needed.
     told = {
         group_id: group
         for group_id, group in groups.items()

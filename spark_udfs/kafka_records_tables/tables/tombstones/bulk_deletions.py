@@ -235,8 +235,8 @@ class BulkDeletion:
                 in_topic = in_topic or self._shown("stays_in_topic", staying)
         group_ends = Evidence("group_ends", end) if ended else None
         several = Evidence("several_groups", None) if len(groups) - ended > 1 else None
-        # What rules each way out, regardless of the retention, and what makes it unlikely. What stays as yet may still
-        # go with these.
+        # Evidence that rules out each cause regardless of the retention, and evidence that makes it unlikely. Objects
+        # that are still there may be deleted with these.
         proofs = [never or (stays if is_over else None), None, group_ends or refused, group_ends]
         proofs[3] = proofs[3] or (in_topic if is_over else None)
         signs = [not_yet or stays_due or (None if is_over else stays), None, several, None if is_over else in_topic]
@@ -369,7 +369,7 @@ class _SweepEvidence:
                 swept.never = Evidence("open_transaction", waiting[0])
         if known is not None:
             self._note_members(known)
-        # What no clean-up took needs no second reason.
+        # A deletion that no clean-up did needs no second reason.
         if self._now is not None and swept.never is None:
             self._note_times(known, self._now)
 
@@ -384,8 +384,8 @@ class _SweepEvidence:
                 swept.never = swept.never or shown
                 swept.refused = shown
             else:
-                # A static member that comes back with other topics is in a record at once, and these count only when
-                # the next generation begins (`ClassicGroup.computeSubscribedTopics`).
+                # A static member that returns with other topics is recorded at once, but the topics count only from the
+                # next generation (`ClassicGroup.computeSubscribedTopics`).
                 swept.not_yet, swept.may_be_refused = shown, True
 
     def _note_times(self, known: GroupBefore | None, now: int) -> None:
@@ -471,5 +471,5 @@ def _base(known: GroupBefore | None) -> tuple[int | None, bool]:
         return None, known is not None
     since_ms = known.since_ms
     since = known.told_ms if since_ms is None else since_ms
-    # A record of an older version does not tell, and the coordinator that wrote it knew.
+    # Records of older versions lack this time, although the coordinator that wrote them knew it.
     return min(max(since or 0, -FARTHEST_MS), FARTHEST_MS), since_ms is not None

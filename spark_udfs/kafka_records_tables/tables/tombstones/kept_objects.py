@@ -63,7 +63,7 @@ class _Unpickler(pickle.Unpickler):
     def find_class(self, module: str, name: str) -> Any:
         if (maker := _MAKERS.get((module, name))) is not None:
             return maker
-        # A module of tables also has the names that it imports.
+        # Reject names that the module only imports.
         found = super().find_class(module, name) if module.startswith(_PACKAGES) else None
         if isinstance(found, type) and found.__module__ == module:
             return found

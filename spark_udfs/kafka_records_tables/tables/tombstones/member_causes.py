@@ -115,13 +115,14 @@ def _by_time(write: Write, member: Member | None, session_ms: int, possible: tup
         if late is not None and 0 <= late <= _LATE_MS:
             shown = Evidence("rebalance_timeout_over", current.offset)
             return said((causes.REBALANCE_TIMEOUT,), causes.MEDIUM, (shown,), possible)
-    # A record without that tag reads as one with zero, and only members of the classic protocol have it.
+    # A record without that tag is read with zero, and only members of the classic protocol have the tag.
     own_session_ms = metadata and _told(metadata, attribute(_SESSION))
     late = now - seen.timestamp_ms - (own_session_ms or session_ms)
     if late < 0:
         cause: tuple[str, ...] = (causes.MEMBER_LEFT,)
         if own_session_ms:
-            # Members of the classic protocol also have a time to join and to sync, and no record tells when it began.
+            # Members of the classic protocol also have time limits to join and to sync, and no record shows when these
+            # began.
             cause = (causes.MEMBER_LEFT, causes.REBALANCE_TIMEOUT)
         return said(cause, causes.MEDIUM, (Evidence("seen_before", seen.offset),), possible)
     if late <= _LATE_MS:

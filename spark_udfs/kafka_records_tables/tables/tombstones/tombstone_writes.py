@@ -74,7 +74,7 @@ class Boundaries:
         rows = joined(parts)
         starts, is_whole = self._writes(rows)
         if not is_end:
-            # What is said about a write depends on its batch: whether that is long, and begins where it says.
+            # A write is judged by its batch: whether the batch is long, and begins where it says.
             behind = int(starts[_begins_batch(rows, starts)][-1])
             self._held = [rows.slice(behind)]
             if not behind:
@@ -101,15 +101,15 @@ class Boundaries:
         follows = is_after[starts]
         is_whole = follows & np.append(follows[1:], True)
         if batches is not None:
-            # Of a batch whose first records are gone, others may be gone too.
+            # If the first records of a batch are missing, others may be missing too.
             told = batches[starts]
             is_first = (starts == 0) | (told != batches[starts - 1])
             is_whole &= ~is_first | (told == _NO_BATCH) | (told == offsets[starts])
-            # The last one may go on in a batch that has not come.
+            # The last write may continue in a batch that has not been read yet.
             is_long = int(np.count_nonzero(batches == batches[-1])) >= _LONG
             is_whole[-1] &= not (is_long and rows.column("value")[-1].as_py() is None)
         if _is_old(rows).any():
-            # Where the next write begins, records of that format do not tell.
+            # Records of that format do not show where the next write begins.
             is_whole &= ~_is_old(rows)[starts]
         return starts, is_whole
 
@@ -179,7 +179,7 @@ def writes(
 
 def _write(records: tuple[Event, ...], is_whole: bool) -> Write:
     time = records[0].timestamp_ms
-    # The oldest format of messages has no times.
+    # The oldest message format has no timestamps.
     when = None if time is None or time < 0 else time
     tombstones = tuple([event for event in records if event.value is None and not event.is_broken])
     return Write(records, when, is_whole, records if len(tombstones) == len(records) else tombstones)
