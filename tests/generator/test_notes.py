@@ -115,7 +115,7 @@ def test_a_message_in_a_file_of_that_name_is_no_message() -> None:
         (
             {"type": 40000, "name": "Ledger", "why": "x"},
             "type",
-            "takes a whole number between -32768 and 32767, found the number 40000",
+            "must be a whole number between -32768 and 32767, found the number 40000",
         ),
         (
             {"type": 9, "name": "1st", "why": "x"},

@@ -66,8 +66,10 @@ REFUSED: Mapping[str, str] = {
     "nullable float64": "fields[0].nullableVersions: float64 cannot be null; only string, bytes, records, arrays and",
     "tag negative": "fields[0].tag: tags start at 0, found -1",
     "tags not from 0": "fields[0].tag: the tags of a struct are 0, 1, 2 and so on without a gap; use 0 before 1",
-    "taggedVersions outside versions": "fields[0].taggedVersions: the field is tagged in versions 1+, but exists only in versions",
-    "partly nullable tagged": "fields[0].nullableVersions: a field may be null in all of its tagged versions or in none: it is tagged",
+    "taggedVersions outside versions": "fields[0].taggedVersions: the field is tagged "
+    "in versions 1+, but exists only in versions",
+    "partly nullable tagged": "fields[0].nullableVersions: a field may be "
+    "null in all of its tagged versions or in none: it is tagged",
     "tagged records": "fields[0].tag: records cannot be tagged",
     "tagged mapKey": "fields[0].fields[0].mapKey: a tagged field cannot be a key",
     "mapKey at top level": "fields[0].mapKey: is allowed only in elements of an array, not in fields of the message",

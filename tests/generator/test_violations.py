@@ -154,9 +154,9 @@ def test_control_characters_do_not_reach_the_terminal() -> None:
         (spec(type="metadata", apiKey=""), "apiKey: is missing; a message of type metadata needs its number"),
         (spec(type="request", apiKey=1), "name: the name of a request ends with Request, found 'Foo'"),
         (spec(type="response", apiKey=1), "name: the name of a response ends with Response, found 'Foo'"),
-        (spec(apiKey=32768), "apiKey: takes a whole number between -32768 and 32767, found the number 32768"),
-        (spec(apiKey="1x"), "apiKey: takes a whole number between -32768 and 32767, found '1x'"),
-        (spec(apiKey=True), "apiKey: takes a whole number between -32768 and 32767, found true"),
+        (spec(apiKey=32768), "apiKey: must be a whole number between -32768 and 32767, found the number 32768"),
+        (spec(apiKey="1x"), "apiKey: must be a whole number between -32768 and 32767, found '1x'"),
+        (spec(apiKey=True), "apiKey: must be a whole number between -32768 and 32767, found true"),
         (spec(apiKey=[1]), "apiKey: must be a whole number, found an array"),
         (
             spec(validVersions=None),
@@ -269,7 +269,7 @@ def test_message_rules(text: str, problem: str) -> None:
         (field(tag=-1, taggedVersions="1+"), "tag: tags start at 0, found -1"),
         (
             field(tag=2**31, taggedVersions="1+"),
-            "tag: takes a whole number between -2147483648 and 2147483647, found the number 2147483648",
+            "tag: must be a whole number between -2147483648 and 2147483647, found the number 2147483648",
         ),
         (field(mapKey=True), "mapKey: is allowed only in elements of an array, not in fields of the message itself"),
         (field(type_="Foo"), "type: a struct cannot have the name of its message"),
