@@ -1,4 +1,4 @@
-"""Kept texts in tests/cli/golden: one that differs is rewritten, and its test still fails."""
+"""Golden files in tests/cli/golden: if a text differs from its file, the file is rewritten, and the test fails."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ FOLDER = Path(__file__).resolve().parent / "golden"
 
 
 def check_golden(name: str, text: str) -> None:
-    """Compare with `golden/<name>.txt`; the difference is for whoever reads the change."""
+    """Compare with `golden/<name>.txt`; the diff of the commit shows any difference."""
     path = FOLDER / f"{name}.txt"
     before = path.read_text("utf-8") if path.is_file() else None
     if before != text:
