@@ -67,6 +67,10 @@ OUTSIDE_LOG: Final = "OutsideLog"
 """The `reason` of a note that the moment asked about lies before the first record of a topic, or long after the
 last."""
 
+JUDGED_AS_OF: Final = "JudgedAsOf"
+"""The `reason` of a note that time-outs are judged as of the newest time of a copy. A report says of itself of when it
+is."""
+
 UNMADE_CHECKS: Final = "UnmadeChecks"
 """The `reason` of a note about a check that could not be made; it says what the check needs."""
 

@@ -257,13 +257,15 @@ def duration(text: str) -> int:
 def milliseconds(text: str, now_ms: int | None = None) -> int:
     """The moment that a text names, in milliseconds since 1970.
 
-    ISO 8601, in UTC if it names no zone; at least twelve digits of milliseconds since 1970; or a time before now:
-    `90s`, `30m`, `2h`, `7d`, `1w`, with or without `ago` after it. Raises QueryError.
+    ISO 8601, in UTC if it names no zone; at least twelve digits of milliseconds since 1970; `now`; or a time
+    before now: `90s`, `30m`, `2h`, `7d`, `1w`, with or without `ago` after it. Raises QueryError.
     """
     text = text.strip()
+    now = time.time_ns() // 1_000_000 if now_ms is None else now_ms
+    if text == "now":
+        return now
     ago = _AGO.fullmatch(text)
     if ago:
-        now = time.time_ns() // 1_000_000 if now_ms is None else now_ms
         return now - int(ago[1]) * _SECONDS[ago[2]] * 1000
     if re.fullmatch(r"[0-9]+", text):
         if len(text) < _SHORTEST_MS:
@@ -279,8 +281,8 @@ def milliseconds(text: str, now_ms: int | None = None) -> int:
 
 
 _MOMENTS: Final = (
-    "2026-01-31, 2026-01-31T12:00 (UTC), 2026-01-31T12:00+02:00, 1769860800000 (milliseconds since 1970), or 90s, 30m, "
-    "2h, 7d or 1w for a time before now"
+    "2026-01-31, 2026-01-31T12:00 (UTC), 2026-01-31T12:00+02:00, 1769860800000 (milliseconds since 1970), now, or 90s, "
+    "30m, 2h, 7d or 1w for a time before now"
 )
 
 

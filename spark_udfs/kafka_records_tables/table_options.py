@@ -23,7 +23,6 @@ from kafka_records_tables.topics import OFFSETS
 if TYPE_CHECKING:
     from kafka_records_tables.tables.declaration import Option, Table
 
-_NOW: Final = "now"
 _IN: Final = "in "
 
 
@@ -220,14 +219,12 @@ def moment(name: str, value: Any) -> int:
 
 def _moment_or_ahead(name: str, value: Any) -> int:
     text = value.strip() if isinstance(value, str) else ""
-    if text == _NOW:
-        return _now()
     if text.startswith(_IN):
         return _now() + duration(text.removeprefix(_IN))
     try:
         return _moment(name, value)
     except QueryError as error:
-        raise QueryError(f"{error}; also now, or in 24h for a time ahead" if text else str(error)) from None
+        raise QueryError(f"{error}; also in 24h for a time ahead" if text else str(error)) from None
 
 
 def _moment(name: str, value: Any) -> int:

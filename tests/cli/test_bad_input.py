@@ -36,7 +36,7 @@ def test_an_empty_directory(tmp_path: Path) -> None:
 
 def test_a_directory_without_logs(tmp_path: Path) -> None:
     (tmp_path / "notes.txt").write_text("x")
-    message = "there is no .log file in this directory, nor in a folder <topic>-<partition> below it"
+    message = "there is no segment file in this directory, nor in a folder <topic>-<partition> below it"
     assert run("dump", str(tmp_path)) == (2, "", f"kafka-records: {tmp_path}: {message}\n")
 
 
@@ -46,7 +46,7 @@ def test_a_directory_above_that_of_the_logs(tmp_path: Path, stray: str | None) -
     write_segment(tmp_path / "broker-1" / "data", FIRST)
     if stray:
         (tmp_path / stray).write_text("{}")
-    message = "there is no .log file in this directory, nor in a folder <topic>-<partition> below it"
+    message = "there is no segment file in this directory, nor in a folder <topic>-<partition> below it"
     for above in (tmp_path, tmp_path / "broker-1"):
         told = f"{above}: {message}; name what holds logs: {tmp_path}/broker-1/data"
         assert run("dump", str(above)) == (2, "", f"kafka-records: {told}\n")

@@ -132,9 +132,17 @@ def test_an_empty_directory(tmp_path: Path) -> None:
 def test_a_directory_without_segments(tmp_path: Path) -> None:
     (tmp_path / "t-0").mkdir()
     (tmp_path / "t-0" / f"{0:020}.index").write_bytes(b"")
-    expected = "there is no .log file in this directory, nor in a folder <topic>-<partition> below it"
+    expected = "there is no segment file in this directory, nor in a folder <topic>-<partition> below it"
     assert refusal(tmp_path) == f"{tmp_path}: {expected}"
     assert refusal(tmp_path / "t-0") == f"{tmp_path}/t-0: {expected}"
+
+
+def test_logs_of_programs_beside_a_data_directory(tmp_path: Path) -> None:
+    """They are no segment files, so the directory is named instead."""
+    (tmp_path / "data" / "t-0").mkdir(parents=True)
+    (tmp_path / "data" / "t-0" / f"{0:020}.log").write_bytes(b"")
+    (tmp_path / "broker.log").write_bytes(b"[2026-01-31] INFO started\n")
+    assert refusal(tmp_path).endswith(f"; name what holds logs: {tmp_path}/data")
 
 
 def test_a_file_of_another_kind(tmp_path: Path) -> None:

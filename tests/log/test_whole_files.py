@@ -92,17 +92,17 @@ def test_an_empty_file_in_the_middle(tmp_path: Path) -> None:
     offsets, said, _ = read(tmp_path, {0: commit(0), 1: b"", 90: commit(90)}, "note")
     assert offsets == [0, 90]
     assert said == [
-        f"{FOLDER}/{1:020}.log: it holds no batch, and offsets 1 to 89 are in no file"
+        f"{FOLDER}/{1:020}.log: it holds no batch, and no file has offsets 1 to 89"
         " (a cleaner has removed them, or a file is missing: a report has a finding where it is sure of that)"
     ]
 
 
-@pytest.mark.parametrize(("last", "which"), [(88, "offset 89 is"), (65, "offsets 66 to 89 are")])
+@pytest.mark.parametrize(("last", "which"), [(88, "offset 89"), (65, "offsets 66 to 89")])
 def test_offsets_in_no_file(tmp_path: Path, last: int, which: str) -> None:
     offsets, said, _ = read(tmp_path, {0: commit(last), 90: commit(90)}, "note")
     assert offsets == [last, 90]
     assert said == [
-        f"{FILE}: {which} in no file"
+        f"{FILE}: no file has {which}"
         " (a cleaner has removed them, or a file is missing: a report has a finding where it is sure of that)"
     ]
 

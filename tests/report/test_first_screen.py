@@ -100,10 +100,12 @@ def test_what_was_met_while_reading_is_one_line_for_each_reason(empty: Report) -
         for partition, what in enumerate(("some are missing", "others are missing", "the first are missing"))
     ]
     report = replace(empty, reading=(*reading, Finding("note", "Other", "a file is odd", "it is left alone")))
-    notes = [line for line in printed(report).replace("see\n", "see ").split("\n") if line.startswith("note: ")]
+    notes = [
+        line for line in printed(report).replace("see\n", "see ").split("\n") if line.startswith("while reading: ")
+    ]
     assert [note.count("missing") for note in notes] == [1, 0]
-    assert "; and 2 more notes of this kind: see --details" in notes[0]
-    assert printed(report, with_details=True).count("note: ") == 4
+    assert "; and 2 more lines of this kind: see --details" in notes[0]
+    assert printed(report, with_details=True).count("while reading: ") == 4
 
 
 def test_how_bad_it_is_falls_back_to_what_follows() -> None:

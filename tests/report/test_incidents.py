@@ -157,7 +157,7 @@ def test_a_segment_is_lost_and_offsets_are_below_the_log_start(incident: Any, pl
     """The reader names the gap; what is missing is not read as damage."""
     found = incident("lost_segment")
     result = read_table("timeline", found.folder, processes=1)
-    gaps = [str(finding) for finding in result.findings if "are in no file" in finding.what]
+    gaps = [str(finding) for finding in result.findings if "no file has" in finding.what]
     assert len(gaps) == 1
     assert "a file is missing" in gaps[0]
     rows = [row for row in planted("lost_segment", "lag") if row["problem"]]

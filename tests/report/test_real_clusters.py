@@ -137,6 +137,14 @@ CONCLUDED = {
         "--topic bookings.v2 --partition 3 --offset 71",
         ["room-auditor"],
     ),
+    "purged_before_read-4107": Concluded(
+        "deleted_before_read",
+        "by_hand",
+        1795745652000,
+        {"records_lost": 322, "jumps": 1},
+        "kafka-delete-records",
+        ["price-exporter"],
+    ),
     "share_archived-1": Concluded(
         "share_records_archived",
         "rejected",

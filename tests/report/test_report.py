@@ -103,9 +103,10 @@ def test_the_command_prints_details(segments: Path) -> None:
         "  shown by __share_group_state-0, offset 5; __share_group_state-2, offsets 5, 9, 10; and 28 more",
         "  shown by __consumer_offsets-5, offsets 197, 198",
     ]
-    assert "note: the log: the number of partitions is unknown for __consumer_offsets, __share_group_state," in [
-        *ran.lines
-    ]
+    assert (
+        "while reading: the log: the number of partitions is unknown for __consumer_offsets, __share_group_state,"
+        in [*ran.lines]
+    )
     assert ran.lines[-1] == "8 findings: 2 high, 2 moderate, 4 note"
     assert ran.err == "read 979 records and 9 transaction markers in 43 files of 11 partitions\n"
 

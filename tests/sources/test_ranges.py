@@ -105,7 +105,7 @@ def test_gaps_between_files_are_told_of_the_range_they_lie_in(tmp_path: Path) ->
     def gaps(start: int | None, end: int | None) -> list[str]:
         return [found.what for found in read(log, start, end)[1].findings]
 
-    first, second = "offsets 1 to 4 are in no file", "offsets 6 to 8 are in no file"
+    first, second = "no file has offsets 1 to 4", "no file has offsets 6 to 8"
     assert gaps(None, None) == gaps(0, 10) == [first, second]
     assert gaps(3, 7) == [first, second]
     assert gaps(4, 6) == [first]

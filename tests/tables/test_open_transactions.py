@@ -13,7 +13,7 @@ import pytest
 
 from kafka_records.transaction_state import encode_record
 from kafka_records.transaction_state.transaction_log import PartitionsSchema, TransactionLogKey, TransactionLogValue
-from kafka_records_engine.findings import OUTSIDE_LOG
+from kafka_records_engine.findings import JUDGED_AS_OF
 from kafka_records_engine.log.files.discovery import LogSourceError
 from kafka_records_tables import TABLES, read_table
 from kafka_records_tables.tables.open_transactions import MARGIN_MS
@@ -125,7 +125,7 @@ def test_a_transaction_hangs_when_its_time_out_and_the_margin_have_passed(cluste
     result = read_table(NAME, cluster.table())
     assert _told(result.table.to_pylist()) == EXPECTED
     (note,) = result.findings
-    assert (note.severity, note.reason) == ("note", OUTSIDE_LOG)
+    assert (note.severity, note.reason) == ("note", JUDGED_AS_OF)
     assert note.what == "the newest time in these logs is 2023-11-14T22:13:20.000Z: time-outs are judged as of then"
     assert note.consequence == "3 transactions would be late by now; --as-of names another moment"
 

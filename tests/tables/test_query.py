@@ -109,8 +109,8 @@ def test_moments(text: str, moment: str) -> None:
 
 
 MOMENTS = (
-    "2026-01-31, 2026-01-31T12:00 (UTC), 2026-01-31T12:00+02:00, 1769860800000 (milliseconds since 1970), or 90s, 30m, "
-    "2h, 7d or 1w for a time before now"
+    "2026-01-31, 2026-01-31T12:00 (UTC), 2026-01-31T12:00+02:00, 1769860800000 (milliseconds since 1970), now, or 90s, "
+    "30m, 2h, 7d or 1w for a time before now"
 )
 
 

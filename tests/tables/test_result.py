@@ -245,7 +245,7 @@ def test_a_first_file_that_is_missing_is_noted(segments: Path, tmp_path: Path) -
     first.unlink()
     result = read_table("current_offsets", tmp_path)
     assert str(result.findings[0]) == (
-        f"{second}: offsets 0 to {int(second.stem) - 1} are in no file, and the log starts before (a file is missing, "
+        f"{second}: no file has offsets 0 to {int(second.stem) - 1}, and the log starts before (a file is missing, "
         "or the log-start-offset-checkpoint beside the folder is)"
     )
     assert result.is_complete

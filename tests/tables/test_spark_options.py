@@ -117,7 +117,7 @@ LIVE = {"bootstrap": "broker-1:9092,broker-2:9092", "topic": "t"}
         ),
         (
             {"path": "/data", "table": "expirations", "at": "soon"},
-            f"at: 'soon' is not a moment: write {_MOMENTS}; also now, or in 24h for a time ahead",
+            f"at: 'soon' is not a moment: write {_MOMENTS}; also in 24h for a time ahead",
         ),
         (
             {**LIVE, "table": "groups", "startingOffsets": "earliest"},

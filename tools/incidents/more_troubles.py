@@ -234,7 +234,7 @@ def purged_before_read(scene: Scene) -> Truth:
     truth.named = [f"\\b{group}\\b", re.escape(topic)]
     truth.cause = ["delet|removed|purged", "before|unread|not read|never"]
     truth.first_step = ["record|source|origin|delete-records|retention"]
-    truth.never_say("too slow|slower than", "the group was stopped, and retention did nothing")
+    truth.never_say("too slow|slower than|more slowly", "the group was stopped, and retention did nothing")
     return truth
 
 

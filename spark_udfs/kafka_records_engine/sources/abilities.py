@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol, TypeGuard, TypeVar
 
 if TYPE_CHECKING:
+    from kafka_records_engine.log.reading.missing_end import MissingEnd
     from kafka_records_engine.log.reading.unread import Unread, UnreadAsked
     from kafka_records_engine.sources.protocol import Context, LogEnds, LogPartition, LogStarts
 
@@ -40,6 +41,13 @@ class TellsLogEnds(Protocol):
 
     def log_ends(self, topics: Sequence[str], context: Context) -> Iterator[LogEnds]:
         """The ends of all logs of some topics; findings go to the context. Raises LogSourceError."""
+
+
+class TellsMissingEnds(Protocol):
+    """A source that knows of records which were at the end of its logs once and are not in them."""
+
+    def missing_ends(self, topics: Collection[str]) -> Iterator[MissingEnd]:
+        """The logs of some topics whose end is missing. Raises LogSourceError."""
 
 
 class TellsUnread(Protocol):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from os import PathLike, fspath
 from typing import Any, Final
@@ -10,8 +11,9 @@ from typing import Any, Final
 import pyarrow as pa
 
 from kafka_records_engine.findings import UNREAD_LOG, Finding, Severity, in_file
-from kafka_records_engine.log.files.discovery import METADATA_TOPIC
-from kafka_records_engine.log.files.paths import without_secrets
+from kafka_records_engine.log.files.discovery import METADATA_TOPIC, place_of
+from kafka_records_engine.log.files.opened import OpenLog
+from kafka_records_engine.log.files.paths import expanded, without_secrets
 from kafka_records_engine.log.files.places import LogSourceError, Place
 from kafka_records_engine.log.files.ranges import OffsetRange
 from kafka_records_engine.log.files.topic_ids import topic_id, topic_names
@@ -21,6 +23,7 @@ from kafka_records_engine.log.reading import segment_files as reader
 from kafka_records_engine.log.reading.cuts import cuts_of
 from kafka_records_engine.log.reading.log_end import LogEnd, end_of
 from kafka_records_engine.log.reading.metadata_checkpoints import checkpoint_from
+from kafka_records_engine.log.reading.missing_end import MissingEnd, Noted, missing_end, missing_log
 from kafka_records_engine.log.reading.open_producers import open_producers
 from kafka_records_engine.log.reading.raw_rows import gathered
 from kafka_records_engine.log.reading.tails import latest_time
@@ -123,6 +126,44 @@ class Segments:
                     told["cleaner_offset"] = cleaned[directory].get((log.topic, log.partition))
         return found
 
+    def missing_ends(self, topics: Collection[str]) -> Iterator[MissingEnd]:
+        """See `abilities.TellsMissingEnds`: by what a broker writes beside its logs. A log without a folder is known of
+        data directories that were named themselves."""
+        found = self._found()
+        noted: dict[Place, Noted] = {}
+        for log in found:
+            if log.topic in topics and log.files is None:
+                directory = log.place.resolved().parent
+                known = noted[directory] if directory in noted else noted.setdefault(directory, Noted(directory))
+                with suppress(OSError), reader.open_log(log) as opened:
+                    missing = missing_end(opened, log.place, known)
+                    if missing is not None:
+                        yield missing
+        yield from self._missing_logs(found, topics, noted)
+
+    def _missing_logs(
+        self, found: Sequence[reader.FoundLog], topics: Collection[str], noted: dict[Place, Noted]
+    ) -> Iterator[MissingEnd]:
+        """Of topics that are there, the logs without a segment file."""
+        named = {place.resolved() for path in self._paths for place in expanded(path, self._filesystem)[0]}
+        there = {(log.topic, log.partition) for log in found}
+        for directory in dict.fromkeys(log.place.resolved().parent for log in found if log.files is None):
+            if directory not in named:
+                continue
+            known = noted[directory] if directory in noted else Noted(directory)
+            folders = {each: place for place in _folders_in(directory) if (each := place_of(place.name))}
+            of_topics = {topic for topic, _ in (*there, *folders)} & {*topics}
+            for topic, partition in sorted({*known.logs(), *folders} - there):
+                if topic in of_topics:
+                    folder = folders.get((topic, partition))
+                    missing = (
+                        missing_log(topic, partition, known)
+                        if folder is None
+                        else missing_end(OpenLog(topic, partition, ()), folder, known)
+                    )
+                    if missing is not None:
+                        yield missing
+
     def unread(self, asked: Sequence[UnreadAsked], context: Context) -> Iterator[tuple[UnreadAsked, Unread]]:
         """See `abilities.TellsUnread`: by the offset indexes and the heads of batches."""
         logs = self._ended or {(log.topic, log.partition): log for log in self._found()}
@@ -139,6 +180,13 @@ class Segments:
 
     def _found(self, topic: str | None = None) -> list[reader.FoundLog]:
         return reader.find_logs(self._paths, topic, self._topic, self._filesystem)
+
+
+def _folders_in(directory: Place) -> list[Place]:
+    try:
+        return [directory.child(entry.name) for entry in directory.listed() if entry.kind == "folder"]
+    except OSError:
+        return []
 
 
 class _HighWatermarks:
@@ -378,8 +426,8 @@ def _tell_of_start(opened: reader.OpenLog, context: Context) -> None:
     if first.base_offset is None or first.base_offset <= opened.log_start:
         return
     last = first.base_offset - 1
-    which = f"offset {last} is" if last == opened.log_start else f"offsets {opened.log_start} to {last} are"
-    what = f"{which} in no file, and the log starts before"
+    which = f"offset {last}" if last == opened.log_start else f"offsets {opened.log_start} to {last}"
+    what = f"no file has {which}, and the log starts before"
     consequence = "a file is missing, or the log-start-offset-checkpoint beside the folder is"
     context.report(Finding("note", UNREAD_LOG, what, consequence, context.topic, context.partition, file=first.path))
 

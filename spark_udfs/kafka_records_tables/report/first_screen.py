@@ -75,6 +75,9 @@ def scale_words(scale: Mapping[str, int]) -> str:
     """How much was hit: `870 records lost, 2 groups`; what is zero is left out."""
     told = []
     for name, number in scale.items():
+        # "28 groups stopped" says that there are 28 groups.
+        if any(other.startswith(f"{name}_") and count == number for other, count in scale.items()):
+            continue
         words = name.replace("_", " ")
         if number:
             told.append(f"{number} {_PLURAL.sub(_singular, words) if number == 1 else words}")

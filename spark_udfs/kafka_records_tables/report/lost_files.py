@@ -1,4 +1,4 @@
-"""Offsets that were in a file which is gone, told from those that a cleaner took."""
+"""Offsets that were in a file which is gone, told from those that a cleaner took, and logs whose end is missing."""
 
 from __future__ import annotations
 
@@ -10,10 +10,13 @@ import pyarrow.compute as pc
 from kafka_records_engine.findings import UNREAD_LOG
 from kafka_records_engine.log.files.discovery import LogSourceError
 from kafka_records_engine.sources import Context
+from kafka_records_engine.sources.abilities import TellsMissingEnds, has
 from kafka_records_engine.sources.log_details import FILES, log_details
+from kafka_records_tables.topics import OFFSETS, SHARE_STATE, TRANSACTIONS
 
 if TYPE_CHECKING:
     from kafka_records_engine.findings import Finding
+    from kafka_records_engine.log.reading.missing_end import MissingEnd
     from kafka_records_engine.sources import LogPartition
 
 
@@ -31,6 +34,18 @@ class LostFile(NamedTuple):
     """When the last record before them was written."""
     behind_ms: int | None
     """When the first record after them was written."""
+    is_emptied: bool = False
+    """Whether there is a file of theirs, without a byte."""
+
+
+def missing_ends(source: Any) -> list[MissingEnd]:
+    """The logs of coordinators whose end is missing, as far as the source can tell."""
+    if not has(source, TellsMissingEnds):
+        return []
+    try:
+        return list(source.missing_ends((OFFSETS, SHARE_STATE, TRANSACTIONS)))
+    except LogSourceError:  # it went away meanwhile
+        return []
 
 
 def lost_files(source: Any, findings: Iterable[Finding]) -> list[LostFile]:
@@ -55,9 +70,11 @@ def lost_files(source: Any, findings: Iterable[Finding]) -> list[LostFile]:
         files = log_details(source, [topic], FILES.names, Context())
         for log in logs:
             known = files.get((topic, log.partition), {})
-            lost = _first_gap(log, known["sizes"][0]["offset"] if known.get("sizes") else None)
+            sizes = known.get("sizes") or ()
+            lost = _first_gap(log, sizes[0]["offset"] if sizes else None)
             if lost is not None and lost.first >= (known.get("cleaner_offset") or 0):
-                found.append(lost)
+                is_emptied = any(each["offset"] == lost.first and not each["bytes"] for each in sizes)
+                found.append(lost._replace(is_emptied=is_emptied))
     return found
 
 
@@ -86,7 +103,9 @@ def _first_gap(log: LogPartition, first_file: int | None) -> LostFile | None:
             behind = int(offsets[at])
             behind_ms = batch.column("timestamp_ms")[at].as_py()
             found = LostFile(log.topic, log.partition, last + 1, behind, whole, last_ms, behind_ms)
-            return found if is_other_file else None
+            # Damage at the end of the file before: these records are in bytes that could not be read.
+            is_damaged = any(each.file == last_file and each.position is not None for each in context.findings)
+            return found if is_other_file and not is_damaged else None
         last, last_ms = int(offsets[-1]), pc.max(batch.column("timestamp_ms")).as_py()
         last_file = batch.column("file")[batch.num_rows - 1].as_py()
     return None

@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from kafka_records_engine import arguments
-from kafka_records_engine.findings import MISSING_RIGHT
+from kafka_records_engine.findings import JUDGED_AS_OF, MISSING_RIGHT
 from kafka_records_engine.log.files.discovery import LogSourceError
 from kafka_records_engine.sources import Counts
 from kafka_records_engine.sources.given import source_of
@@ -24,7 +24,7 @@ from kafka_records_tables.engines.with_state import State, check_state, source_w
 from kafka_records_tables.query import query_of, topic_columns
 from kafka_records_tables.read import Engine, read_answers
 from kafka_records_tables.report.glance import numbers_of
-from kafka_records_tables.report.lost_files import lost_files
+from kafka_records_tables.report.lost_files import lost_files, missing_ends
 from kafka_records_tables.report.ranking import findings_of
 from kafka_records_tables.report.report_diff import EarlierReport, earlier_report, report_diff
 from kafka_records_tables.report.report_parts import USUAL_PACKAGE, Report, ReportRequest
@@ -71,6 +71,10 @@ REPORTED: Final = (
 """The tables of a report."""
 
 _OF_NOW: Final = "where logs start and end is known only as it is now, and the report is about another moment"
+_NO_COORDINATOR: Final = (
+    "there is no log of a coordinator here (__consumer_offsets, __share_group_state, __transaction_state), so nothing "
+    "is known about groups and transactions: name the data directory of a broker that has one"
+)
 _OF_ALL_GROUPS: Final = frozenset({"transactions", "open_transactions", "log_ends"})
 """Tables whose rows are not asked for by a group: those of transactions would take it for a transactional id."""
 
@@ -236,7 +240,15 @@ def report_of(
     lost = lost_files(source, reading.found)
     # Rules see all rows, and findings count over all of them.
     context = RuleContext(
-        request, tables, reading.found, limits, lost, named.bootstrap, named.command_config, reading.look
+        request,
+        tables,
+        reading.found,
+        limits,
+        lost,
+        missing_ends(source),
+        named.bootstrap,
+        named.command_config,
+        reading.look,
     )
     findings = findings_of(context)
     chosen = {name: _about_topics(name, rows, topics) for name, rows in tables.items()}
@@ -269,9 +281,9 @@ class _Reading:
             of_all = [each for name, each in asked.items() if name in _OF_ALL_GROUPS]
             self._read(together(of_groups), found)
             self._read(replace(together(of_all), groups=None), found)
-        rights = [each for each in self.found if each.reason == MISSING_RIGHT]
-        if rights and not any(TABLES[name].topic for name in found):
-            raise LogSourceError(self._source.name, rights[0].what)
+        if not any(TABLES[name].topic for name in found):
+            rights = [each.what for each in self.found if each.reason == MISSING_RIGHT]
+            raise LogSourceError(self._source.name, rights[0] if rights else _NO_COORDINATOR)
         return {name: self._chosen(name, found[name].table) for name in REPORTED if name in found}
 
     def look(self, table: Table, groups: tuple[str, ...] | None, topic: str | None) -> pa.Table | None:
@@ -298,7 +310,7 @@ class _Reading:
         results = read_answers(question, self._source, self._engine)
         found.update(results)
         self.missing.update(results.missing)
-        self.found += (each for each in results.findings if each not in self.found)
+        self.found += (each for each in results.findings if each not in self.found and each.reason != JUDGED_AS_OF)
         # The second pass reads nothing that the first one did not read.
         self.counts.widen(results.counts)
 

@@ -14,6 +14,7 @@ from kafka_records_tables.report.report_parts import Effect, Level, ReportFindin
 from kafka_records_tables.report.rule_context import counted, listed
 from kafka_records_tables.report.rules import RULES
 from kafka_records_tables.report.topic_choice import about_topics
+from kafka_records_tables.report.whole_logs import seen_by
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -32,7 +33,7 @@ _MOST_EFFECTS = 20
 def findings_of(context: RuleContext, rules: Sequence[ReportRule] = RULES) -> tuple[ReportFinding, ...]:
     """All findings, the worst first; of one level in the order of the rules, and the worst of each kind first. What
     follows from another finding is among its effects."""
-    cases = {rule.kind: about_topics(context, rule.cases(context)) for rule in rules}
+    cases = {rule.kind: about_topics(context, rule.cases(seen_by(context, rule.kind))) for rule in rules}
     parted = folded(rules, cases)
     told = [finding for rule in rules for finding in _told(context, rule, rules, parted)]
     return tuple(sorted(told, key=lambda finding: -finding.level))
@@ -47,6 +48,7 @@ def _told(
     context: RuleContext, rule: ReportRule, rules: Sequence[ReportRule], parted: FoldedCases
 ) -> Iterator[ReportFinding]:
     cases = parted.cases[rule.kind]
+    seen = seen_by(context, rule.kind)
     for level in sorted(Level, reverse=True):
         most = context.limit("report.most_notes_of_a_kind" if level == Level.NOTE else "report.most_of_a_kind")
         of_level = cases.filter(pc.equal(cases["level"], int(level)))
@@ -54,7 +56,7 @@ def _told(
             continue
         of_level = of_level.take(_worst(of_level))
         for case in of_level.slice(0, most).to_pylist():
-            finding = with_causes(context, rule, case, rule.tell(context, case))
+            finding = with_causes(seen, rule, case, rule.tell(seen, case))
             yield replace(finding, effects=_effects(context, rules, parted, case["effects"]))
         if of_level.num_rows > most:
             yield _summary(context, rule, level, of_level.slice(most))
@@ -69,7 +71,7 @@ def _effects(
     for each in (parted.effects[number] for number in numbers[:_MOST_EFFECTS]):
         (case,) = parted.all_cases[each.kind].slice(each.place, 1).to_pylist()
         rule = by_kind[each.kind]
-        told = rule.tell(context, case)
+        told = rule.tell(seen_by(context, each.kind), case)
         effects.append(
             Effect(
                 told.kind,

@@ -94,18 +94,26 @@ def _reading_notes(report: Report, with_details: bool) -> Iterator[str]:
     """What was met while reading and is not damage: a line for each reason, or all of it."""
     notes = [each for each in report.reading if each.severity == "note"]
     if with_details:
-        yield from finding_lines(notes, "--format json has them")
+        yield from map(_met, finding_lines(notes, "--format json has them"))
         return
     for reason in dict.fromkeys(each.reason for each in notes):
         first, *others = finding_lines([each for each in notes if each.reason == reason], "", len(notes))
-        yield first + (f"; and {plural(len(others), 'more note')} of this kind: see --details" if others else "")
+        more = f"; and {plural(len(others), 'more line')} of this kind: see --details" if others else ""
+        yield _met(first) + more
+
+
+def _met(line: str) -> str:
+    """A line about the reading: a note is a level of findings here."""
+    return f"while reading: {line.removeprefix('note: ')}"
 
 
 def in_short(report: Report) -> str:
     """How many findings there are of each level."""
     by_level = Counter(finding.level for finding in report.findings)
     if not by_level:
-        return f"nothing found{_changes(report)}"
+        is_empty = not report.counts.records and not report.counts.markers
+        told = "there was nothing to read: the logs of coordinators have no records" if is_empty else "nothing found"
+        return f"{told}{_changes(report)}"
     parts = ", ".join(f"{by_level[level]} {level.word}" for level in sorted(by_level, reverse=True))
     return f"{plural(len(report.findings), 'finding')}: {parts}{_changes(report)}"
 

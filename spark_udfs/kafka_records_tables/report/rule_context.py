@@ -17,6 +17,7 @@ from kafka_records_tables.tables import TABLES
 
 if TYPE_CHECKING:
     from kafka_records_engine.findings import Finding
+    from kafka_records_engine.log.reading.missing_end import MissingEnd
     from kafka_records_tables.report.lost_files import LostFile
     from kafka_records_tables.tables import Table
 
@@ -43,6 +44,8 @@ class RuleContext:
     """The thresholds by their full names: milliseconds, counts and shares."""
     lost: Sequence[LostFile] = ()
     """Files of logs that are gone, as far as records tell."""
+    ends: Sequence[MissingEnd] = ()
+    """Logs whose end is missing, by what the broker wrote beside them."""
     bootstrap: str | None = None
     config: str | None = None
     second_look: SecondLook | None = None

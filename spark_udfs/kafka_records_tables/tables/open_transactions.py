@@ -206,14 +206,14 @@ def _moment(pending: Any, entries: Any, in_logs: Any | None, now: int) -> int:
 
 def _say_moment(late: int, moment: int, context: Context) -> None:
     """A note where transactions are late by now that were not at the moment."""
-    from kafka_records_engine.findings import OUTSIDE_LOG, Finding
+    from kafka_records_engine.findings import JUDGED_AS_OF, Finding
     from kafka_records_runtime.errors import plural
     from kafka_records_tables.tables.completeness import time_text
 
     if late > 0:
         what = f"the newest time in these logs is {time_text(moment)}: time-outs are judged as of then"
         impact = f"{plural(late, 'transaction')} would be late by now; --as-of names another moment"
-        context.report(Finding("note", OUTSIDE_LOG, what, impact))
+        context.report(Finding("note", JUDGED_AS_OF, what, impact))
 
 
 def _of(by_producer: dict[int, _Producer], row: _Row) -> _Producer:

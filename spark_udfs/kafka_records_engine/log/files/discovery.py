@@ -43,6 +43,7 @@ rows only if the caller names one.
 _FOLDER: Final = re.compile(r"([a-zA-Z0-9._-]{1,249})-([0-9]+)")
 _PUT_AWAY: Final = re.compile(r".*-(?:delete|future|stray)")
 """Folders of replicas that are deleted, moved here from another disk, or no longer this broker's."""
+_SEGMENT: Final = re.compile(r"[0-9]{20}\.log(\.swap)?")
 _MOST_DIGITS: Final = 20
 _AT_ONCE: Final = 16
 """At most N folders of an object store are listed side by side."""
@@ -171,27 +172,33 @@ def _folders(source: Place, looks: _Looks) -> _Folders:
         return [(source.parent, [source.name])]
     if kind == "other":
         raise _HoldsNoLog(str(source), "this is neither a file nor a directory")
-    if _place(source.resolved().name) and looks.has_files(source):
+    if place_of(source.resolved().name) and looks.has_files(source):
         return [(source, None)]
     entries = sorted(source.listed(), key=lambda entry: entry.name)
     if not entries:
         raise _HoldsNoLog(str(source), "the directory is empty")
-    folders = [source.child(entry.name) for entry in entries if _place(entry.name) and entry.kind == "folder"]
+    folders = [source.child(entry.name) for entry in entries if place_of(entry.name) and entry.kind == "folder"]
     looks.look(folders)
     partitions = [folder for folder in folders if looks.has_files(folder)]
     if partitions:
         return [(folder, None) for folder in partitions]
-    if looks.has_files(source):
+    if looks.has_files(source) and not (_are_other_logs(source, looks) and folders_with_logs(source)):
         return [(source, None)]
     if source.files.is_archive:
         # People archive a directory with its whole path, or several directories in one archive.
         below = [source.child(entry.name) for entry in entries if entry.kind == "folder"]
         return _below(source, below, looks)
-    what = "there is no .log file in this directory, nor in a folder <topic>-<partition> below it"
+    what = "there is no segment file in this directory, nor in a folder <topic>-<partition> below it"
     deeper = [str(folder) for folder in folders_with_logs(source)]
     if deeper:
         what += f"; name what holds logs: {some_names(deeper)}"
     raise _HoldsNoLog(str(source), what)
+
+
+def _are_other_logs(folder: Place, looks: _Looks) -> bool:
+    """Whether no file of a folder has the name of a segment, as where a program writes its `broker.log`. Raises
+    OSError."""
+    return not any(_SEGMENT.fullmatch(entry.name) for entry in looks.files(folder))
 
 
 def folders_with_logs(above: Place) -> list[Place]:
@@ -218,7 +225,7 @@ def folders_with_logs(above: Place) -> list[Place]:
 def _holds_partitions(folder: Place) -> bool:
     """Whether a folder has a partition folder with a file of a log."""
     try:
-        names = (entry.name for entry in folder.listed() if _place(entry.name) and entry.kind == "folder")
+        names = (entry.name for entry in folder.listed() if place_of(entry.name) and entry.kind == "folder")
         return any(inner.name.endswith(SUFFIXES) for name in names for inner in folder.child(name).listed())
     except OSError:
         return False
@@ -274,7 +281,7 @@ class _Looks:
             return True
 
     def _counts(self, folder: Place) -> bool:
-        told = None if folder.files.is_local else _place(folder.name)
+        told = None if folder.files.is_local else place_of(folder.name)
         return told is None or self._topic in (None, told[0])
 
 
@@ -285,7 +292,7 @@ def _look_into(folder: Place) -> Sequence[Entry] | OSError:
         return error
 
 
-def _place(name: str) -> tuple[str, int] | None:
+def place_of(name: str) -> tuple[str, int] | None:
     """Topic and partition of a folder with this name, if it is that of a partition."""
     match = _FOLDER.fullmatch(name)
     if not match or len(match[2]) > _MOST_DIGITS or int(match[2]) > MAX_INT32:
@@ -306,7 +313,7 @@ def _told_of(folder: Place, files: list[str] | None, topic: str | None) -> tuple
 
 
 def _told(folder: Place, topic: str | None) -> tuple[str, int]:
-    told = _place(folder.resolved().name)
+    told = place_of(folder.resolved().name)
     if told:
         return told
     if topic is None:

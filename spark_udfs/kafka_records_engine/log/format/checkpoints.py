@@ -1,4 +1,4 @@
-"""Offsets that a broker stores in its data directory: the starts of logs, and their high watermarks."""
+"""Offsets that a broker stores in its data directory: where logs begin, how far they go, what is cleaned."""
 
 from __future__ import annotations
 
@@ -16,6 +16,9 @@ CHECKPOINT: Final = "log-start-offset-checkpoint"
 
 HIGH_WATERMARKS: Final = "replication-offset-checkpoint"
 """High watermarks of all logs, written every few seconds and when a broker stops."""
+
+RECOVERY_POINTS: Final = "recovery-point-offset-checkpoint"
+"""Up to where logs are on the disk for certain, written every minute and when a broker stops (`LogManager`)."""
 
 CLEANED: Final = "cleaner-offset-checkpoint"
 """Up to where compacted logs are cleaned; a log that no cleaner has finished yet is missing."""

@@ -202,8 +202,8 @@ class _Vetting:
         first = self._low if self.last is None else self.last + 1
         if first >= limit or not (only is None or only.has_gap(first, limit)):
             return
-        which = f"offset {first} is" if first == limit - 1 else f"offsets {first} to {limit - 1} are"
-        what = f"{which} in no file" if self.last is not None else f"it holds no batch, and {which} in no file"
+        which = f"offset {first}" if first == limit - 1 else f"offsets {first} to {limit - 1}"
+        what = f"no file has {which}" if self.last is not None else f"it holds no batch, and no file has {which}"
         consequence = (
             "a cleaner has removed them, or a file is missing: a report has a finding where it is sure of that"
         )

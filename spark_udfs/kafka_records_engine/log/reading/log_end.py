@@ -34,6 +34,8 @@ class LogEnd(NamedTuple):
     """Where bytes start after that entry that are no whole entry, and more than zeros of a pre-allocated file."""
     is_cut: bool = False
     """Whether they are the beginning of an entry: an append that was cut short."""
+    timestamp_ms: int | None = None
+    """The latest time of a record in that entry, in milliseconds since 1970; None if there is none."""
 
 
 def end_of(segment: SegmentFile, folder: Place | None = None) -> LogEnd | None:
@@ -44,13 +46,14 @@ def end_of(segment: SegmentFile, folder: Place | None = None) -> LogEnd | None:
         return None
     last, at = _last_entry(segment, file, indexed_position(segment, folder))
     end = segment.base_offset or 0
+    latest = None if last is None else last.timestamp_ms
     if last is not None:
         # If an entry is invalid, the careful reader finds out what is usable.
         end = last.behind if _is_right(file, last) else max(next_offset(segment), end)
     if at >= length_of(file) or zeros_end(file, at) >= length_of(file):
-        return LogEnd(end)
+        return LogEnd(end, timestamp_ms=latest)
     search = BatchSearch(file, segment.base_offset)
-    return LogEnd(end, at, Suspects(file, segment.base_offset, search, is_last=True).cut_at(at) is not None)
+    return LogEnd(end, at, Suspects(file, segment.base_offset, search, is_last=True).cut_at(at) is not None, latest)
 
 
 class _Entry(NamedTuple):
@@ -58,6 +61,7 @@ class _Entry(NamedTuple):
     size: int
     behind: int
     """The offset after its last record."""
+    timestamp_ms: int
 
 
 def _last_entry(segment: SegmentFile, file: LogFile, position: int) -> tuple[_Entry | None, int]:
@@ -87,7 +91,8 @@ def _last_entry(segment: SegmentFile, file: LogFile, position: int) -> tuple[_En
     if last is None:
         return None, position + at
     file.seek(last[0])
-    return _Entry(*last, read_head(file.read(min(last[1], _HEAD)), 0, last[0]).last_offset + 1), position + at
+    head = read_head(file.read(min(last[1], _HEAD)), 0, last[0])
+    return _Entry(*last, head.last_offset + 1, head.max_timestamp), position + at
 
 
 def _behind_trouble(segment: SegmentFile, file: LogFile, position: int) -> int | None:

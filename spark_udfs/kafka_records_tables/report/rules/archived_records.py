@@ -75,7 +75,8 @@ def _incident(
     ranges = sorted(ranges, key=lambda each: (each["log_timestamp_ms"] or 0, each["log_offset"]))
     first, last = ranges[0], ranges[-1]
     names = {each["topic_id"]: each["topic"] for each in context.table("share_group_topics").to_pylist()}
-    topic = first["topic"] or names.get(topic_id) or topic_id
+    name = first["topic"] or names.get(topic_id)
+    topic = name or topic_id
     count = sum(each["last_offset"] - each["first_offset"] + 1 for each in ranges)
     partitions = sorted({each["partition"] for each in ranges})
     deliveries: Counter[int] = Counter()
@@ -91,12 +92,15 @@ def _incident(
     pattern = f" Most of them are {gap} offsets apart: the same kind of record fails each time." if gap else ""
     members = [each for each in context.table("members").to_pylist() if each["group_id"] == group]
     clients = list(dict.fromkeys(each["client_id"] or each["member_id"] for each in members))
+    unnamed = context.ask_kafka(
+        "Ask for the name of the topic, which no file here has", "kafka-topics", "--describe", "--topic-id", topic_id
+    )
     look = context.ask_kafka(
         "Look at such a record, and look in the logs of the consumers "
         f"({listed(clients) if clients else 'none is there now'}) for what fails"
         + ("; if another offset is printed, there is no record at this one" if is_rejected else ""),
         "kafka-console-consumer",
-        *option("--topic", topic),
+        *option("--topic", name or "TOPIC"),
         "--partition",
         str(last["partition"]),
         "--offset",
@@ -189,6 +193,7 @@ def _incident(
         evidence_count=len(ranges),
         rows=(Rows("share_partitions", of_group(group, condition_of("topic_id", topic_id))),),
         next=(
+            *(() if name else (unnamed,)),
             look,
             NextStep(
                 "Fix the consumers, or have them reject what they cannot process (acknowledge with REJECT) and put "

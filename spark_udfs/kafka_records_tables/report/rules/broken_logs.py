@@ -56,10 +56,11 @@ def _cases_of(kind: str) -> Callable[[RuleContext], pa.Table]:
 
 def _unread_state(context: RuleContext) -> str | None:
     """Why a state that is not there may be there on the broker; None if all of its topic was read."""
-    unread = sorted({each.partition or 0 for each in context.reading if each.topic == SHARE_STATE and each.bytes})
+    unread = {each.partition or 0 for each in context.reading if each.topic == SHARE_STATE and each.bytes}
+    unread |= {each.partition for each in context.ends if each.topic == SHARE_STATE}
     if not unread:
         return None
-    return f"the files have bytes of {logs_shown(SHARE_STATE, unread)} that could not be read: the state may be there"
+    return f"{logs_shown(SHARE_STATE, sorted(unread))} could not be read to the end: the state may be there"
 
 
 def _may_be_over(context: RuleContext, rows: pa.Table) -> Any:

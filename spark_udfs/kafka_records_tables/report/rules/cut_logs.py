@@ -12,6 +12,7 @@ from kafka_records_tables.topics import OFFSETS, TRANSACTIONS
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from kafka_records_engine.log.reading.missing_end import MissingEnd
     from kafka_records_tables.report.rule_context import RuleContext
 
 _KIND: Final = "log_cut"
@@ -21,43 +22,66 @@ _NEVER_CUT: Final = (OFFSETS, TRANSACTIONS)
 
 
 def _cases(context: RuleContext) -> pa.Table:
-    import numpy as np
     import pyarrow as pa
     import pyarrow.compute as pc
 
-    from kafka_records_tables.report.case_columns import equal, grouped, kept, looked_up, ranked, with_columns
+    from kafka_records_tables.report.case_columns import equal, grouped, kept, ranked
 
     ends = context.table("log_ends")
-    ends = kept(ends, equal(ends, "topic", *_NEVER_CUT))
-    ends = with_columns(ends, last_ms=looked_up(ends["partition"], _last_written(context), "log_partition", "last"))
-    begins = kept(ends, pc.greater(ends["log_start_offset"], 0))
-    begins = with_columns(begins, side=pa.array(["start"] * begins.num_rows), missing=begins["log_start_offset"])
-    told_ms = pc.subtract(ends["high_watermark_timestamp_ms"], pc.coalesce(ends["last_ms"], pa.scalar(0, pa.int64())))
-    stops = kept(
-        ends,
-        equal(ends, "topic", OFFSETS),
-        pc.greater(ends["high_watermark"], ends["log_end_offset"]),
-        pc.greater_equal(told_ms, context.limit(f"{_KIND}.silent_for")),
+    begins = kept(ends, equal(ends, "topic", *_NEVER_CUT), pc.greater(ends["log_start_offset"], 0))
+    cut = [
+        {
+            "log_topic": row["topic"],
+            "side": "start",
+            "level": int(Level.HIGH),
+            "partition": row["partition"],
+            "missing": row["log_start_offset"],
+            "last_ms": None,
+            "shows": f"{row['topic']}-{row['partition']} begins at {row['log_start_offset']}",
+            "offset": row["log_start_offset"],
+        }
+        for row in begins.select(["topic", "partition", "log_start_offset"]).to_pylist()
+    ]
+    cut += [
+        {
+            "log_topic": each.topic,
+            "side": "end",
+            "level": int(level),
+            "partition": each.partition,
+            "missing": each.reached - each.end,
+            "last_ms": each.last_ms,
+            "shows": f"{each.topic}-{each.partition} ends at {each.end}, but {', and '.join(each.shown_by)}",
+            "offset": max(each.end - 1, 0),
+        }
+        for each in context.ends
+        if (level := _level_of(context, each)) is not None
+    ]
+    schema = pa.schema(
+        [
+            *((name, pa.string()) for name in ("log_topic", "side", "shows")),
+            *((name, pa.int64()) for name in ("level", "partition", "missing", "last_ms", "offset")),
+        ]
     )
-    missing = pc.subtract(stops["high_watermark"], stops["log_end_offset"])
-    stops = with_columns(stops, side=pa.array(["end"] * stops.num_rows, pa.string()), missing=missing)
-    begins = with_columns(begins, side=begins["side"].cast(pa.string()))
-    lists = ("partition", "log_start_offset", "log_end_offset", "high_watermark", "last_ms")
-    cut = pa.concat_tables([begins, stops])
+    lists = ("partition", "shows", "offset")
     cases = grouped(
-        with_columns(cut, log_topic=cut["topic"]),
-        ["log_topic", "side"],
+        pa.Table.from_pylist(cut, schema),
+        ["log_topic", "side", "level"],
         [*((name, "list") for name in lists), ("missing", "sum"), ("last_ms", "min")],
     )
-    return ranked(cases, np.full(cases.num_rows, int(Level.HIGH)), cases["missing_sum"].to_numpy())
+    return ranked(cases, cases["level"].to_numpy(), cases["missing_sum"].to_numpy())
 
 
-def _last_written(context: RuleContext) -> pa.Table:
-    """`log_partition` of the offsets topic and `last`: when the hour began that its last record is of."""
-    from kafka_records_tables.report.case_columns import grouped
-
-    rows = grouped(context.table("activity"), ["log_partition"], [("window_start_timestamp_ms", "max")])
-    return rows.rename_columns(["log_partition", "last"])
+def _level_of(context: RuleContext, end: MissingEnd) -> Level | None:
+    """None if the report is about a moment before the end, or if nothing but a torn batch shows it, which was found
+    while reading."""
+    if context.request.as_of and end.last_ms is not None and end.last_ms >= context.at_ms:
+        return None
+    if end.is_certain:
+        return Level.HIGH
+    if end.shown_ms is None:
+        return None
+    is_long = end.last_ms is None or end.shown_ms - end.last_ms >= context.limit(f"{_KIND}.silent_for")
+    return Level.HIGH if is_long else Level.NOTE
 
 
 def _tell(context: RuleContext, case: dict[str, Any]) -> ReportFinding:
@@ -69,10 +93,9 @@ def _tell(context: RuleContext, case: dict[str, Any]) -> ReportFinding:
     is_start = case["side"] == "start"
     groups = groups_of_logs(context, topic, partitions)
     rows = Rows("log_ends", (condition_of("topic", topic), *_WHERE[case["side"]]))
-    places = zip(
-        partitions, case["log_start_offset_list"], case["log_end_offset_list"], case["high_watermark_list"], strict=True
-    )
-    what = _START if is_start else _END
+    places = zip(partitions, case["shows_list"], case["offset_list"], strict=True)
+    is_copied = case["level"] == Level.NOTE
+    what = _START if is_start else _COPIED if is_copied else _END
     return ReportFinding(
         kind=_KIND,
         level=Level(case["level"]),
@@ -89,22 +112,12 @@ def _tell(context: RuleContext, case: dict[str, Any]) -> ReportFinding:
         since_note=(
             "no record tells when the files went"
             if is_start or case["last_ms_min"] is None
-            else "the hour of the last record that is left"
+            else "the last record that is left"
         ),
         confidence="medium",
-        why_not_sure=_START_UNSURE if is_start else _END_UNSURE,
+        why_not_sure=_START_UNSURE if is_start else _COPIED_UNSURE if is_copied else _END_UNSURE,
         evidence=tuple(
-            Evidence(
-                (
-                    f"{topic}-{partition} begins at {start}"
-                    if is_start
-                    else f"{topic}-{partition} ends at {end}, and its high watermark was {high}"
-                ),
-                topic,
-                partition,
-                start if is_start else end - 1,
-            )
-            for partition, start, end, high in list(places)[:MOST_EVIDENCE]
+            Evidence(shows, topic, partition, offset) for partition, shows, offset in list(places)[:MOST_EVIDENCE]
         ),
         evidence_count=len(partitions),
         rows=(rows,),
@@ -132,22 +145,35 @@ _START: Final = (
     "groups that have written nothing since are not in this report."
 )
 _END: Final = (
-    "{logs} ends {missing} before its high watermark, as the broker wrote it down last. So the last file is missing, "
-    "or was cut. {groups}What is said about these groups is older than it was."
+    "{logs} lacks its end: {missing} that it had, by what the broker wrote beside it. {groups}Their later records are "
+    "unknown, so the report concludes nothing from what they have not done since; groups with records in the missing "
+    "part only are not in it."
+)
+_COPIED: Final = (
+    "{logs} ends {missing} before the offset that the broker wrote down a little later, as in a copy that was made "
+    "while the broker wrote. {groups}What they did in the meantime is unknown."
 )
 _START_UNSURE: Final = "only some of the files may have been copied, or somebody has once had the topic deleted by age"
-_END_UNSURE: Final = "only some of the files may have been copied, or the log long before its high watermark"
+_END_UNSURE: Final = (
+    "only some of the files may have been copied, or the log long before the others, or a power failure took records"
+)
+_COPIED_UNSURE: Final = "the last file may also have been cut"
 
 RULE = ReportRule(
     kind=_KIND,
     title="a log lacks its beginning or its end",
     about="""\
 Logs of `__consumer_offsets` and `__transaction_state` that do not begin at offset 0, which no clean-up brings about,
-and logs of `__consumer_offsets` that end before the high watermark that the broker wrote beside them
-(`replication-offset-checkpoint`), `silent_for` or longer before it did. In a copy of a directory that a broker was
-writing to, logs end a little before, and are left alone. A file that is missing in between is `segment_lost`.""",
-    tables=("log_ends", "activity", "groups"),
-    levels={Level.HIGH: "always"},
+and logs of all coordinators that ended later once: by the high watermarks and recovery points that the broker wrote
+down (`replication-offset-checkpoint`, `recovery-point-offset-checkpoint`), by producer snapshots of later offsets, by
+indexes of files that are gone, empty or cut, or because there is no file at all. In a copy of a directory that a broker
+was writing to, logs end a little before: that is a note. Kinds that conclude from what a group has not done leave out
+the groups of such a log. A file that is missing in between is `segment_lost`.""",
+    tables=("log_ends", "groups"),
+    levels={
+        Level.HIGH: "files show it, the broker had stopped, or the end was noted `silent_for` after the last record",
+        Level.NOTE: "it may have been copied while the broker wrote",
+    },
     cases=_cases,
     tell=_tell,
     listing=lambda _: Rows("log_ends", (f"topic={OFFSETS}",)),
@@ -156,8 +182,8 @@ writing to, logs end a little before, and are left alone. A file that is missing
             "silent_for",
             "duration",
             "2h",
-            "from the hour of the last record of a log to the high watermark that is beyond it",
-            "copying a directory takes minutes, and records are counted by hours",
+            "from the last record of a log to the moment when the broker noted a later offset",
+            "copying a directory takes minutes, and seldom hours",
         ),
     ),
 )

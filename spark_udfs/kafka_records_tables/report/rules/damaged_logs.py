@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from kafka_records_engine.findings import Finding
+    from kafka_records_tables.report.lost_files import LostFile
     from kafka_records_tables.report.rule_context import RuleContext
 
 _COORDINATORS = (OFFSETS, SHARE_STATE, TRANSACTIONS, None)
@@ -38,10 +39,14 @@ def _damage_cases(context: RuleContext) -> pa.Table:
 
     told = _places(context)
     damage: dict[str | None, list[int]] = {}
-    for at, finding in enumerate(context.reading):
+    # What says how much is lost comes before what other tables make of the same place.
+    by_loss = sorted(enumerate(context.reading), key=lambda each: not (each[1].records or each[1].bytes))
+    for at, finding in by_loss:
         place: tuple[Any, ...] = (finding.topic, finding.partition, finding.offset)
         if finding.offset is None:
-            place = (*place, finding.file, finding.position, finding.base_offset)
+            # Some readers do not know with which offset a batch starts that cannot be read.
+            place = (*place, finding.file, finding.position)
+            place = place if finding.position is not None else (*place, finding.base_offset)
         # Several tables report the same record, each with its own consequence.
         if finding.severity == "damage" and finding.reason != MISSING_RIGHT and place not in told:
             told.add(place)
@@ -140,6 +145,11 @@ def _lost_cases(context: RuleContext) -> pa.Table:
     return ranked(table, [int(Level.HIGH)] * len(lost), missing)
 
 
+def _how_lost(lost: LostFile) -> str:
+    name = f"{lost.first:020}.log"
+    return f"{name} is empty" if lost.is_emptied else f"{name} is missing, or the file before it was cut"
+
+
 def _tell_lost(context: RuleContext, case: dict[str, Any]) -> ReportFinding:
     from kafka_records_tables.report.rule_context import MOST_EVIDENCE, counted, moment
 
@@ -160,7 +170,7 @@ def _tell_lost(context: RuleContext, case: dict[str, Any]) -> ReportFinding:
         problem=(
             f"Missing from {topic}-{first.partition} are the offsets from {first.first} up to "
             f"{first.behind - 1}{others}: {counted(missing, 'offset')} in no file{span}. Such a log is whole up to "
-            f"there, so no cleaner took them: a segment file is missing. {groups_shown(groups)}The commits, members "
+            f"there, so no cleaner took them: {_how_lost(first)}. {groups_shown(groups)}The commits, members "
             "and deletions in it are unknown, so what the report says about these groups may be older than it was."
         ),
         group_ids=groups,
@@ -201,7 +211,7 @@ def _tell_lost(context: RuleContext, case: dict[str, Any]) -> ReportFinding:
 
 LOST = ReportRule(
     kind="segment_lost",
-    title="a segment file is missing",
+    title="records between two segment files are missing",
     about="""\
 Offsets that are in no file, of a log that is whole up to there. A cleaner begins at the start of a log and leaves gaps
 there, so it has not been at these. Where a cleaner has been, a missing file and a cleaned one look the same, and there

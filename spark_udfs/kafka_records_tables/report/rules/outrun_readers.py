@@ -125,7 +125,7 @@ def _incident(context: RuleContext, group: str, topic: str, jumps: list[Jump], r
     finding = ReportFinding(
         kind=KIND,
         level=Level.CRITICAL if goes_on else Level.HIGH,
-        title=RULE.title,
+        title=RULE.title if len(jumps) > 1 or waiting else "records were deleted before a group read them",
         problem=(
             f"The group {shown(group)} jumped {counted(len(jumps), 'time')} over records of {shown(topic)}"
             f" ({partitions_shown(partitions)}) that had been deleted before it read them: about"
@@ -158,9 +158,6 @@ def _incident(context: RuleContext, group: str, topic: str, jumps: list[Jump], r
         evidence_count=len(jumps),
         rows=(Rows("lag", of_group(group)),),
         next=(
-            NextStep(
-                "Then make the group faster: more members (up to one for each partition), less work for each record"
-            ),
             context.see("See how its offsets moved", Rows("history", of_group(group))),
             context.see("See where logs start, and where the group is", Rows("lag", of_group(group))),
         ),
@@ -193,33 +190,65 @@ def _deleted_by(
     retention = settings.topic_setting(topic, "retention.ms")
     size = settings.topic_setting(topic, "retention.bytes")
     is_for_ever, has_size = retention == "-1", size is not None and size != "-1"
+    by_hand = _deleted_by_hand(context, topic, jumps)
+    faster = NextStep(
+        "Then make the group faster: more members (up to one for each partition), less work for each record"
+    )
     slow = f"{shown(group)} reads more slowly than {shown(topic)} is written, and"
     causes = {
         "too_slow": Verdict(
             f"{slow} the retention of the topic deletes what it has not read.",
             evidence_for=shows,
             refuted_by=Evidence("retention.ms is -1: no record is deleted by its age") if is_for_ever else None,
-            steps=(_alter(context, topic, "retention.ms", "604800000", "now, above what the group is behind (7 days"),),
+            steps=(
+                _alter(context, topic, "retention.ms", "604800000", "now, above what the group is behind (7 days"),
+                faster,
+            ),
         )
     }
     if has_size:
         causes["too_much"] = Verdict(
             f"{slow} the topic deletes what is more than {size} bytes in a partition (retention.bytes).",
             evidence_for=(*shows, Evidence(f"retention.bytes is {size}")),
-            steps=(_alter(context, topic, "retention.bytes", "-1", "now, above what the group is behind (no limit"),),
+            steps=(
+                _alter(context, topic, "retention.bytes", "-1", "now, above what the group is behind (no limit"),
+                faster,
+            ),
         )
-    elif is_for_ever:
+    if by_hand or (is_for_ever and not has_size):
         causes["by_hand"] = Verdict(
             f"A program or an administrator deletes records of {shown(topic)} (kafka-delete-records), which"
             f" {shown(group)} has not read.",
-            evidence_for=shows,
-            lacked=() if size is not None else ("log.retention.bytes of the brokers",),
-            steps=(NextStep(f"Find who deletes records of {shown(topic)} (kafka-delete-records), and stop it"),),
+            evidence_for=by_hand or shows,
+            is_certain=bool(by_hand),
+            lacked=() if by_hand or size is not None else ("log.retention.bytes of the brokers",),
+            steps=(
+                NextStep(f"Find who deletes records of {shown(topic)} (kafka-delete-records), and stop it"),
+                NextStep("Get the records from their origin, if they are needed"),
+            ),
         )
     if is_for_ever:
         return " The topic deletes no record by its age (retention.ms is -1).", causes
     known = settings.retention_ms(topic)
     return "" if known is None else f" The topic keeps records for {length(known)} (retention.ms).", causes
+
+
+def _deleted_by_hand(context: RuleContext, topic: str, jumps: list[Jump]) -> tuple[Evidence, ...]:
+    """That logs begin inside of a segment file, which only DeleteRecords brings about: retention deletes whole files,
+    after which a log begins where the next one does (`UnifiedLog.deleteOldSegments`). Empty unless that is so of all
+    logs that the group has jumped in."""
+    from kafka_records_tables.tables.log_sizes import TABLE as LOG_SIZES
+
+    shows = []
+    rows = {row["partition"]: row for row in context.look(LOG_SIZES, topic=topic).to_pylist()}
+    for partition in sorted({each.partition for each in jumps}):
+        row = rows.get(partition, {})
+        start, files = row.get("log_start_offset"), [each["offset"] for each in row.get("sizes") or ()]
+        if start is None or not files or start in files or start < files[0]:
+            return ()
+        first = max(each for each in files if each < start)
+        shows.append(Evidence(f"{topic}-{partition} begins at {start}, in the middle of the file {first:020}.log"))
+    return tuple(shows)
 
 
 def _alter(context: RuleContext, topic: str, name: str, value: str, why: str) -> NextStep:
@@ -256,10 +285,12 @@ loss is the sum over all jumps, less what the group usually reads in between."""
         PossibleCause(
             "too_slow",
             "the group is slower than the retention of the topic",
-            "for: jumps over the start of the log; refuted where records are kept for ever",
+            "for: jumps over the start of the log; refuted where records are kept for ever, or by DeleteRecords",
         ),
         PossibleCause(
-            "by_hand", "somebody deletes records", "for: nothing is deleted by its age, and no size is known"
+            "by_hand",
+            "somebody deletes records",
+            "for: nothing is deleted by its age, and no size is known; certain where logs begin inside of a file",
         ),
     ),
     thresholds=(

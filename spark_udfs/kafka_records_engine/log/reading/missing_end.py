@@ -1,0 +1,169 @@
+"""Records that were in a log once and are in none of its files, by what a broker writes beside them.
+
+A broker notes how far a log goes in several places: high watermarks and recovery points of all logs in files of the
+data directory, and in the folder of a log producer snapshots (`ProducerStateManager.takeSnapshot`, with the offset of
+the next record in their names) and indexes of segment files. None of them is ahead of the log, except in a copy that
+was made while the broker wrote, or after a power failure that took records which were not on the disk yet.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from kafka_records_engine.log.files.opened import OpenLog
+from kafka_records_engine.log.files.places import LogSourceError, Place
+from kafka_records_engine.log.format.checkpoints import HIGH_WATERMARKS, RECOVERY_POINTS, read_checkpoint
+from kafka_records_engine.log.format.offset_index import OffsetIndex
+from kafka_records_engine.log.reading.log_end import end_of
+
+STOPPED: Final = ".kafka_cleanshutdown"
+"""A broker leaves this file when it has stopped in good order, and deletes it when it starts (`LogManager`)."""
+
+_BESIDE: Final = re.compile(r"([0-9]{20})\.(log|index|timeindex|snapshot)")
+
+
+@dataclass(frozen=True, slots=True)
+class MissingEnd:
+    """The end of a log that is missing."""
+
+    topic: str
+    partition: int
+    end: int
+    """The offset after the last record that is left."""
+    reached: int
+    """The log has been at least up to here; the same as `end` if only a file without a known record is missing."""
+    shown_by: tuple[str, ...]
+    """What shows it, each in a sentence."""
+    last_ms: int | None
+    """When the last record that is left was written; None if it is unknown, or if no record is left."""
+    shown_ms: int | None
+    """When the log was that far, at the earliest; None if it is unknown."""
+    is_certain: bool
+    """Whether it cannot be the copy of a log that a broker was writing to."""
+
+
+class Noted:
+    """What a broker notes in a data directory about how far its logs go."""
+
+    def __init__(self, directory: Place) -> None:
+        self.is_stopped = _is_file(directory.child(STOPPED))
+        self._files = [(words, *_offsets(directory.child(name))) for name, words in _NOTES]
+
+    def logs(self) -> list[tuple[str, int]]:
+        """The logs with records, by topic and partition."""
+        return sorted({log for _, offsets, _ in self._files for log, offset in offsets.items() if offset})
+
+    def of(self, topic: str, partition: int) -> list[tuple[str, int, int | None]]:
+        """For each file that has the log: what it is called, the offset, and when the file was written."""
+        return [
+            (words, offsets[topic, partition], written)
+            for words, offsets, written in self._files
+            if (topic, partition) in offsets
+        ]
+
+
+def missing_end(opened: OpenLog, folder: Place, noted: Noted) -> MissingEnd | None:
+    """What is missing at the end of a log whose files are open; None if nothing is known to be. Raises OSError."""
+    last = opened.segments[-1] if opened.segments else None
+    found = None if last is None else end_of(last, folder)
+    if last is not None and found is None:  # it cannot be read, which is found elsewhere
+        return None
+    end = 0 if found is None else found.offset
+    shown: list[tuple[str, int]] = []
+    certain = last is None or noted.is_stopped
+    if last is not None:
+        entry = OffsetIndex(last, folder).last_entry()
+        if entry is not None and entry.last_offset >= end:
+            shown.append((f"the index of its last file has offset {entry.last_offset}", entry.last_offset + 1))
+            certain = certain or not last.size
+        if found is not None and found.is_cut:
+            shown.append(("its last file ends in the middle of a batch", end + 1))
+    else:
+        shown.append(("its folder has no segment file", end))
+    for kind, offset in _later_files(folder, end, has_files=last is not None):
+        certain = True
+        shown.append((f"there is a file {offset:020}.{kind}", offset))
+    marks = [each for each in noted.of(opened.topic, opened.partition) if each[1] > end]
+    shown += [(f"{words} is {offset}", offset) for words, offset, _ in marks]
+    if not shown:
+        return None
+    return MissingEnd(
+        opened.topic,
+        opened.partition,
+        end,
+        max(offset for _, offset in shown),
+        tuple(words for words, _ in shown),
+        _latest(opened, folder),
+        max((written for *_, written in marks if written is not None), default=None),
+        certain,
+    )
+
+
+def missing_log(topic: str, partition: int, noted: Noted) -> MissingEnd:
+    """A log that a data directory should have, without a folder."""
+    marks = noted.of(topic, partition)
+    return MissingEnd(
+        topic,
+        partition,
+        0,
+        max(offset for _, offset, _ in marks),
+        ("it has no folder", *(f"{words} is {offset}" for words, offset, _ in marks)),
+        None,
+        max((written for *_, written in marks if written is not None), default=None),
+        True,
+    )
+
+
+_NOTES: Final = (
+    (HIGH_WATERMARKS, f"its high watermark in {HIGH_WATERMARKS}"),
+    (RECOVERY_POINTS, f"its recovery point in {RECOVERY_POINTS}"),
+)
+
+
+def _offsets(place: Place) -> tuple[Mapping[tuple[str, int], int], int | None]:
+    """What a checkpoint file has, and when it was written. What is wrong with it is found where log ends are read."""
+    try:
+        offsets = read_checkpoint(place)
+        return offsets, place.written_ms if offsets else None
+    except (OSError, LogSourceError):
+        return {}, None
+
+
+def _is_file(place: Place) -> bool:
+    try:
+        return place.kind == "file"
+    except OSError:
+        return False
+
+
+def _later_files(folder: Place, end: int, *, has_files: bool) -> list[tuple[str, int]]:
+    """Files beside a log that can only be there if it went on: a producer snapshot of a later offset, or an index whose
+    segment file is gone."""
+    found: dict[tuple[str, int], None] = {}
+    logs, others = set(), []
+    for entry in folder.listed():
+        match = _BESIDE.fullmatch(entry.name)
+        if match is None:
+            continue
+        if match[2] == "log":
+            logs.add(int(match[1]))
+        else:
+            others.append((match[2], int(match[1])))
+    for kind, offset in sorted(others, key=lambda each: (each[1], each[0])):
+        is_orphan = kind == "index" and offset not in logs and (offset >= end or not has_files)
+        if is_orphan or (kind == "snapshot" and offset > end):
+            found[kind, offset] = None
+    return list(found)
+
+
+def _latest(opened: OpenLog, folder: Place) -> int | None:
+    """When the last record was written that is left: of the last batch of the last file that has one. Raises
+    OSError."""
+    for segment in reversed(opened.segments):
+        if segment.size:
+            found = end_of(segment, folder)
+            return None if found is None or found.timestamp_ms is None or found.timestamp_ms < 0 else found.timestamp_ms
+    return None
