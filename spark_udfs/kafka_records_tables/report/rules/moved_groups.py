@@ -175,7 +175,8 @@ def _incident(context: RuleContext, count: int, before: int | None, moved: list[
         named = listed([each.group_id for each in stopped])
         parts.append(f"{counted(len(stopped), 'group')} ({named}) committed nothing to their new coordinator")
     until = max(lasts, default=None)
-    before_it = until if not firsts else min(firsts) - 1
+    # Without a copy in a new partition, the last state of the old ones is that of now, with markers after commits.
+    before_it = None if not firsts else min(firsts) - 1
     as_of = () if before_it is None else ("--as-of", str(before_it))
     old = Rows("current_offsets", (f"log_partition<{before}",) if before else ())
     keep = context.see(
