@@ -68,8 +68,8 @@ OUTSIDE_LOG: Final = "OutsideLog"
 last."""
 
 JUDGED_AS_OF: Final = "JudgedAsOf"
-"""The `reason` of a note that time-outs are judged as of the newest time of a copy. A report says of itself of when it
-is."""
+"""The `reason` of a note that time-outs are judged as of the newest time of a copy. A report names its moment in
+its first line."""
 
 UNMADE_CHECKS: Final = "UnmadeChecks"
 """The `reason` of a note about a check that could not be made; it says what the check needs."""

@@ -1,4 +1,4 @@
-"""Directories that lack a part of a log: what a report says of it, and what it does not conclude from it."""
+"""Directories that lack a part of a log: what a report shows, and what it does not conclude from it."""
 
 from __future__ import annotations
 

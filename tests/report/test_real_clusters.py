@@ -248,6 +248,4 @@ def test_the_state_of_a_share_group_that_was_not_read_whole_may_be_there(tmp_pat
     assert found
     for each in found:
         assert each.level == Level.NOTE
-        assert each.why_not_sure == (
-            "the files have bytes of __share_group_state-1 that could not be read: the state may be there"
-        )
+        assert each.why_not_sure == ("__share_group_state-1 could not be read to the end: the state may be there")

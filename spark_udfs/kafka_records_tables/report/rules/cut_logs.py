@@ -72,8 +72,8 @@ def _cases(context: RuleContext) -> pa.Table:
 
 
 def _level_of(context: RuleContext, end: MissingEnd) -> Level | None:
-    """None if the report is about a moment before the end, or if nothing but a torn batch shows it, which was found
-    while reading."""
+    """None if the report is about a moment before the end, or if only a torn batch shows it, which was found while
+    reading."""
     if context.request.as_of and end.last_ms is not None and end.last_ms >= context.at_ms:
         return None
     if end.is_certain:
