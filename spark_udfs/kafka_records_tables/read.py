@@ -191,7 +191,7 @@ def stream_table(
 
 
 def stream_answer(question: Question, source: Any, engine: Engine) -> Stream:
-    """The answer of `stream_table` to a question about one table that the caller has built."""
+    """Like `stream_table`, for a question that the caller has built."""
     (request,) = requests_of(question)
     declaration = request.table
     absent = AbsentGroups(question.groups)

@@ -139,8 +139,7 @@ def _release(name: str, value: Any) -> str:
     text: str = arguments.text(name, value)
     if not _RELEASE.fullmatch(text) or not is_release(text):
         raise QueryError(
-            f"{text!r} is not a release of Kafka that is known, from {RELEASES[0]} to {RELEASES[-1]}: write 3.9, or "
-            "4.1.2"
+            f"{text!r} is not a known Kafka release, from {RELEASES[0]} to {RELEASES[-1]}: write 3.9, or " "4.1.2"
         )
     return text
 

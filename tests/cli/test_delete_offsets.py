@@ -150,7 +150,7 @@ def test_who_cannot_be_asked_is_told_before_anything_is_read(
     monkeypatch.setattr(sys, "stdin", io.StringIO("yes\n"))
     assert main(["delete-offsets", str(tmp_path / "none"), "--bootstrap", "localhost:1", "--execute"]) == 2
     assert capsys.readouterr().err == (
-        "kafka-records: this is not a terminal, so no question can be asked: add --yes to --execute\n"
+        "kafka-records: this is not a terminal, so the command cannot ask for confirmation: add --yes to --execute\n"
     )
 
 
@@ -553,7 +553,7 @@ def test_wrong_usage(capsys: pytest.CaptureFixture[str], arguments: list[str], c
 def test_nobody_is_asked_without_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "stdin", io.StringIO("yes\n"))
     with pytest.raises(
-        CommandError, match="this is not a terminal, so no question can be asked: add --yes to --execute"
+        CommandError, match="this is not a terminal, so the command cannot ask for confirmation: add --yes to --execute"
     ):
         asking.confirmed("2 offsets will be deleted.")
 

@@ -215,7 +215,7 @@ def test_a_record_of_nearly_that_name(asked: str, meant: str | None) -> None:
 
 
 def test_dropmalformed_wants_to_be_counted(raw: DataFrame) -> None:
-    with pytest.raises(ValueError, match="DROPMALFORMED leaves rows out: pass an observation that counts them"):
+    with pytest.raises(ValueError, match="DROPMALFORMED drops rows: pass an observation that counts them"):
         decode_records(raw, RECORDS, mode="DROPMALFORMED")
 
 

@@ -266,7 +266,7 @@ def decode_records(
         arguments.text("topic", topic)
     expected = topic if topic is not None else own_topic
     if known == DROPMALFORMED and observation is None:
-        raise ValueError("DROPMALFORMED leaves rows out: pass an observation that counts them")
+        raise ValueError("DROPMALFORMED drops rows: pass an observation that counts them")
     is_other = _is_other(topic, own_topic)
     catalog = catalog_for(df.sparkSession, package, checked_engine(engine))
     if catalog is None:

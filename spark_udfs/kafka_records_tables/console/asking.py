@@ -16,7 +16,7 @@ def can_ask() -> bool:
 def check_can_ask() -> None:
     """Raise CommandError if nobody can be asked."""
     if not can_ask():
-        raise CommandError("this is not a terminal, so no question can be asked: add --yes to --execute")
+        raise CommandError("this is not a terminal, so the command cannot ask for confirmation: add --yes to --execute")
 
 
 def confirmed(question: str) -> bool:

@@ -34,11 +34,11 @@ _ROWS: Final = 4096
 def logs_to_read(
     table: Table, given: Any, topic: str | None = None, starts: LogStarts | None = None, *, is_input: bool = False
 ) -> Sequence[LogPartition]:
-    """The log partitions that a table over the source `given` is made of.
+    """The log partitions of the source `given` that a table is computed from.
 
-    `topic` is the topic of files or rows that do not name one; a table of every topic is about this one then, with the
-    log starts of an earlier moment; `is_input` says that only a view asks for it. Raises LogSourceError if there is
-    none.
+    `topic` is the topic of files or rows that do not name one; a table that covers all topics is then limited to it.
+    `starts` are log starts that were read earlier. `is_input` is true if only a view needs the table. Raises
+    LogSourceError if there are no log partitions.
     """
     if topic is not None:
         arguments.text("topic", topic)

@@ -46,7 +46,7 @@ class Steps:
     keys: pa.RecordBatch
     """Keys as `decoded_commits.KEY`. The same key may be there several times."""
     ids: pa.Array
-    """Topic ids as texts. The same id may be there several times."""
+    """Topic ids as strings, possibly with duplicates."""
     key: INT64
     """The place of the key in `keys`."""
     topic_id: INT64

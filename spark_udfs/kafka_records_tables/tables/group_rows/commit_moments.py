@@ -32,8 +32,8 @@ class CommitMoments:
         self._known: dict[str, set[str]] = {}
 
     def columns(self, lot: CommitLot, events: list[Transition], states: GroupStates) -> Iterator[dict[str, Any]]:
-        """Columns of `timeline`, some of them, for what the lot tells. `events` are those among its rows, `states` know
-        them too."""
+        """Some columns of `timeline` for the events that the lot shows. `events` are the group events between its rows;
+        `states` include them."""
         if not lot.rows.num_rows:
             return
         pairs = lot.pair

@@ -89,5 +89,5 @@ def of_text(text: str) -> tuple[str, ...]:
 
 
 def in_order(words: Collection[str]) -> tuple[str, ...]:
-    """Some causes in the order of CAUSES."""
+    """The given causes, sorted in the order of CAUSES."""
     return tuple(word for word in CAUSES if word in words)
