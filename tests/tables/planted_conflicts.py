@@ -192,7 +192,7 @@ def _given_and_to_be_given_up(cluster: Cluster) -> None:
     cluster.current("m", 0, epoch=2, gives_up=(0,))
 
 
-_NOT_THIS: Final = "and the group is {} at this point of the log"
+_NOT_THIS: Final = "but the group is {} at this point of the log"
 
 PLANTED: Final[Mapping[str, tuple[Callable[[Cluster], Any], str | None]]] = {
     "a consumer group after commits": (_after_commit("Consumer"), None),
@@ -243,8 +243,8 @@ PLANTED: Final[Mapping[str, tuple[Callable[[Cluster], Any], str | None]]] = {
     "of thirteen subscriptions first one that ends": (_all_subscribed(_of_many(13)), None),
     "a member that leaves": (_gone(_CURRENT, _TARGET, _MEMBER), None),
     "a group that goes": (_gone(_CURRENT, _TARGET, _EPOCH, _MEMBER, _GROUP), None),
-    "a member before its current assignment": (_gone(_MEMBER), "before its current assignment is"),
-    "a member before its target assignment": (_gone(_CURRENT, _MEMBER), "before its target assignment is"),
+    "a member before its current assignment": (_gone(_MEMBER), "while it still has a current assignment"),
+    "a member before its target assignment": (_gone(_CURRENT, _MEMBER), "while it still has a target assignment"),
     "an epoch before target assignments": (_gone(_EPOCH), "but 1 member's target is still there"),
     "a group before its members": (_gone(_CURRENT, _TARGET, _EPOCH, _GROUP), "but 1 member is still in it"),
     "a group before its epoch": (_gone(_CURRENT, _TARGET, _MEMBER, _GROUP), "no tombstone of its epoch"),
@@ -252,7 +252,11 @@ PLANTED: Final[Mapping[str, tuple[Callable[[Cluster], Any], str | None]]] = {
         f"a {kind} {what}": (plant(kind), why)
         for kind in _KINDS
         for what, plant, why in (
-            ("member at once", lambda kind: _member_of(kind, has_target=False), "before its current assignment is"),
+            (
+                "member at once",
+                lambda kind: _member_of(kind, has_target=False),
+                "while it still has a current assignment",
+            ),
             ("member with a target", lambda kind: _member_of(kind, has_target=True), "before its target assignment"),
             ("epoch with a target", _epoch_of, "but 1 member's target is still there"),
         )
