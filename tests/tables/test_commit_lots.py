@@ -5,8 +5,11 @@ from __future__ import annotations
 import pyarrow as pa
 import pytest
 
+from kafka_records.consumer_offsets import encode_record
+from kafka_records.consumer_offsets.offset_commit import OffsetCommitKey
+from kafka_records.schemas.consumer_offsets import RECORDS
 from kafka_records_tables.coordinator.offsets import commit_lots
-from kafka_records_tables.coordinator.offsets.commit_lots import Lots
+from kafka_records_tables.coordinator.offsets.commit_lots import CommitLot, Lots
 from kafka_records_tables.coordinator.records.latest import joined
 
 LOT_ROWS = 40
@@ -56,3 +59,17 @@ def test_bytes_that_are_carried_over_count(monkeypatch: pytest.MonkeyPatch) -> N
     lots = Lots()
     assert [lot.num_rows for lot in lots.take(_batch([0, *[1] * LOT_ROWS], 0))] == [1]
     assert [lot.num_rows for lot in lots.take(_batch([2], LOT_ROWS + 1))] == [LOT_ROWS]
+
+
+def test_a_pair_has_a_number_that_no_other_group_and_topic_has() -> None:
+    named = [("a", "x"), ("a", "x"), ("a", "y"), ("b", "x"), ("b", "y"), ("a", "x")]
+    keys = [encode_record(OffsetCommitKey(group, topic, at), None)[0] for at, (group, topic) in enumerate(named)]
+    cut = keys[0][:-1]
+    batch = pa.RecordBatch.from_pydict(
+        {"offset": range(8), "key": [*keys, cut, cut], "control": pa.nulls(8, pa.string())},
+    )
+    pair = CommitLot(batch, RECORDS).pair.tolist()
+    expected = [*named, None, None]
+    assert [[one == other for one in pair] for other in pair] == [
+        [one == other for one in expected] for other in expected
+    ]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -12,7 +13,7 @@ import pytest
 
 from kafka_records_tables.coordinator.rules import expiry_rules
 from kafka_records_tables.coordinator.shares import share_batches
-from tools.mutants import drawing, operators
+from tools.mutants import drawing, operators, running
 from tools.mutants.drawing import Mutant
 from tools.mutants.installing import install
 from tools.mutants.results import REASONS, Kept, Result, Share, figures, reasons, survivor_lines
@@ -116,6 +117,24 @@ def test_a_changed_method_and_a_changed_constant() -> None:
         return str(kafka_rule(None).rule)
 
     assert _in_child('NO_GROUP: Final = "no_group" -> NO_GROUP: Final = "other"', imported_again) == "other"
+
+
+def _fails(*_: object) -> None:
+    raise OSError("no room for the tests")
+
+
+def test_what_fails_besides_the_tables_kills_no_mutant(
+    monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(running, "install", lambda mutant: None)
+    mutant = Mutant(RULES, "AddNot", 3, 7, 0, 7, 7, False)
+    assert running.outcome_of(mutant, [], []) == running.Outcome(None, "")
+    monkeypatch.setattr(running, "by_histories", lambda mutant, logs: os.kill(os.getpid(), signal.SIGKILL))
+    assert running.outcome_of(mutant, [], []).killer == "crash"
+    monkeypatch.setattr(running, "by_histories", _fails)
+    with pytest.raises(RuntimeError, match=r"A mutant could not be tried: .*expiry_rules\.py:7, AddNot"):
+        running.outcome_of(mutant, [], [])
+    assert "OSError: no room for the tests" in capfd.readouterr().err
 
 
 def test_the_share_of_a_sample_has_its_interval() -> None:

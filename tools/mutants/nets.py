@@ -160,7 +160,18 @@ def by_tests(mutant: Mutant, tests: Sequence[Test]) -> str | None:
     return None if status == 0 else watch.failed or f"pytest ends with {status}"
 
 
-_PYTEST: Final = ("-q", "-n0", "-p", "no:randomly", "-p", "no:cacheprovider", f"--rootdir={ROOT}")
+# The parent has imported what pytest would rewrite.
+_PYTEST: Final = (
+    "-q",
+    "-n0",
+    "-W",
+    "ignore::pytest.PytestAssertRewriteWarning",
+    "-p",
+    "no:randomly",
+    "-p",
+    "no:cacheprovider",
+    f"--rootdir={ROOT}",
+)
 
 
 class _FirstFailure:

@@ -7,7 +7,9 @@ import os
 import resource
 import select
 import signal
+import sys
 import time
+import traceback
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Final, Literal
@@ -16,7 +18,7 @@ from tools.mutants.drawing import Mutant
 from tools.mutants.installing import install
 from tools.mutants.nets import Log, Test, by_histories, by_tests
 
-Killer = Literal["histories", "tests", "time"]
+Killer = Literal["histories", "tests", "time", "crash"]
 
 _CPU_SECONDS: Final = 60
 """Of processor time for a mutant; the longest run of one that ends takes a third of it."""
@@ -55,7 +57,9 @@ def outcome_of(mutant: Mutant, logs: Sequence[Log], tests: Sequence[Test]) -> Ou
         return Outcome(killer, how)
     if time.monotonic() >= deadline or (os.WIFSIGNALED(status) and os.WTERMSIG(status) == signal.SIGXCPU):
         return Outcome("time", f"no end after {_CPU_SECONDS} s of processor time")
-    return Outcome("histories", f"the process ends with status {status}")
+    if os.WIFEXITED(status):
+        raise RuntimeError(f"A mutant could not be tried: {mutant.path}:{mutant.line}, {mutant.operator}: see above")
+    return Outcome("crash", f"signal {os.WTERMSIG(status)} ends the process")
 
 
 def _read(pipe: int, deadline: float) -> bytes:
@@ -77,8 +81,11 @@ def _run_child(pipe: int, run: Callable[[], tuple[Killer | None, str]]) -> None:
         resource.setrlimit(resource.RLIMIT_CPU, (_CPU_SECONDS, _CPU_SECONDS + 5))
         resource.setrlimit(resource.RLIMIT_AS, (_MEMORY, _MEMORY))
         found = run()
-        os.write(pipe, json.dumps(found).encode()[:60_000])
+        os.write(pipe, json.dumps(found).encode())
         status = 0
+    except BaseException:
+        # Not a table that fails: what tries the mutant does, and that is no kill.
+        traceback.print_exc(file=sys.__stderr__)
     finally:
         os._exit(status)
 
