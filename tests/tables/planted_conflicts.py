@@ -257,7 +257,7 @@ PLANTED: Final[Mapping[str, tuple[Callable[[Cluster], Any], str | None]]] = {
                 lambda kind: _member_of(kind, has_target=False),
                 "while it still has a current assignment",
             ),
-            ("member with a target", lambda kind: _member_of(kind, has_target=True), "before its target assignment"),
+            ("member with a target", lambda kind: _member_of(kind, has_target=True), "while it still has a target"),
             ("epoch with a target", _epoch_of, "but 1 member's target is still there"),
         )
     },
