@@ -114,6 +114,70 @@ def test_records_of_one_kind_are_one_row() -> None:
     )
 
 
+# -- bugs of replays ---------------------------------------------------------------------------------------------------
+
+
+def _bugs(cluster: Cluster, release: str) -> list[str]:
+    rows = problems(cluster, loads_in=release)
+    return [row["detail"] for row in rows if row["check"] == "not_loaded_by_release" and "KAFKA-" in row["detail"]]
+
+
+@pytest.mark.parametrize(
+    ("release", "stops"),
+    [
+        ("4.1.0", True),
+        ("4.1.2", True),
+        ("4.2", True),
+        ("4.2.0", True),
+        ("4.2.1", False),
+        ("4.3", False),
+        ("3.9", False),
+    ],
+)
+def test_a_streams_group_after_offsets_of_its_name(release: str, stops: bool) -> None:
+    cluster = Cluster()
+    PLANTED["a streams group after commits"][0](cluster)
+    assert (
+        _bugs(cluster, release)
+        == [
+            "value of StreamsGroupMetadata: the record is of a streams group, and offsets before it have made a simple "
+            f"group of that name: {release} does not load the log (KAFKA-20254), load it with 4.2.1 or later"
+        ]
+        * stops
+    )
+    other = Cluster()
+    other.of_group("StreamsGroupMetadata", "g", {"epoch": 1, "metadata_hash": 0, "validated_topology_epoch": 0})
+    other.commit("g", 1)
+    assert _bugs(other, release) == []
+
+
+@pytest.mark.parametrize(
+    ("release", "stops"),
+    [("4.0", True), ("4.0.1", True), ("4.1.1", True), ("4.1.2", False), ("4.2.0", False), ("4.4", False)],
+)
+def test_a_partition_that_passes_to_another_member_without_a_record_between(release: str, stops: bool) -> None:
+    cluster = Cluster()
+    cluster.member("m", "orders")
+    cluster.member("n", "orders")
+    cluster.current("m", 0, epoch=1)
+    cluster.current("n", 0, epoch=2)
+    assert (
+        _bugs(cluster, release)
+        == [
+            "value of ConsumerGroupCurrentMemberAssignment: the member gets or gives up a partition that another one "
+            f"has by the records before: {release} does not load the log (KAFKA-19862), load it with 4.1.2 or later"
+        ]
+        * stops
+    )
+    other = Cluster()
+    other.member("m", "orders")
+    other.member("n", "orders")
+    other.current("m", 0, epoch=1)
+    other.current("m", epoch=2)
+    other.current("n", 0, epoch=2)
+    assert _bugs(other, release) == []
+
+
 # -- conflicts ---------------------------------------------------------------------------------------------------------
 
 

@@ -96,7 +96,10 @@ does not have a note says so. The checks, by the words of `check`:
   does not know, and passes over types that it does not know, tombstones too (before 3.5 it does not load these
   either). One row per group, record type and version. The facts are those of the specs in the jars of
   {", ".join(RELEASES[:-1])} and {RELEASES[-1]}; of another release those of the last of these
-  before it. A newer one is refused.
+  before it. A newer one is refused. Known bugs of replays count too, one row per group: a streams group after offsets
+  of its name (KAFKA-20254: 4.1.0 to 4.2.0), and a partition of a consumer group that passes from one member to another
+  while the record in between is missing (KAFKA-19862: 4.0.0 to 4.0.1, 4.1.0 to 4.1.1). A release with two numbers is
+  the first of its patch releases.
 - `unknown_member`: a target or current assignment of somebody whom no record makes a member.
 - `assigned_twice`: a partition of a consumer group, or an active task of a streams group, is in the target or in the
   current assignments of two members. What is to be given up counts as current.

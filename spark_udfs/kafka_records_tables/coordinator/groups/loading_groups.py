@@ -28,10 +28,12 @@ from kafka_records_tables.coordinator.groups.group_model import (
     Groups,
     role_of,
 )
+from kafka_records_tables.coordinator.groups.replay_bugs import PARTITION_EPOCHS, STREAMS_AFTER_COMMITS
 from kafka_records_tables.coordinator.groups.subscriptions import CONSUMER_PROTOCOL
 
 if TYPE_CHECKING:
     from kafka_records_tables.coordinator.groups.group_model import Member
+    from kafka_records_tables.coordinator.groups.replay_bugs import ReplayBug
     from kafka_records_tables.coordinator.records.named_records import Event
 
 _UTF16_UNIT: Final = Struct(">H")
@@ -83,13 +85,15 @@ class LoadingGroups:
         self._left_out: set[str] = set()
         self._owned: dict[str, dict[_Partition, int]] = {}
         """By group the epoch at which somebody has a partition."""
+        self.bug: ReplayBug | None = None
+        """What keeps some releases from the record that was replayed last, which others load."""
 
     def take(self, event: Event) -> str | None:
         """Replay a record of a group. Returns why a coordinator stops there, or None.
 
         Of a group nothing more is told after such a record, or behind one that cannot be decoded.
         """
-        why = None
+        why = self.bug = None
         if event.group_id not in self._left_out:
             try:
                 if not event.is_broken:
@@ -132,6 +136,7 @@ class LoadingGroups:
         if group is None:
             return None if event.is_tombstone else Group(event.group_id, kind, event.offset)
         if group.makes_way_for(kind):
+            self.bug = STREAMS_AFTER_COMMITS if kind == STREAMS else None
             return Group(event.group_id, kind, event.offset)
         if group.kind != kind:
             known = "simple (it has commits)" if group.is_simple and not group.classic_members else group.kind
@@ -168,6 +173,7 @@ class LoadingGroups:
                     f"the member gets partition {place[1]} of the topic with id {place[0]} at epoch {epoch}, but "
                     f"another member has it at epoch {since}"
                 )
+            self.bug = self.bug if since is None else PARTITION_EPOCHS
             owned[place] = epoch
 
     def _release(self, group: Group, places: Iterable[_Partition], epoch: int) -> None:
@@ -175,6 +181,8 @@ class LoadingGroups:
         for place in places:
             if owned.get(place) == epoch:
                 del owned[place]
+            else:
+                self.bug = PARTITION_EPOCHS
 
 
 def _check_classic(value: Any) -> None:

@@ -28,6 +28,7 @@ from kafka_records_tables.tables.words.check_words import (
     DELETING,
     INITIALIZED,
     INITIALIZING,
+    NOT_LOADED,
     SHARE_GROUP,
     UNCHECKED,
     UNREADABLE,
@@ -36,6 +37,7 @@ from kafka_records_tables.tables.words.check_words import (
 if TYPE_CHECKING:
     from kafka_records_engine.sources import Context
     from kafka_records_tables.coordinator.groups.group_model import Groups
+    from kafka_records_tables.coordinator.groups.replay_bugs import ReplayBug
     from kafka_records_tables.coordinator.records.decoded_records import DecodedRecords
     from kafka_records_tables.coordinator.records.named_records import Event
 
@@ -57,6 +59,9 @@ class Reader(CheckReader):
         self._records = RecordChecks(context, known, owner="group_id", stops=STOPS)
         self._loading, self._names = LoadingGroups(), dict(context.log.topics.names)
         self._conflicts: list[CheckRow] = []
+        self._asked_release: str | None = context.question.options["loads_in"]
+        self._hit: set[str] = set()
+        """Groups at whose records that release stops because of a bug."""
         self._lots = Lots()
 
     def checked(self, batch: pa.RecordBatch) -> Iterator[CheckRow]:
@@ -87,6 +92,14 @@ class Reader(CheckReader):
             why = self._loading.take(event)
             if why is not None:
                 self._conflicts.append(_conflict(event, why))
+            elif self._loading.bug is not None and self._asked_release is not None:
+                self._look_for_bug(event, self._loading.bug, self._asked_release)
+
+    def _look_for_bug(self, event: Event, bug: ReplayBug, release: str) -> None:
+        if event.group_id not in self._hit and bug.is_in(release):
+            self._hit.add(event.group_id)
+            why = f"{bug.why}: {release} does not load the log ({bug.issue}), load it with {bug.advice} or later"
+            self._conflicts.append(_row(NOT_LOADED, event, why))
 
 
 def _commits_and_others(batch: pa.RecordBatch, types: tuple[int, ...]) -> tuple[pa.RecordBatch, pa.RecordBatch]:
@@ -132,9 +145,13 @@ def _with_commits(
 
 
 def _conflict(event: Event, why: str) -> CheckRow:
+    return _row(CONFLICT, event, f"{why}; {STOPS}")
+
+
+def _row(check: str, event: Event, why: str) -> CheckRow:
     member_id = event.member_id if len(event.key) > 1 else None
-    detail = f"{'tombstone' if event.value is None else 'value'} of {event.record}: {why}; {STOPS}"
-    return CheckRow(CONFLICT, BROKEN, detail, event.offset, event.timestamp_ms, event.group_id, member_id=member_id)
+    detail = f"{'tombstone' if event.value is None else 'value'} of {event.record}: {why}"
+    return CheckRow(check, BROKEN, detail, event.offset, event.timestamp_ms, event.group_id, member_id=member_id)
 
 
 def _may_lack_records(context: Context) -> bool:
