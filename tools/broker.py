@@ -237,6 +237,8 @@ class Broker:
         """The log of the broker's process, of every start in this folder."""
         self.port = 0
         """Where it listens on `HOST`; 0 before the start."""
+        self.controller = ""
+        """The address of its controller; empty before the start."""
         self._settings = {**SETTINGS, **(settings or {}), "log.dirs": str(self.data)}
         self._timeout = timeout
         self._tell = tell
@@ -330,6 +332,7 @@ class Broker:
     def _configure(self) -> None:
         free, controller = free_ports(2)
         self.port = self._fixed_port or free
+        self.controller = f"{HOST}:{controller}"
         settings = {
             "listeners": f"PLAINTEXT://{HOST}:{self.port},CONTROLLER://{HOST}:{controller}",
             "advertised.listeners": f"PLAINTEXT://{HOST}:{self.port}",

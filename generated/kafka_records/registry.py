@@ -208,6 +208,8 @@ MESSAGES: Final[dict[str, tuple[str, str]]] = {
     "FenceBrokerRecord": ("kafka_records.cluster_metadata.fence_broker_record", "FenceBrokerRecord"),
     "FetchRequest": ("kafka_records.rpc.fetch_request", "FetchRequest"),
     "FetchResponse": ("kafka_records.rpc.fetch_response", "FetchResponse"),
+    "FetchSnapshotRequest": ("kafka_records.rpc.fetch_snapshot_request", "FetchSnapshotRequest"),
+    "FetchSnapshotResponse": ("kafka_records.rpc.fetch_snapshot_response", "FetchSnapshotResponse"),
     "FindCoordinatorRequest": ("kafka_records.rpc.find_coordinator_request", "FindCoordinatorRequest"),
     "FindCoordinatorResponse": ("kafka_records.rpc.find_coordinator_response", "FindCoordinatorResponse"),
     "GroupMetadataKey": ("kafka_records.consumer_offsets.group_metadata", "GroupMetadataKey"),
@@ -589,6 +591,7 @@ APIS: Final = Apis(
         32: Api(32, "DescribeConfigs", "DescribeConfigsRequest", "DescribeConfigsResponse", range(1, 5), 4),
         42: Api(42, "DeleteGroups", "DeleteGroupsRequest", "DeleteGroupsResponse", range(0, 4), 2),
         47: Api(47, "OffsetDelete", "OffsetDeleteRequest", "OffsetDeleteResponse", range(0, 1), None),
+        59: Api(59, "FetchSnapshot", "FetchSnapshotRequest", "FetchSnapshotResponse", range(0, 2), 0),
         60: Api(60, "DescribeCluster", "DescribeClusterRequest", "DescribeClusterResponse", range(0, 3), 0),
         61: Api(
             61, "DescribeProducers", "DescribeProducersRequest", "DescribeProducersResponse", range(0, 1), 0

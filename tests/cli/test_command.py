@@ -32,6 +32,7 @@ COMMANDS = (
     ("delete-offsets",),
     ("abort-transaction",),
     ("explain",),
+    ("fetch-metadata",),
 )
 
 SUBSCRIPTION = "00000001000474617073ffffffff0000000000000005ffff"

@@ -16,6 +16,7 @@ from kafka_records_tables.commands import (
     delete_offsets,
     dump,
     explain,
+    fetch_metadata,
     report,
     snapshot,
     sql,
@@ -50,6 +51,8 @@ examples:
       keep what is in the logs before it is compacted away
   kafka-records delete-offsets --bootstrap broker-1:9092 --group billing --topic orders
       what would be deleted; --execute deletes
+  kafka-records fetch-metadata --bootstrap-controller controller-1:9093 --output metadata
+      the metadata log of a running cluster, for tables to read
   kafka-records abort-transaction --bootstrap broker-1:9092 --topic orders:0
       which transactions are open in a partition, and which of them hang
   kafka-records explain --message OffsetCommitValue --version 3 000000000000002a000000070000000001988f2b6f40
@@ -146,7 +149,18 @@ def _parser() -> Parser:
     parser = Parser(prog="kafka-records", description=_DESCRIPTION, epilog=f"{_EXAMPLES}\n{EXIT_STATUS_HELP}")
     parser.add_argument("--version", action=_Version, nargs=0, help="print the version and exit")
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
-    for command in (table, sql, report, dump, counts, snapshot, delete_offsets, abort_transaction, explain):
+    for command in (
+        table,
+        sql,
+        report,
+        dump,
+        counts,
+        snapshot,
+        fetch_metadata,
+        delete_offsets,
+        abort_transaction,
+        explain,
+    ):
         command.add_parser(commands)
     return parser
 

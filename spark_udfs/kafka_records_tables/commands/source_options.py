@@ -96,15 +96,15 @@ def add_brokers(
     )
     parser.add_argument(
         "--timeout",
-        type=_timeout,
+        type=timeout_argument,
         metavar="DURATION",
         help=f"stop waiting for brokers after this time (30s, 5m): {after_the_limit}; without it, waiting goes "
         f"on as long as they make progress",
     )
 
 
-def _timeout(text: str) -> object:
-    """The time limit, which begins here."""
+def timeout_argument(text: str) -> object:
+    """A time limit, which begins here."""
     try:
         return time_limit(text)
     except ValueError as error:

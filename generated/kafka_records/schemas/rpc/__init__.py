@@ -54,6 +54,8 @@ if TYPE_CHECKING:
     from kafka_records.schemas.rpc.describe_transactions_response import DESCRIBE_TRANSACTIONS_RESPONSE
     from kafka_records.schemas.rpc.fetch_request import FETCH_REQUEST
     from kafka_records.schemas.rpc.fetch_response import FETCH_RESPONSE
+    from kafka_records.schemas.rpc.fetch_snapshot_request import FETCH_SNAPSHOT_REQUEST
+    from kafka_records.schemas.rpc.fetch_snapshot_response import FETCH_SNAPSHOT_RESPONSE
     from kafka_records.schemas.rpc.find_coordinator_request import FIND_COORDINATOR_REQUEST
     from kafka_records.schemas.rpc.find_coordinator_response import FIND_COORDINATOR_RESPONSE
     from kafka_records.schemas.rpc.heartbeat_request import HEARTBEAT_REQUEST
@@ -156,6 +158,8 @@ __all__ = [
     "DESCRIBE_TRANSACTIONS_RESPONSE",
     "FETCH_REQUEST",
     "FETCH_RESPONSE",
+    "FETCH_SNAPSHOT_REQUEST",
+    "FETCH_SNAPSHOT_RESPONSE",
     "FIND_COORDINATOR_REQUEST",
     "FIND_COORDINATOR_RESPONSE",
     "HEARTBEAT_REQUEST",
@@ -247,6 +251,8 @@ _MODULES: Final = {
     "DESCRIBE_TRANSACTIONS_RESPONSE": "describe_transactions_response",
     "FETCH_REQUEST": "fetch_request",
     "FETCH_RESPONSE": "fetch_response",
+    "FETCH_SNAPSHOT_REQUEST": "fetch_snapshot_request",
+    "FETCH_SNAPSHOT_RESPONSE": "fetch_snapshot_response",
     "FIND_COORDINATOR_REQUEST": "find_coordinator_request",
     "FIND_COORDINATOR_RESPONSE": "find_coordinator_response",
     "HEARTBEAT_REQUEST": "heartbeat_request",

@@ -40,6 +40,7 @@ DESCRIBE_SHARE_GROUP_OFFSETS: Final = "DescribeShareGroupOffsets"
 DESCRIBE_TOPIC_PARTITIONS: Final = "DescribeTopicPartitions"
 DESCRIBE_TRANSACTIONS: Final = "DescribeTransactions"
 FETCH: Final = "Fetch"
+FETCH_SNAPSHOT: Final = "FetchSnapshot"
 FIND_COORDINATOR: Final = "FindCoordinator"
 LIST_CONFIG_RESOURCES: Final = "ListConfigResources"
 LIST_GROUPS: Final = "ListGroups"
@@ -71,6 +72,7 @@ _KEYS: Final = {
     SASL_AUTHENTICATE: 36,
     DELETE_GROUPS: 42,
     OFFSET_DELETE: 47,
+    FETCH_SNAPSHOT: 59,
     DESCRIBE_CLUSTER: 60,
     DESCRIBE_PRODUCERS: 61,
     DESCRIBE_TRANSACTIONS: 65,

@@ -1,0 +1,370 @@
+"""The metadata log of a running cluster, fetched from its active controller into a directory.
+
+Brokers do not let clients read `__cluster_metadata`; controllers do, for whoever has the right CLUSTER_ACTION
+(`ControllerApis.handleFetch`). A Fetch with replica id -1 counts as one of a node that is no part of the cluster
+(`KafkaRaftClient.handleFetchRequest`, `LeaderState.updateReplicaState`), so that reading changes nothing. Where the log
+begins later, the answer names a snapshot, which FetchSnapshot brings in pieces (KIP-595, KIP-630).
+"""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from os import PathLike
+from pathlib import Path
+from typing import IO, Any, Final, NamedTuple
+
+from kafka_records_engine import arguments
+from kafka_records_engine.log.files.discovery import METADATA_TOPIC, LogSourceError
+from kafka_records_engine.log.format.batches import ENTRY_HEAD, RECORDS_AT, computed_crc, read_head
+from kafka_records_engine.log.reading._scanning import nonsense_at
+from kafka_records_engine.sources._brokers.connection import Connection
+from kafka_records_engine.sources._brokers.failures import BrokerFailure, ConnectionLost, Refused
+from kafka_records_engine.sources._brokers.pool import borrow, give_back
+from kafka_records_engine.sources._brokers.requests_sent import FETCH, FETCH_SNAPSHOT
+from kafka_records_engine.sources._brokers.session import Session
+from kafka_records_engine.sources.live import Config, addresses_of, config_of
+from kafka_records_engine.sources.time_limit import Timeout, limit_of
+from kafka_records_engine.sources.unreachable import UnreachableBrokers
+from kafka_records_runtime.error_codes import ErrorCode
+
+_TOPIC_ID: Final = bytes(15) + b"\x01"
+"""Of the metadata log in every cluster (`Uuid.METADATA_TOPIC_ID`)."""
+_BY_ID: Final = 13
+"""From this version on Fetch names topics by their ids (KIP-516)."""
+_WAIT_MS: Final = 500
+_PAUSE: Final = 0.2
+_LARGEST: Final = 128 << 20
+_MOVING: Final = frozenset(
+    {
+        ErrorCode.FENCED_LEADER_EPOCH,
+        ErrorCode.UNKNOWN_LEADER_EPOCH,
+        ErrorCode.NOT_LEADER_OR_FOLLOWER,
+        ErrorCode.BROKER_NOT_AVAILABLE,
+        ErrorCode.LEADER_NOT_AVAILABLE,
+    }
+)
+"""The answer names the active controller and its epoch, or none is elected yet."""
+_NO_METADATA_LOG: Final = frozenset({ErrorCode.UNKNOWN_TOPIC_ID, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION})
+
+
+@dataclass(frozen=True, slots=True)
+class FetchedMetadataLog:
+    """A metadata log that was fetched."""
+
+    directory: str
+    """A data directory with the log, to read like that of a broker."""
+    start_offset: int
+    """Of the first record in the log; the state before it is in the snapshot."""
+    end_offset: int
+    """Of the committed log when it was asked for first."""
+    snapshot: str | None
+    """The name of the file with the state before `start_offset`; None if the log starts at 0."""
+
+
+OnBytes = Callable[[int], object]
+"""Told how many bytes are fetched so far."""
+
+
+def fetch_metadata_log(
+    controllers: str | Sequence[str],
+    directory: str | PathLike[str],
+    config: Config | None = None,
+    *,
+    timeout: Timeout | None = None,
+    on_bytes: OnBytes = lambda size: None,
+) -> FetchedMetadataLog:
+    """Fetch the metadata log of a running cluster into a new directory, with the right CLUSTER_ACTION on the cluster.
+
+    The directory appears when it is complete: as of the moment of the first answer. It has all secrets of the log
+    (keys of SCRAM users, sensitive settings), so only its owner may read it. Reading leaves no trace on the cluster.
+
+    Parameters
+    ----------
+    controllers
+        `HOST:PORT` of some controllers, as in `controller.quorum.bootstrap.servers`; the active one is found by them.
+    directory
+        Where to put it; must not exist, or be empty.
+    config, timeout
+        As for `LiveBrokers`.
+    on_bytes
+        Called with the number of bytes that are fetched.
+
+    Raises
+    ------
+    ValueError, TypeError
+        For arguments that cannot be used.
+    LogSourceError
+        If no controller answers, the right is missing, the address is that of a broker, or what comes is damaged.
+    OSError
+        If the directory cannot be written.
+    """
+    fetching = _Fetching(addresses_of(controllers), config_of(config), Session(limit_of(timeout)), on_bytes)
+    target = Path(arguments.path("directory", directory))
+    if target.exists() and (not target.is_dir() or any(target.iterdir())):
+        raise LogSourceError(str(target), "this is not an empty directory: name a new one")
+    target.parent.mkdir(parents=True, exist_ok=True)
+    partial = Path(tempfile.mkdtemp(prefix=f".{target.name}-", dir=target.parent))  # for its owner only
+    try:
+        log = partial / f"{METADATA_TOPIC}-0"
+        log.mkdir()
+        found = fetching.fetch(log)
+        partial.rename(target)
+    except BrokerFailure as failed:
+        raise _error(failed) from None
+    finally:
+        fetching.close()
+        shutil.rmtree(partial, ignore_errors=True)
+    return FetchedMetadataLog(str(target), *found)
+
+
+def _error(failed: BrokerFailure) -> LogSourceError:
+    kind = UnreachableBrokers if isinstance(failed, ConnectionLost) else LogSourceError
+    return kind(failed.address, failed.detail)
+
+
+class _Found(NamedTuple):
+    start: int
+    end: int
+    snapshot: str | None
+
+
+class _SnapshotId(NamedTuple):
+    end_offset: int
+    epoch: int
+
+    @property
+    def file_name(self) -> str:
+        """As Kafka names the file (`Snapshots.filenameFromSnapshotId`)."""
+        return f"{self.end_offset:020}-{self.epoch:010}.checkpoint"
+
+
+class _Fetching:
+    """The requests to the active controller, whoever that is."""
+
+    def __init__(self, addresses: Sequence[tuple[str, int]], config: Any, session: Session, on_bytes: OnBytes) -> None:
+        self._given = list(addresses)
+        self._address = self._given[0]
+        self._config = config
+        self._session = session
+        self._on_bytes = on_bytes
+        self._connection: Connection | None = None
+        self._epoch = 0  # an epoch of -1 is no valid request; a later one is in the answer
+        self._bytes = 0
+        self._until = 0.0
+        self._moved()
+
+    def close(self) -> None:
+        """Give the connection back."""
+        if self._connection is not None:
+            give_back(*self._address, self._config, self._connection)
+            self._connection = None
+
+    def fetch(self, folder: Path) -> _Found:
+        """Write the log, and the snapshot before it, into a folder. Raises BrokerFailure, OSError."""
+        offset, epoch, end = 0, 0, -1
+        snapshot: _SnapshotId | None = None
+        kept: list[bytes] = []
+        while end < 0 or offset < end:
+            answer = self._answer(offset, epoch)
+            named = _SnapshotId(**_numbers(answer["snapshot_id"], "end_offset", "epoch"))
+            if named.end_offset >= 0:
+                with (folder / named.file_name).open("wb") as file:
+                    self._fetch_snapshot(named, file)
+                if snapshot is not None:
+                    (folder / snapshot.file_name).unlink()
+                # The log begins later than what was fetched of it so far.
+                snapshot, kept = named, []
+                offset, epoch = named
+                continue
+            if answer["diverging_epoch"]["end_offset"] >= 0:
+                what = f"it has another log than the controller before: they differ below offset {offset}; try again"
+                raise Refused(self._shown, what)
+            if end < 0:
+                end = answer["high_watermark"]
+            if offset >= end >= 0:
+                break
+            data, offset, epoch = self._committed(answer["records"] or b"", offset, epoch, end)
+            if data:
+                kept.append(data)
+                self._moved(len(data))
+            else:
+                self._pause("it sends no record that is committed")
+        start = snapshot.end_offset if snapshot is not None else 0
+        (folder / f"{start:020}.log").write_bytes(b"".join(kept))
+        return _Found(start, offset, None if snapshot is None else snapshot.file_name)
+
+    def _committed(self, data: bytes, offset: int, epoch: int, end: int) -> tuple[bytes, int, int]:
+        """The whole batches from `offset` up to `end`, and where to continue: offset, and epoch of the last record. A
+        controller sends what is not committed yet, too, and it may cut the last batch."""
+        first = at = 0
+        while at + RECORDS_AT <= len(data):
+            what = nonsense_at(data, at, len(data))
+            size = ENTRY_HEAD + int.from_bytes(data[at + 8 : at + ENTRY_HEAD], "big", signed=True)
+            if what is None and at + size > len(data):
+                break
+            head = None if what is not None else read_head(data, at, at)
+            if head is None or head.magic != 2 or computed_crc(2, data[at : at + size]) != head.crc:
+                raise Refused(self._shown, f"the batch at offset {offset} is damaged, or no batch begins there")
+            if head.last_offset < offset:
+                first = at + size
+            elif head.last_offset >= end:
+                break
+            else:
+                offset, epoch = head.last_offset + 1, head.leader_epoch
+            at += size
+        return data[first:at], offset, epoch
+
+    def _fetch_snapshot(self, snapshot: _SnapshotId, file: IO[bytes]) -> None:
+        position, size = 0, 1
+        while position < size:
+            partition = {
+                "partition": 0,
+                "current_leader_epoch": self._epoch,
+                "snapshot_id": snapshot._asdict(),
+                "position": position,
+            }
+            topics = [{"name": METADATA_TOPIC, "partitions": [partition]}]
+            answer = self._asked(FETCH_SNAPSHOT, {"max_bytes": self._config.fetch_bytes, "topics": topics}, "topics")
+            if answer is None:
+                continue
+            code = ErrorCode(answer["error_code"])
+            if code == ErrorCode.SNAPSHOT_NOT_FOUND:
+                raise Refused(self._shown, "it has deleted the snapshot that it named: try again")
+            if code:
+                raise Refused(self._shown, f"cannot fetch snapshot {snapshot.file_name}: {code.name}")
+            data = answer["unaligned_records"]
+            if answer["position"] != position or not data:
+                raise Refused(self._shown, f"it sends no bytes of snapshot {snapshot.file_name} from byte {position}")
+            file.write(data)
+            position, size = position + len(data), answer["size"]
+            self._moved(len(data))
+
+    # -- requests ------------------------------------------------------------------------------------------------------
+
+    def _answer(self, offset: int, epoch: int) -> dict[str, Any]:
+        """What a controller says about the log from an offset on; `epoch` is that of the record before."""
+        while True:
+            partition = {
+                "partition": 0,
+                "fetch_offset": offset,
+                "current_leader_epoch": self._epoch,
+                "last_fetched_epoch": epoch,
+                "partition_max_bytes": self._config.fetch_bytes,
+            }
+            topic = {"topic": METADATA_TOPIC, "topic_id": _TOPIC_ID, "partitions": [partition]}
+            fields = {
+                "max_wait_ms": _WAIT_MS,
+                "min_bytes": 1,
+                "max_bytes": self._config.fetch_bytes,
+                "isolation_level": 0,
+                "topics": [topic],
+            }
+            answer = self._asked(FETCH, fields, "responses")
+            if answer is None:
+                continue
+            code = ErrorCode(answer["error_code"])
+            if code in _NO_METADATA_LOG:
+                raise Refused(self._shown, _A_BROKER)
+            if code:
+                raise Refused(self._shown, f"cannot fetch {METADATA_TOPIC}: {code.name}")
+            return answer
+
+    def _asked(self, name: str, fields: dict[str, Any], topics: str) -> dict[str, Any] | None:
+        """What the answer says about the partition; None where somebody else has to be asked, or the same again."""
+        try:
+            connection = self._connected()
+            version = connection.version(name)
+            if name == FETCH:
+                (topic,) = fields["topics"]
+                fields["topics"] = [{key: value for key, value in topic.items() if key != _other_name(version)}]
+            answer = connection.ask(name, fields, version)
+        except ConnectionLost as lost:
+            self._drop()
+            self._given.append(self._given.pop(0))
+            self._address = self._given[0]
+            self._pause(lost.detail, lost.address)
+            return None
+        code = ErrorCode(answer["error_code"])
+        if code == ErrorCode.CLUSTER_AUTHORIZATION_FAILED:
+            user = f"user {self._config.username}" if self._config.uses_sasl else "this client"
+            what = f"{user} may not read the metadata log: it needs the ACL operation CLUSTER_ACTION on the cluster"
+            raise Refused(self._shown, what)
+        if code in _NO_METADATA_LOG:
+            raise Refused(self._shown, _A_BROKER)
+        if code:
+            raise Refused(self._shown, f"refuses {name}: {code.name}")
+        found = [partition for topic in answer[topics] for partition in topic["partitions"]]
+        if len(found) != 1:
+            raise Refused(self._shown, _A_BROKER if not found else f"its answer to {name} is about other partitions")
+        (partition,) = found
+        if ErrorCode(partition["error_code"]) in _MOVING:
+            self._follow(partition["current_leader"], answer.get("node_endpoints") or ())
+            return None
+        return dict(partition)
+
+    def _follow(self, leader: dict[str, Any], endpoints: Sequence[dict[str, Any]]) -> None:
+        """Ask the controller that is active now, if the answer says where it is."""
+        is_new = leader["leader_epoch"] > self._epoch and leader["leader_id"] >= 0
+        self._epoch = max(self._epoch, leader["leader_epoch"])
+        for each in endpoints:
+            if each["node_id"] == leader["leader_id"]:
+                address = (each["host"], each["port"])
+                if address != self._address:
+                    self.close()
+                    self._address = address
+                if is_new:
+                    return
+        if not endpoints and not is_new:  # before Kafka 3.9 no controller tells where another one is
+            self.close()
+            self._given.append(self._given.pop(0))
+            self._address = self._given[0]
+        if not is_new:
+            self._pause("there is no active controller, or it is another one")
+
+    def _connected(self) -> Connection:
+        until = min(self._until, self._session.end)
+        if self._connection is None:
+            self._connection = borrow(*self._address, self._config, self._session, until)
+        self._connection.until = until
+        return self._connection
+
+    def _drop(self) -> None:
+        if self._connection is not None:
+            self._connection.close()
+            self._connection = None
+
+    @property
+    def _shown(self) -> str:
+        return f"{self._address[0]}:{self._address[1]}" if self._connection is None else self._connection.address
+
+    def _moved(self, size: int = 0) -> None:
+        self._bytes += size
+        self._until = time.monotonic() + self._config.patience_ms / 1000
+        if size:
+            self._on_bytes(self._bytes)
+
+    def _pause(self, why: str, address: str | None = None) -> None:
+        """Wait before the next try. Raises ConnectionLost after `default.api.timeout.ms` without a byte, or when the
+        time limit is over."""
+        if time.monotonic() + _PAUSE >= min(self._until, self._session.end):
+            raise ConnectionLost(address or self._shown, why)
+        time.sleep(_PAUSE)
+
+
+_A_BROKER: Final = (
+    "this has no metadata log for clients, so it is a broker: give the address of a controller, as in "
+    "controller.quorum.bootstrap.servers or controller.quorum.voters"
+)
+
+
+def _other_name(version: int) -> str:
+    """The field of a topic that a version of Fetch does not have."""
+    return "topic" if version >= _BY_ID else "topic_id"
+
+
+def _numbers(fields: dict[str, Any], *names: str) -> dict[str, int]:
+    return {name: fields[name] for name in names}

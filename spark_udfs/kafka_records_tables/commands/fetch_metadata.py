@@ -1,0 +1,101 @@
+"""`kafka-records fetch-metadata`: the metadata log of a running cluster, into a directory that all tables read."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import Any, Final
+
+from kafka_records_tables.commands.source_options import path_argument, timeout_argument
+from kafka_records_tables.console.endings import CommandError, UsageError, require
+
+_DESCRIPTION = """\
+Fetch the log of __cluster_metadata from the active controller into a new directory: every topic that is or was there,
+partitions, settings, brokers and features, with the time of each change. Nothing is written to the cluster.
+"""
+
+_DETAILS = """\
+Brokers do not let clients read this log; they answer most of what is in it, and `table topics --bootstrap HOST:PORT`
+asks them. Fetch the log for what they do not tell: topics that were deleted, and when something was made or changed.
+Where the controller has deleted the beginning of its log, its snapshot is fetched as well, and has the state by then.
+
+It takes the ACL operation CLUSTER_ACTION on the cluster, which usually only brokers and controllers have, and a way to
+the listener of the controllers, which brokers need too.
+
+The directory is a SOURCE like the data directory of a broker. It appears when it is complete, and only its owner may
+read it: the log has the keys of SCRAM users, delegation tokens and sensitive settings. Tables redact them.
+"""
+
+_EXAMPLES = """\
+examples:
+  kafka-records fetch-metadata --bootstrap-controller controller-1:9093 --output metadata
+      into the new directory metadata
+"""
+
+_EXIT_STATUS_HELP: Final = """\
+exit status:
+  0    complete: the directory has the log up to the end that it had at the start
+  2    there is no directory: wrong usage, no controller answers, the right is missing, or what was sent is damaged
+  130  Ctrl-C
+"""
+
+
+def add_parser(commands: Any) -> None:
+    """Add the subcommand to the subparsers `commands`."""
+    parser = commands.add_parser(
+        "fetch-metadata",
+        help="fetch the metadata log of a running cluster from a controller",
+        description=_DESCRIPTION,
+        epilog=f"{_DETAILS}\n{_EXAMPLES}\n{_EXIT_STATUS_HELP}",
+    )
+    parser.add_argument(
+        "--bootstrap-controller",
+        required=True,
+        metavar="HOST:PORT[,…]",
+        help="some controllers, as in controller.quorum.bootstrap.servers; the active one is found by them",
+    )
+    parser.add_argument(
+        "--command-config",
+        type=path_argument,
+        metavar="FILE",
+        help="file of properties for connecting to controllers, as for Kafka's own tools: TLS, users, passwords",
+    )
+    parser.add_argument(
+        "--timeout",
+        type=timeout_argument,
+        metavar="DURATION",
+        help="stop waiting for controllers after this time (30s, 5m), and write nothing; without it, they have time as "
+        "long as they make progress",
+    )
+    parser.add_argument(
+        "--output", required=True, type=path_argument, metavar="DIR", help="the directory; must not exist, or be empty"
+    )
+    parser.set_defaults(run=run, parser=parser)
+
+
+def run(options: argparse.Namespace) -> int:
+    """Fetch the log, and return the exit status. Raises a CommandError if it cannot be had."""
+    require("fetch-metadata", "tables", "numpy", "pyarrow", "google_crc32c", "rich")
+    from kafka_records_engine.log.files.discovery import LogSourceError
+    from kafka_records_engine.sources.controllers import fetch_metadata_log
+    from kafka_records_runtime.errors import plural
+    from kafka_records_tables.console.progress_bar import ByteProgress
+
+    config = None if options.command_config is None else Path(options.command_config)
+    try:
+        with ByteProgress("metadata log") as progress:
+            found = fetch_metadata_log(
+                options.bootstrap_controller,
+                options.output,
+                config,
+                timeout=options.timeout,
+                on_bytes=lambda size: progress.waiting(f"{size // 1024} KiB of the metadata log"),
+            )
+    except LogSourceError as error:
+        raise CommandError(str(error)) from None
+    except ValueError as error:
+        raise UsageError(f"argument --bootstrap-controller: {error}") from None
+    before = "" if found.snapshot is None else f", and the snapshot {found.snapshot} with the state before them"
+    records = plural(found.end_offset - found.start_offset, "offset")
+    print(f"{found.directory}: {records} from {found.start_offset} to {found.end_offset}{before}")
+    return 0
