@@ -274,7 +274,7 @@ class _Fetching:
             return answer
 
     def _asked(self, name: str, fields: dict[str, Any], topics: str) -> dict[str, Any] | None:
-        """What the answer says about the partition; None where somebody else has to be asked, or the same again."""
+        """What the answer says about the partition; None if somebody else has to be asked, or the same again."""
         try:
             connection = self._connected()
             version = connection.version(name)
