@@ -64,7 +64,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             tests = measured_tests(_FOLDER / "tests")
             results = _run(drawn, logs, tests, Kept(_FOLDER / f"{asked.seed}.jsonl"))
     except (MissingPrerequisite, FetchError, CompileError, CoordinatorsError, ModuleNotFoundError) as error:
-        _tell(f"{error}: install the extra mutants of this project" if isinstance(error, ModuleNotFoundError) else str(error))
+        _tell(f"{error}: install the extra mutants" if isinstance(error, ModuleNotFoundError) else str(error))
         return 2
     listed = reasons()
     print(*survivor_lines(results, listed), sep="\n")
