@@ -20,7 +20,6 @@ from typing import IO, Any, Final, NamedTuple
 from kafka_records_engine import arguments
 from kafka_records_engine.log.files.discovery import METADATA_TOPIC, LogSourceError
 from kafka_records_engine.log.format.batches import ENTRY_HEAD, RECORDS_AT, computed_crc, read_head
-from kafka_records_engine.log.reading._scanning import nonsense_at
 from kafka_records_engine.sources._brokers.connection import Connection
 from kafka_records_engine.sources._brokers.failures import BrokerFailure, ConnectionLost, Refused
 from kafka_records_engine.sources._brokers.pool import borrow, give_back
@@ -36,8 +35,8 @@ _TOPIC_ID: Final = bytes(15) + b"\x01"
 _BY_ID: Final = 13
 """From this version on Fetch names topics by their ids (KIP-516)."""
 _WAIT_MS: Final = 500
+_MAGIC_AT: Final = 16
 _PAUSE: Final = 0.2
-_LARGEST: Final = 128 << 20
 _MOVING: Final = frozenset(
     {
         ErrorCode.FENCED_LEADER_EPOCH,
@@ -202,12 +201,12 @@ class _Fetching:
         controller sends what is not committed yet, too, and it may cut the last batch."""
         first = at = 0
         while at + RECORDS_AT <= len(data):
-            what = nonsense_at(data, at, len(data))
             size = ENTRY_HEAD + int.from_bytes(data[at + 8 : at + ENTRY_HEAD], "big", signed=True)
-            if what is None and at + size > len(data):
+            is_batch = data[at + _MAGIC_AT] == 2 and size >= RECORDS_AT
+            if is_batch and at + size > len(data):
                 break
-            head = None if what is not None else read_head(data, at, at)
-            if head is None or head.magic != 2 or computed_crc(2, data[at : at + size]) != head.crc:
+            head = read_head(data, at, at) if is_batch else None
+            if head is None or computed_crc(2, data[at : at + size]) != head.crc:
                 raise Refused(self._shown, f"the batch at offset {offset} is damaged, or no batch begins there")
             if head.last_offset < offset:
                 first = at + size
