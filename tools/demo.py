@@ -1,6 +1,6 @@
 """The tables of a captured data directory, tests/data/topics/kafka-4.3, which a Kafka 4.3.1 broker wrote.
 
-    python tools/demo.py local    the first rows of every table, by the command
+    python tools/demo.py local    the first rows of every table, in its most important columns, by the command
     python tools/demo.py spark    the same by PySpark, and whether all rows are those of the local engine
 
 Exit status 1 when a table has damage or the engines differ. `make demo` (tools/demo.sh) installs what the parts need.
@@ -24,7 +24,8 @@ if TYPE_CHECKING:
 SEGMENTS: Final = Path(__file__).resolve().parents[1] / "tests" / "data" / "topics" / "kafka-4.3" / "segments"
 METADATA_TOPIC: Final = "__cluster_metadata"
 METADATA: Final = SEGMENTS.parents[2] / "metadata" / "kafka-4.3"
-ROWS_SHOWN: Final = 10
+ROWS_SHOWN: Final = 3
+COLUMNS_SHOWN: Final = 6
 ROWS_SHOWN_BY_SPARK: Final = 5
 COLUMNS_SHOWN_BY_SPARK: Final = 5
 
@@ -41,8 +42,9 @@ def show_local(source: str) -> int:
     """Run the command once per table; returns the highest of its exit statuses."""
     status = 0
     for name, table in TABLES.items():
-        words = ["table", name, _place(name, source), "--limit", str(ROWS_SHOWN)]
-        print(f"\n{name}: {table.about}\n$ kafka-records {' '.join(words)}\n", flush=True)
+        columns = ",".join(table.essential or table.names[:COLUMNS_SHOWN])
+        words = ["table", name, _place(name, source), "--limit", str(ROWS_SHOWN), "--columns", columns]
+        print(f"\n{name}: {table.about}\n$ kafka-records {' '.join(words)}", flush=True)
         status = max(status, kafka_records(words))
     return status
 

@@ -7,20 +7,31 @@ from __future__ import annotations
 
 import json
 import os
+import sys
 from pathlib import Path
 from typing import Any, Final
 from urllib.parse import urlsplit
 
 _PROJECT: Final = "kafka-records"
+_TABLES: Final = "tables"
+_PIP: Final = "pip install"
+_BY_MARK: Final = {
+    "pipx_metadata.json": "pipx install --force",
+    "uv-receipt.toml": "uv tool install --force",
+}
+"""By the file that a tool leaves in an environment of its own."""
 _SOURCE_TREE: Final = Path(__file__).resolve().parents[2]
 """The clone, when this module is imported from one: `generator/kafka_records_runtime` is in it."""
 
 
 def install_command(extra: str) -> str:
     """The line to type into a shell, such as `pip install -e '.[tables]'` in a clone."""
-    options, requirement = _requirement(extra)
+    command = _command()
+    # A program of its own is installed again: it has to keep its tables.
+    both = extra if command == _PIP or extra == _TABLES else f"{_TABLES},{extra}"
+    options, requirement = _requirement(both)
     quoted = "'" + requirement.replace("'", "'\\''") + "'"
-    return " ".join(["pip install", *options, quoted])
+    return " ".join([command, *options, quoted])
 
 
 def with_hint(missing: ModuleNotFoundError, extra: str) -> ModuleNotFoundError:
@@ -48,6 +59,14 @@ def _requirement(extra: str) -> tuple[list[str], str]:
             url = f"{repository['vcs']}+{url}@{repository.get('requested_revision') or repository['commit_id']}"
         return [], f"{_PROJECT}[{extra}] @ {url}"
     return [], f"{_PROJECT}[{extra}]"
+
+
+def _command() -> str:
+    """What installs into the environment that this runs in: pipx and uv make one for each program."""
+    for mark, command in _BY_MARK.items():
+        if os.path.exists(os.path.join(sys.prefix, mark)):
+            return command
+    return _PIP
 
 
 def _is_clone(folder: Path) -> bool:

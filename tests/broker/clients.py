@@ -47,9 +47,9 @@ def annotated(offsets: Offsets, metadata: str = "") -> dict[TopicPartition, Offs
     return {TopicPartition(*place): OffsetAndMetadata(offset, metadata, -1) for place, offset in offsets.items()}
 
 
-def create_topics(admin: KafkaAdminClient, **partitions: int) -> None:
+def create_topics(admin: KafkaAdminClient, copies: int = 1, **partitions: int) -> None:
     """Create topics with so many partitions and wait until clients see them."""
-    shapes = {name: {"num_partitions": count, "replication_factor": 1} for name, count in partitions.items()}
+    shapes = {name: {"num_partitions": count, "replication_factor": copies} for name, count in partitions.items()}
     admin.create_topics(shapes, wait_for_metadata=True)
 
 

@@ -10,7 +10,7 @@ import struct
 import threading
 import time
 from collections.abc import Collection, Iterator, Mapping
-from contextlib import ExitStack, closing, contextmanager
+from contextlib import ExitStack, closing, contextmanager, suppress
 from importlib import import_module
 from typing import Any, Final, Self
 
@@ -33,28 +33,58 @@ _KEYS: Final = {
     "StreamsGroupHeartbeat": 88,
     "AlterShareGroupOffsets": 91,
 }
+_FIND: Final = 10
+_LOCATED: Final = 4
+"""The version of FindCoordinator that is asked."""
+_PASSING: Final = frozenset({14, 15, 16})
+"""A coordinator loads, is not available, or is another one."""
+_PATIENCE: Final = 60
+"""Seconds until a coordinator has moved."""
 _LEAVES: Final = -1
 _NO_TASKS: Final[Mapping[str, Any]] = {"active_tasks": (), "standby_tasks": (), "warmup_tasks": ()}
 
 
 class Asking:
-    """Sends requests by the bytes of the generated schemas."""
+    """Sends requests to the coordinator of a group, by the bytes of the generated schemas."""
 
     def __init__(self, bootstrap: str) -> None:
-        self._host, self._port = bootstrap.rsplit(":", 1)
+        self._bootstrap = [each.rsplit(":", 1) for each in bootstrap.split(",")]
 
     def __call__(self, name: str, version: int, **fields: Any) -> dict[str, Any]:
-        """The answer, which has no error."""
+        """The answer, which has no error. A coordinator that moves is asked again."""
+        deadline = time.monotonic() + _PATIENCE
+        while True:
+            with suppress(OSError, struct.error):  # a broker that has gone
+                host, port = self._coordinator(fields["group_id"])
+                answer = self._answer(host, port, name, _KEYS[name], version, fields)
+                if answer.get("error_code") not in _PASSING:
+                    assert not answer.get("error_code"), (name, answer)
+                    return answer
+            assert time.monotonic() < deadline, f"{name}: {fields['group_id']} has no coordinator"
+            time.sleep(0.1)
+
+    def _coordinator(self, group: str) -> tuple[str, int]:
+        """Where it is. Raises OSError where nobody says it."""
+        asked = {"coordinator_keys": (group,)}
+        for host, port in self._bootstrap:
+            with suppress(OSError, struct.error):
+                (found,) = self._answer(host, int(port), "FindCoordinator", _FIND, _LOCATED, asked)["coordinators"]
+                if not found["error_code"]:
+                    return found["host"], found["port"]
+        raise ConnectionError(group)
+
+    def _answer(
+        self, host: str, port: int, name: str, key: int, version: int, fields: Mapping[str, Any]
+    ) -> dict[str, Any]:
         request, response = (_schema(f"{name}{kind}") for kind in ("Request", "Response"))
-        body = struct.pack(">hhih", _KEYS[name], version, 7, -1) + b"\0" + walker.encode(request, fields, version)
-        with socket.create_connection((self._host, int(self._port)), 10) as connection:
+        body = struct.pack(">hhih", key, version, 7, -1) + b"\0" + walker.encode(request, fields, version)
+        with socket.create_connection((host, port), 10) as connection:
             connection.sendall(struct.pack(">i", len(body)) + body)
             stream = connection.makefile("rb")
             (size,) = struct.unpack(">i", stream.read(4))
             data = stream.read(size)
         answer: dict[str, Any]
         answer, _ = walker.decode(response, data[5:], version)
-        assert not answer.get("error_code"), (name, answer)
         return answer
 
 
@@ -64,12 +94,13 @@ def _schema(name: str) -> Any:
 
 @contextmanager
 def every_group(
-    bootstrap: str, admin: KafkaAdminClient, kinds: Collection[str] = ("consumer", "share", "streams")
+    bootstrap: str, admin: KafkaAdminClient, kinds: Collection[str] = ("consumer", "share", "streams"), copies: int = 1
 ) -> Iterator[list[str]]:
-    """The groups, by their ids. Topics are every_a and every_b. Of the newer kinds there are `kinds`."""
+    """The groups, by their ids. Topics are every_a and every_b, with so many `copies`. Of the newer kinds there are
+    `kinds`."""
     ask = Asking(bootstrap)
-    create_topics(admin, every_a=3, every_b=1)
-    with closing(KafkaProducer(bootstrap_servers=bootstrap)) as producer:
+    create_topics(admin, copies, every_a=3, every_b=1)
+    with closing(KafkaProducer(bootstrap_servers=bootstrap.split(","))) as producer:
         for number in range(40):
             producer.send("every_a", b"x", partition=number % 3)
         producer.send("every_b", b"x").get(10)
@@ -127,7 +158,11 @@ def _simple(admin: KafkaAdminClient) -> None:
 
 def _joined(bootstrap: str, group: str, topics: list[str], **more: Any) -> KafkaConsumer:
     consumer = KafkaConsumer(
-        bootstrap_servers=bootstrap, group_id=group, enable_auto_commit=False, client_id="every-client", **more
+        bootstrap_servers=bootstrap.split(","),
+        group_id=group,
+        enable_auto_commit=False,
+        client_id="every-client",
+        **more,
     )
     wait_until(lambda: all(map(consumer.partitions_for_topic, topics)), "a topic is not known")
     consumer.subscribe(topics)
@@ -161,7 +196,10 @@ def _classic(bootstrap: str, clients: ExitStack) -> None:
 
 def _transactions(bootstrap: str, clients: ExitStack) -> None:
     producer = KafkaProducer(
-        bootstrap_servers=bootstrap, transactional_id=f"{PREFIX}txn", linger_ms=0, transaction_timeout_ms=600_000
+        bootstrap_servers=bootstrap.split(","),
+        transactional_id=f"{PREFIX}txn",
+        linger_ms=0,
+        transaction_timeout_ms=600_000,
     )
     clients.enter_context(closing(producer))
     producer.init_transactions()

@@ -11,6 +11,8 @@ import gc
 import os
 import random
 import resource
+import subprocess
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -46,6 +48,8 @@ pytestmark = [
 ]
 
 SECONDS = float(os.environ.get("KAFKA_RECORDS_DAY_SECONDS", "300"))
+RUNS_BETWEEN = 10
+"""Runs beside traffic before traffic rests and rows are compared."""
 OF_STATE = ["lag", "current_offsets", "pending_offsets", "groups", "members", "assignments", "share_group_topics"]
 INTERNAL = ("__consumer_offsets", "__share_group_state", "__transaction_state")
 _KEPT: list[Any] = []
@@ -255,6 +259,23 @@ class Watcher:
     rows: int = 0
     runs: int = 0
     """How many had a state."""
+    killed: int = 0
+    """How many runs were killed before their end."""
+
+    def run_killed(self) -> None:
+        """Start the command beside traffic, and kill it at any moment."""
+        words = ["table", "lag", "--bootstrap", self.bootstrap, "--state", str(self.state)]
+        places = os.pathsep.join(place for place in sys.path if place)
+        with subprocess.Popen(
+            [sys.executable, "-m", "kafka_records_tables.commands.main", *words],
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            env={**os.environ, "PYTHONPATH": places},
+        ) as process:
+            with suppress(subprocess.TimeoutExpired):
+                process.wait(random.uniform(0.5, 4))
+            self.killed += process.returncode is None
+            process.kill()
 
     def run(self) -> None:
         """A run beside traffic: what it finds is compared with nothing, and what it keeps with everything."""
@@ -309,7 +330,7 @@ def test_a_day(brokers: list[Broker], tmp_path: Path, monkeypatch: pytest.Monkey
     traffic = Traffic(brokers)
     watcher = Watcher(bootstrap, tmp_path / "state")
     threads = traffic.start()
-    kills, early_kb, sizes = 0, 0, []
+    kills, early_kb, sizes, resident_kb = 0, 0, [], []
     try:
         deadline, next_kill, away = time.monotonic() + SECONDS, time.monotonic() + 20, None
         order = iter(brokers[1:] * 1000)  # the first one is the only controller
@@ -323,13 +344,16 @@ def test_a_day(brokers: list[Broker], tmp_path: Path, monkeypatch: pytest.Monkey
                 away = next(order)
                 away.kill()
                 kills += 1
-            for _ in range(3):
+            for _ in range(RUNS_BETWEEN):
                 watcher.run()
+            if runs % 2 == 0:
+                watcher.run_killed()
             with traffic.resting():
                 watcher.compare(["offset_commits", "expirations"] if runs % 25 == 0 else OF_STATE)
             sizes.append(sum(file.stat().st_size for file in (tmp_path / "state").rglob("*") if file.is_file()))
+            resident_kb.append(_resident_kb())
             if time.monotonic() > deadline - SECONDS * 0.6 and not early_kb:
-                early_kb = _resident_kb()
+                early_kb = resident_kb[-1]
             time.sleep(random.uniform(0.05, 0.4))
         if away is not None:
             away.start()
@@ -338,9 +362,10 @@ def test_a_day(brokers: list[Broker], tmp_path: Path, monkeypatch: pytest.Monkey
     grown_kb = _resident_kb() - early_kb
     print(
         f"{watcher.runs} runs, {watcher.compared} compared ({watcher.rows} rows), {watcher.moved} moved, "
-        f"{watcher.damaged} not complete, {kills} kills, steps {traffic.steps}, "
+        f"{watcher.damaged} not complete, {kills} brokers and {watcher.killed} runs killed, steps {traffic.steps}, "
         f"{grown_kb / 1024:.0f} MB more memory, state at most "
-        f"{max(sizes) / 1e6:.1f} MB, {sizes[-1] / 1e6:.1f} MB in the end"
+        f"{max(sizes) / 1e6:.1f} MB, {sizes[-1] / 1e6:.1f} MB in the end\n"
+        f"MB resident after each round: {' '.join(str(kb // 1024) for kb in resident_kb)}"
     )
     assert watcher.compared > runs / 3
     assert set(traffic.steps) == {"_simple", "_heartbeats", "_transactions", "_classic"}

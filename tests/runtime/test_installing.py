@@ -107,3 +107,15 @@ def test_from_a_folder_that_is_no_clone_any_more(site: Path, tmp_path: Path, wha
 def test_from_a_record_that_is_no_direct_url(site: Path, text: str) -> None:
     (site / "direct_url.json").write_text(text, encoding="utf-8")
     assert install_command("tables") == "pip install 'kafka-records[tables]'"
+
+
+@pytest.mark.usefixtures("site")
+@pytest.mark.parametrize(
+    ("mark", "command"),
+    [("pipx_metadata.json", "pipx install --force"), ("uv-receipt.toml", "uv tool install --force")],
+)
+def test_as_a_program_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, mark: str, command: str) -> None:
+    monkeypatch.setattr("sys.prefix", str(tmp_path))
+    (tmp_path / mark).touch()
+    assert install_command("sql") == f"{command} 'kafka-records[tables,sql]'"
+    assert install_command("tables") == f"{command} 'kafka-records[tables]'"

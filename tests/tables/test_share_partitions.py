@@ -64,6 +64,7 @@ def test_a_snapshot_with_an_update() -> None:
         "leader_epoch": 2,
         "start_offset": 3,
         "delivery_complete_count": None,
+        "coordinator_lag": None,
         "available_count": 3,
         "acknowledged_count": 2,
         "archived_count": 2,

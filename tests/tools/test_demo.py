@@ -178,8 +178,9 @@ def test_every_table_is_shown_by_the_command(
     for name in TABLES:
         is_of_metadata = TABLES[name].topic == "__cluster_metadata"
         place = "tests/data/metadata/kafka-4.3" if is_of_metadata else "tests/data/topics/kafka-4.3/segments"
-        assert f"\n$ kafka-records table {name} {place} --limit 10\n" in printed
+        assert f"\n$ kafka-records table {name} {place} --limit 3 --columns " in printed
     assert "\nbasket-totaliser   baskets  " in printed
+    assert len(printed.splitlines()) < 300
 
 
 @pytest.mark.spark

@@ -2,13 +2,16 @@
 """Time `lag` of a running broker with a state directory: the first run, and runs after which nothing has changed.
 
 The broker serves the commits of many groups from files that are written for this. What is timed is `read_table` in this
-process, and a whole run of the command, the start of Python and the output of twenty rows included. See `--help`.
+process, and a whole run of the command, the start of Python and its output included: twenty rows, or metrics in a file.
+First runs and later runs of the command take turns. They are compared with the time that Python takes to start and to
+load numpy and pyarrow alone, which no run goes below. See `--help`.
 """
 
 from __future__ import annotations
 
 import argparse
 import os
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -67,13 +70,12 @@ def _measure(bootstrap: str, folder: Path, asked: argparse.Namespace) -> int:
     if expected.table.num_rows != asked.offsets:
         print(f"{expected.table.num_rows} rows", file=sys.stderr)
         return 1
-    command_first, _ = _timed(lambda: _command(bootstrap, folder / "of-the-command"))
-    command_again = [_timed(lambda: _command(bootstrap, folder / "of-the-command"))[0] for _ in range(asked.rounds)]
     size = sum(file.stat().st_size for file in (folder / "state").rglob("*") if file.is_file())
     rows = [
         ("", "without state", "first run", "nothing new, best / median", "ratio"),
         ("read_table", f"{without:.2f} s", f"{first:.2f} s", _best(again), f"{min(again) / first:.3f}"),
-        ("command", "", f"{command_first:.2f} s", _best(command_again), f"{min(command_again) / command_first:.3f}"),
+        *(_of_command(bootstrap, folder / "of-the-command", words, asked.rounds) for words in _output(folder)),
+        ("Python, numpy and pyarrow alone", "", "", _best([_timed(_loaded)[0] for _ in range(asked.rounds)]), ""),
     ]
     print(machine())
     print(f"{asked.groups} groups, {asked.offsets} offsets, {asked.partitions} partitions, {size / 1e6:.0f} MB kept\n")
@@ -94,11 +96,38 @@ def _timed(run: Callable[[], Any]) -> tuple[float, Any]:
     return time.perf_counter() - started, found
 
 
-def _command(bootstrap: str, state: Path) -> None:
-    words = ["table", "lag", "--bootstrap", bootstrap, "--state", str(state), "--sort=-lag", "--limit", "20"]
+def _output(folder: Path) -> list[list[str]]:
+    metrics = ["--sort=-lag", "--output", str(folder / "lag.prom"), "--overwrite"]
+    return [["--sort=-lag", "--limit", "20"], metrics]
+
+
+def _of_command(bootstrap: str, state: Path, words: list[str], rounds: int) -> tuple[str, str, str, str, str]:
+    """A row about the command: first runs and later ones, which take turns."""
+    first, again = [], []
+
+    def run() -> None:
+        _program("-m", "kafka_records_tables.commands.main", "table", "lag", "--bootstrap", bootstrap, *words,
+                 "--state", str(state))  # fmt: skip
+
+    for _ in range(rounds):
+        shutil.rmtree(state, ignore_errors=True)
+        first.append(_timed(run)[0])
+        again.append(_timed(run)[0])
+    shown = " ".join(word if "/" not in word else Path(word).name for word in words)
+    return f"the command, {shown}", "", _best(first), _best(again), f"{min(again) / min(first):.3f}"
+
+
+def _loaded() -> None:
+    _program("-c", "import numpy, pyarrow.compute")
+
+
+def _program(*words: str) -> None:
+    """Run Python, whose modules are compiled as those of an installed package are."""
     places = os.pathsep.join(place for place in sys.path if place)
-    program = [sys.executable, "-m", "kafka_records_tables.commands.main", *words]
-    subprocess.run(program, check=True, capture_output=True, env={**os.environ, "PYTHONPATH": places})
+    compiled = Path(tempfile.gettempdir()) / "kafka-records-bytecode"
+    environment = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
+    environment |= {"PYTHONPATH": places, "PYTHONPYCACHEPREFIX": str(compiled)}
+    subprocess.run([sys.executable, *words], check=True, capture_output=True, env=environment)
 
 
 if __name__ == "__main__":

@@ -51,6 +51,9 @@ class ShareOffset(NamedTuple):
     start_offset: int
     """-1 while it is not decided."""
     leader_epoch: int
+    lag: int
+    """Offsets to the end that are not done with, as the coordinator counts them; -1 if it does not say (before Kafka
+    4.2)."""
 
 
 class FetchedShares(NamedTuple):
@@ -125,6 +128,7 @@ def _fetched_shares(group: Mapping[str, Any]) -> FetchedShares:
             if each["error_code"]:
                 errors[topic["topic_name"], number] = ErrorCode(each["error_code"]).name
             else:
-                offsets.append(ShareOffset(str(topic["topic_id"]), number, each["start_offset"], each["leader_epoch"]))
+                told = each["start_offset"], each["leader_epoch"], each["lag"]
+                offsets.append(ShareOffset(str(topic["topic_id"]), number, *told))
     code = group["error_code"]
     return FetchedShares(offsets, errors, ErrorCode(code).name if code else None)

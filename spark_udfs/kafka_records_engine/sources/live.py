@@ -333,9 +333,11 @@ def address_of(text: str) -> Address:
         )
     host, colon, port = text.rpartition(":")
     host = host.removeprefix("[").removesuffix("]")
-    is_port = port.isascii() and port.isdigit() and len(port) <= 5 and 0 < int(port) < 65536
-    if not colon or not host or not is_port or _NO_HOST.search(host):
+    is_number = port.isascii() and port.isdigit()
+    if not colon or not host or not is_number or _NO_HOST.search(host):
         raise ValueError(f"invalid broker {text!r}: write HOST:PORT")
+    if len(port) > 5 or not 0 < int(port) < 65536:
+        raise ValueError(f"invalid broker {text!r}: the port must be between 1 and 65535")
     return host, int(port)
 
 

@@ -86,13 +86,16 @@ class GivenSource:
                 return SavedRows(self.paths, topic, saved.columns, saved.encodings, saved.format, saved.time_unit)
             if self.bootstrap is None:
                 return source_of(self.paths, topic)
-            from kafka_records_engine.sources.live import LiveBrokers
-            from kafka_records_engine.sources.live_requests import LiveRequests
             from kafka_records_tables.console.waiting_notes import tell_waiting
 
             tell_waiting()
-            brokers = LiveRequests if self.by_requests else LiveBrokers
-            return brokers(self.bootstrap, self.config, timeout=self.limit)
+            if self.by_requests:
+                from kafka_records_engine.sources.live_requests import LiveRequests
+
+                return LiveRequests(self.bootstrap, self.config, timeout=self.limit)
+            from kafka_records_engine.sources.live import LiveBrokers
+
+            return LiveBrokers(self.bootstrap, self.config, timeout=self.limit)
         except LogSourceError as error:
             raise CommandError(str(error)) from None
         except ValueError as error:

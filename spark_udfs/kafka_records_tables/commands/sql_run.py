@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, Literal
@@ -181,6 +182,16 @@ def _whole_numbers(column: pa.ChunkedArray) -> Any:
 
 
 def _in_words(error: duckdb.Error) -> str:
-    """What DuckDB says, on one line, without the picture of the query."""
-    text = str(error).partition("\n\nLINE ")[0]
-    return f"the query: {' '.join(text.split())}"
+    """What DuckDB says, on one line, without its class of the error, signatures of functions and the picture of the
+    query."""
+    text = " ".join(str(error).partition("\n\nLINE ")[0].partition("Candidate functions:")[0].split())
+    text = _CLASS.sub("", text).removesuffix(" You might need to add explicit type casts.")
+    column = _NO_COLUMN.match(text)
+    if column is not None:
+        there = ", ".join(re.findall(r'"([^"]+)"', column[2])) or "no column that is alike"
+        return f"the query: no table in it has a column {column[1]}; there are {there}"
+    return f"the query: {text}"
+
+
+_CLASS: Final = re.compile(r"^[A-Z][A-Za-z -]* Error: ")
+_NO_COLUMN: Final = re.compile(r'Referenced column "([^"]+)" not found in FROM clause!(.*)')

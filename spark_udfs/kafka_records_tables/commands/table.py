@@ -378,7 +378,7 @@ def _query(table: Table, options: argparse.Namespace) -> Query:
 def _check_records(table: Table, options: argparse.Namespace) -> None:
     """Raise a UsageError for a question about records to a table that is not made of any."""
     if options.as_of is not None and not is_of_records(table):
-        raise UsageError(f"--as-of: rows of {table.name} show logs as they are now")
+        raise UsageError(f"--as-of: rows of {table.name} show logs as they are now: leave it out")
     if options.group and table.group is None and not table.group_inputs:
         raise UsageError(f"--group: rows of {table.name} do not belong to a group; {_other_options(table)}")
     if table.records or table.inputs:

@@ -48,6 +48,7 @@ from kafka_records_tables.selection import HELD, Selection
 from kafka_records_tables.table_options import option_values
 from kafka_records_tables.tables import TABLES, tables_read
 from kafka_records_tables.tables.requested.what_requests_tell import why_not
+from kafka_records_tables.topics import METADATA
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -102,7 +103,8 @@ class TableRun:
             source_with_state(self._task.question, self._source(), self._task.state, progress.moved) as source,
             self._stream(progress, session, source) as stream,
         ):
-            selection = Selection(self._table, stream, self._task.query, self._most_held)
+            lags = _Lags(self._table)
+            selection = Selection(self._table, lags.watched(stream), self._task.query, self._most_held)
             self._write(selection, progress, stream)
         if not selection.is_sorted:
             size = f"{HELD >> 20} MiB"
@@ -111,6 +113,7 @@ class TableRun:
         self._say(findings)
         status = self._sum_up(findings, stream.counts, selection.matching)
         self._say_of_conditions(selection)
+        self._say_without_ends(lags)
         if selection.stopping:
             say(f"{plural(selection.stopping, 'row')} about what stops a coordinator from loading")
         return FOUND if selection.stopping and status == OK else status
@@ -187,6 +190,11 @@ class TableRun:
             there = {*self._task.given.source().topics()}
         except (LogSourceError, CommandError, OSError):
             return str(error)
+        if self._table.topic == METADATA:
+            return (
+                f"{error}; every controller and broker has it in the directory that metadata.log.dir names, by default "
+                "the first of log.dirs: read that, or ask running brokers with --bootstrap"
+            )
         others = [table.name for table in TABLES.values() if table.topic in there - {self._table.topic}]
         return f"{error}; tables about that: {', '.join(others)}" if others else str(error)
 
@@ -228,7 +236,7 @@ class TableRun:
         if self._rows < matching:
             rows = f"{self._rows} of {rows}"
         is_of_records = bool(self._table.records or self._table.inputs)
-        if given.by_requests and is_of_records:
+        if (given.by_requests and is_of_records) or (given.bootstrap is not None and self._table.topic == METADATA):
             say(f"{rows} from answers to requests")
         else:
             say(f"{rows} from {records.read() if is_of_records else plural(counts.partitions, 'partition')}")
@@ -244,9 +252,19 @@ class TableRun:
                 known = did_you_mean(str(each.value), words) or f"; there are {', '.join(words)}"
                 say(f"note: {each.value!r} is not a word of {each.column} that this build knows{known}")
         for name, count in selection.nulls.items() if not selection.matching else ():
-            about = next(column.about for column in self._table.columns if column.name == name)
             if count:
-                say(f"note: {name} is null in {plural(count, 'row')}, where no comparison holds; {name}: {about}")
+                say(
+                    f"note: {name} is null (unknown) in {plural(count, 'row')}, which no comparison with {name} finds: "
+                    f"--where '{name} is null' shows them"
+                )
+
+    def _say_without_ends(self, lags: _Lags) -> None:
+        """Say what to read if no lag is known because the logs of topics are elsewhere."""
+        if lags.are_all_unknown and self._task.given.has_files:
+            say(
+                "note: lag is null in every row: the logs of the topics that groups consume are not here; read the "
+                "data directories of the brokers that have them, or ask running brokers with --bootstrap"
+            )
 
     def _say_who_was_meant(self, absences: set[str]) -> None:
         """Say that no row is about some of the groups that were asked for, with names that are like theirs. What is
@@ -288,6 +306,27 @@ class TableRun:
         names = self._task.question.topic or self._table.topic
         topics = [names] if names else [name for name in source.topics() if name in _TOPICS]
         return sum(log.size for name in topics for log in source.partitions(name))
+
+
+class _Lags:
+    """Whether any lag is known, of a table that has some."""
+
+    def __init__(self, table: Table) -> None:
+        self._is_asked = "lag" in table.names and "log_ends" in {each.name for each in tables_read(table)}
+        self._rows = self._known = 0
+
+    def watched(self, rows: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """The rows as they come."""
+        for batch in rows:
+            if self._is_asked:
+                self._rows += batch.num_rows
+                self._known += batch.num_rows - batch.column("lag").null_count
+            yield batch
+
+    @property
+    def are_all_unknown(self) -> bool:
+        """Whether there are rows, and none with a lag."""
+        return self._rows > 0 and not self._known
 
 
 _READ_AGAIN: Final = 64 * 1024 * 1024

@@ -24,6 +24,7 @@ class ByteProgress:
         self._of_bytes = of_bytes
         self._started = time.monotonic()
         self._is_wanted = sys.stderr.isatty()
+        self._share = 0.0
         self._progress: Any = None
         self._file: Any = None
         self._task: Any = None
@@ -37,8 +38,10 @@ class ByteProgress:
         """`done` bytes of `total` were read."""
         if not self._is_wanted or (self._progress is None and time.monotonic() - self._started < _AFTER):
             return
+        # What is read in several steps counts from the start in each; a bar that goes back looks like a fault.
+        self._share = max(self._share, done / total if total else 0.0)
         self._show(self._description, total)
-        self._progress.update(self._task, completed=done)
+        self._progress.update(self._task, completed=self._share * total)
 
     def _show(self, description: str, total: int | None) -> None:
         if self._progress is None:

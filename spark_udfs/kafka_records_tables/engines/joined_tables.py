@@ -23,7 +23,6 @@ from kafka_records_tables.engines.logs_to_read import AllLogs, logs_to_read, sta
 from kafka_records_tables.engines.query_checkpoints import CheckpointReader, inputs_to_lack
 from kafka_records_tables.table_options import option_values
 from kafka_records_tables.tables import input_called, inputs_of, tables_read
-from kafka_records_tables.tables.requested.requested_rows import with_unknown
 
 if TYPE_CHECKING:
     from kafka_records_engine.sources import LogPartition, Source
@@ -208,6 +207,8 @@ def joined(
         context.log.unread = partial(unread_records, source, context, may_read=may_read)
     for rows in view.joined(tables, context):
         if source is not None and has(source, AnswersForCoordinators):
+            from kafka_records_tables.tables.requested.requested_rows import with_unknown
+
             rows = with_unknown(view, rows)
         if request.question.groups is None or view.group is None:  # else its inputs are already filtered by group
             yield rows

@@ -18,7 +18,6 @@ from kafka_records_engine.sources.missing_rights import MissingRight, lacking_co
 from kafka_records_engine.sources.unreachable import UnreachableBrokers
 from kafka_records_tables.engines.asked_coordinators import asked_coordinators, check_coordinators
 from kafka_records_tables.tables import tables_read
-from kafka_records_tables.tables.cluster.known_from_metadata import with_metadata
 from kafka_records_tables.topics import METADATA
 
 if TYPE_CHECKING:
@@ -108,7 +107,13 @@ def topics_known_to(source: Source, report: Callable[[Finding], object] | None =
     """What the source knows of topics. That is an extra: what is wrong with a source is told to who reads its
     records. `report` gets the finding about brokers that do not answer any more, or a metadata log that is damaged."""
     try:
-        return with_metadata(known_topics(source), source, report)
+        known = known_topics(source)
+        if known.asked_ms is None:  # brokers have told all of it
+            # Loads what decodes records, which an answer that is kept does not need.
+            from kafka_records_tables.tables.cluster.known_from_metadata import with_metadata
+
+            known = with_metadata(known, source, report)
+        return known
     except LogSourceError as error:
         if report is not None and isinstance(error, UnreachableBrokers):
             report(error.finding())

@@ -15,6 +15,9 @@ from kafka_records_tables.engines.joined_tables import at_the_bottom
 from kafka_records_tables.engines.kept_answers import wants_history
 
 if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from kafka_records_engine.sources import Context
     from kafka_records_engine.sources.question import Question
     from kafka_records_tables.engines.request import OnProgress
 
@@ -52,12 +55,18 @@ def source_with_state(
         return
     # Most calls keep no state and need not load these modules.
     from kafka_records_engine.sources.kept_logs import StateDirectory
-    from kafka_records_tables.tables.following.carried_rows import needed_by_state
 
     requests = requests_of(question)
     topic = requests[0].table.topic if len(requests) == 1 else ""
     given = source_of(source, question.topic or topic or None)
     if has(given, AnswersForCoordinators):
         raise ValueError("state keeps records, but this source has none: LiveBrokers has them")
-    with StateDirectory(state, needed_by_state).opened() as directory:
+    with StateDirectory(state, _needed).opened() as directory:
         yield directory.logs(given, with_history=wants_history(requests), on_progress=on_progress)
+
+
+def _needed(rows: Iterator[pa.RecordBatch], context: Context) -> list[pa.RecordBatch] | None:
+    """What `needed_by_state` gives; only a run with new records loads what decodes them."""
+    from kafka_records_tables.tables.following.carried_rows import needed_by_state
+
+    return needed_by_state(rows, context)

@@ -23,6 +23,9 @@ if TYPE_CHECKING:
 
 Row = Mapping[str, Any]
 
+_ROWS: Final = 1024
+"""So many rows become Python objects at once: of a million, few have series."""
+
 
 @dataclass(frozen=True, slots=True)
 class Metric:
@@ -206,13 +209,21 @@ class TableMetrics:
         self.rows_left_out = 0
         """Rows without series, because there are too many."""
         self._samples = [Samples(metric) for metric in METRICS[table]]
+        self._most = most
         for batch in rows:
-            for row in batch.to_pylist():
-                if sum(len(each.values) for each in self._samples) + len(self._samples) > most:
-                    self.rows_left_out += 1
-                    continue
-                for each in self._samples:
-                    each.take(row)
+            taken = 0
+            while taken < batch.num_rows and not self._is_full():
+                for row in batch.slice(taken, _ROWS).to_pylist():
+                    if self._is_full():
+                        break
+                    for each in self._samples:
+                        each.take(row)
+                    taken += 1
+            self.rows_left_out += batch.num_rows - taken
+
+    def _is_full(self) -> bool:
+        """Whether the series of another row may be too many."""
+        return sum(len(each.values) for each in self._samples) + len(self._samples) > self._most
 
     def write(self, out: TextIO, *, is_complete: bool, now: float) -> None:
         """Write all series, and three about the run: when it was, whether nothing is missing, and what was left out."""

@@ -8,11 +8,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from kafka_records_engine.columns.framing_in_columns import begins_with, prefix_column
 from kafka_records_engine.findings import UNKNOWN_RECORDS, Finding
 from kafka_records_engine.numpy_types import INT64
 from kafka_records_runtime.errors import plural
-from kafka_records_tables.coordinator.records.decoded_records import schemas
 from kafka_records_tables.tables.completeness import Completeness
 from kafka_records_tables.topics import METADATA
 
@@ -105,6 +103,9 @@ class _KnownTypes:
     """Whether a log has a record of a type that the package knows. Others are passed over, as coordinators do."""
 
     def __init__(self, context: Context, table: Table) -> None:
+        # What decodes keys takes a while to load, and an answer that is kept needs none of it.
+        from kafka_records_tables.coordinator.records.decoded_records import schemas
+
         self._context = context
         self._types = np.array([*schemas(context, table.folder)], np.int16)
         self._unknown = 0
@@ -115,6 +116,8 @@ class _KnownTypes:
         own."""
         if self._is_known:
             return
+        from kafka_records_engine.columns.framing_in_columns import prefix_column
+
         numbers, has_type = prefix_column(batch.column("key"))
         is_typed = has_type & batch.column("control").is_null().to_numpy(zero_copy_only=False)
         self._is_known = bool(np.isin(numbers[is_typed], self._types).any())
@@ -167,5 +170,7 @@ def _of_groups(batch: pa.RecordBatch, context: Context) -> pa.RecordBatch:
     """The rows about some groups, and the control rows, which are about a producer."""
     if context.question.groups is None:
         return batch
+    from kafka_records_engine.columns.framing_in_columns import begins_with
+
     groups = (group.encode("utf-8", "surrogatepass") for group in context.question.groups)
     return batch.filter(pc.or_(pc.is_valid(batch.column("control")), begins_with(batch.column("key"), groups)))

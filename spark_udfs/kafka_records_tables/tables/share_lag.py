@@ -65,6 +65,9 @@ Null: the start offset is decided when the group reads the partition for the fir
 that was deleted, or whose log the source does not have, has no name and no end. `share_disappearances` has the state
 of deleted topics.
 
+With `--source requests` lag is the number that the coordinator returns, and `done` is null. Brokers older than 4.2 do
+not return it: then lag is null.
+
 Records that a member has now, but has not acknowledged, are lag. So are transaction markers and gaps up to the end.
 `unread_timestamp` is the time of the first record from the start offset on; that one is not done with, unless it is a
 marker or was aborted, which are left out. Of brokers it is asked for with `times`.
@@ -92,6 +95,7 @@ def joined(parts: Mapping[str, Any], context: Context) -> Iterator[Any]:
         *_PARTITION,
         "group_id",
         "start_offset",
+        "coordinator_lag",
         "done",
         "write_timestamp",
         "write_timestamp_ms",
@@ -99,7 +103,8 @@ def joined(parts: Mapping[str, Any], context: Context) -> Iterator[Any]:
     ]
     rows = state.select(columns).join(ends, _PARTITION, use_threads=False)
     lag = pc.subtract(pc.subtract(rows["end_offset"], rows["start_offset"]), rows["done"])
-    rows = rows.append_column("lag", pc.max_element_wise(lag, 0, skip_nulls=False))
+    lag = pc.coalesce(rows["coordinator_lag"], pc.max_element_wise(lag, 0, skip_nulls=False))
+    rows = rows.append_column("lag", lag)
     unread = unread_columns(rows.append_column("offset", rows["start_offset"]), context)
     made = {name: unread[name] for name in ("unread_timestamp", "unread_timestamp_ms", "known_by")}
     made["lag_ms"] = time_columns(rows, made["unread_timestamp_ms"], {}, int(time.time() * 1000))["lag_ms"]

@@ -34,6 +34,12 @@ TABLE: Final = Table(
             "int32",
             "records from the start offset on that are done with, as the last record says (Kafka 4.2); else null",
         ),
+        Column(
+            "coordinator_lag",
+            "int64",
+            "with --source requests: offsets from the start offset to the end that are not done with, as the "
+            "coordinator counts them (Kafka 4.2); else null",
+        ),
         Column("available_count", "int64", "offsets in batches that are available: to be delivered, or again"),
         Column("acknowledged_count", "int64", "offsets in batches that are acknowledged"),
         Column("archived_count", "int64", "offsets in batches that are archived: rejected, or delivered too often"),

@@ -176,7 +176,9 @@ class Cluster:
         that it does not take the time of the others."""
         name = self._address_text(address)
         if self.session.is_over:
-            raise ConnectionLost(name, f"was not asked: {self.session.limit} is over")
+            why = self.session.last_failure(name)
+            over = f"{self.session.limit} is over"
+            raise ConnectionLost(name, f"was not asked: {over}" if why is None else f"{why}, and {over}")
         patience = self.config.patience_ms / 1000
         if may_be_short and self.session.is_silent(name, patience):
             patience = short_wait(patience)
@@ -187,8 +189,10 @@ class Cluster:
     ) -> dict[str, Any]:
         try:
             answer = ask(connection)
-        except BaseException:
+        except BaseException as error:
             connection.close()
+            if isinstance(error, ConnectionLost):
+                self.session.note_lost(self._address_text(address), error.detail)
             raise
         give_back(*address, self.config, connection)
         self.session.has_answered = True

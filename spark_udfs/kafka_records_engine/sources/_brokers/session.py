@@ -26,6 +26,7 @@ class Session:
         self._token = secrets.token_hex(16)
         self.has_answered = False
         """Whether a broker has ever answered something."""
+        self._lost: dict[str, str] = {}
         self._silent: dict[str, float] = {}
         self._pauses: dict[str, float] = {}
         self._timed_out: dict[Hashable, float] = {}
@@ -43,6 +44,14 @@ class Session:
 
     # -- brokers and partitions that do not answer ---------------------------------------------------------------------
 
+    def note_lost(self, address: str, why: str) -> None:
+        """A connection could not be made, or was lost."""
+        self._lost[address] = why
+
+    def last_failure(self, address: str) -> str | None:
+        """Why the last question to a broker was not answered; None if it was, or was never asked."""
+        return self._lost.get(address)
+
     def note_silence(self, address: str) -> None:
         """A question was not answered in time."""
         self._silent[address] = time.monotonic()
@@ -50,6 +59,7 @@ class Session:
     def note_answer(self, address: str) -> None:
         """A question was answered."""
         self._silent.pop(address, None)
+        self._lost.pop(address, None)
 
     def is_silent(self, address: str, seconds: float) -> bool:
         """Whether the broker left a question without an answer in the last `seconds`, and has answered none since."""

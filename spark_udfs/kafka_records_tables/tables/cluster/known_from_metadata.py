@@ -76,10 +76,7 @@ def _replayed(source: Source, report: Callable[[Finding], object] | None = None)
 
 
 def with_metadata(known: KnownTopics, source: Source, report: Callable[[Finding], object] | None = None) -> KnownTopics:
-    """What is known of topics, and what the metadata log of the source adds to it. Brokers have told all of it, and
-    are not asked for their topics once more."""
-    if known.asked_ms is not None:
-        return known
+    """What is known of topics, and what the metadata log of the source adds to it."""
     try:
         more = topics_in_metadata(source, report)
     except LogSourceError:

@@ -83,7 +83,7 @@ def _as_rows(states: Mapping[SharePartition, ShareState], context: Context) -> A
         told |= {f"{name}_timestamp": instants(times), f"{name}_timestamp_ms": times}
     told |= dict(zip(("group_id", "topic_id", "partition"), map(pa.array, zip(*states, strict=True)), strict=True))
     told |= _of_batches([state.batches for state in states.values()])
-    told["log_partition"] = context.partition
+    told |= {"log_partition": context.partition, "coordinator_lag": None}
     return record_batch(TABLE.schema, told, len(states))
 
 

@@ -166,6 +166,7 @@ def _share_partitions(
             "partition": told.partition,
             "leader_epoch": _epoch(told.leader_epoch),
             "start_offset": told.start_offset if told.start_offset >= 0 else None,
+            "coordinator_lag": told.lag if told.lag >= 0 else None,
         }
         for group, fetched in answers.share_offsets(wanted, context).items()
         for told in fetched.offsets
