@@ -64,7 +64,7 @@ class Asking:
             time.sleep(0.1)
 
     def _coordinator(self, group: str) -> tuple[str, int]:
-        """Where it is. Raises OSError where nobody says it."""
+        """Where it is. Raises OSError if no broker answers that."""
         asked = {"coordinator_keys": (group,)}
         for host, port in self._bootstrap:
             with suppress(OSError, struct.error):

@@ -24,7 +24,12 @@ def loaded_by(code: str, blocked: tuple[str, ...] = ()) -> set[str]:
     program = "\n".join(
         [
             "import json, sys",
-            f"sys.modules.update(dict.fromkeys({list(blocked)!r}))",
+            # As if they were not installed: pyarrow takes a None in sys.modules for pandas.
+            "class Blocked:",
+            "    def find_spec(self, name, path=None, target=None):",
+            f"        if name.partition('.')[0] in {blocked!r}:",
+            "            raise ModuleNotFoundError(f'No module named {name!r}', name=name)",
+            "sys.meta_path.insert(0, Blocked())",
             code,
             "loaded = {name.partition('.')[0] for name, module in sys.modules.items() if module}",
             "print(json.dumps(sorted(loaded)))",
