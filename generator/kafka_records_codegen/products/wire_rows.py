@@ -92,7 +92,7 @@ class _Walk:
     def _single(self, value: StructValue, path: str, place: _Distance, label: str) -> None:
         inner, again = value.layout, self._again(value.layout)
         if value.marker is not None:
-            null = "00" if value.marker == UVARINT else "f"
+            null = "00" if value.marker == UVARINT else "ff"
             text = f"{label}{null} null, 01 a {inner.name} follows{again}"
             self._add(place, "1", path, text, 1)
             if not again:
