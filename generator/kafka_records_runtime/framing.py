@@ -93,7 +93,7 @@ def split_value(value: bytes) -> tuple[int, bytes]:
 
 
 def framed(number: int, message: bytes) -> bytes:
-    """A key or value: its record type or version, then the message."""
+    """The bytes of a key (its record type, then the message) or of a value (its version, then the message)."""
     return PREFIX.pack(number) + message
 
 

@@ -307,7 +307,7 @@ def test_a_last_line_without_an_end_counts_if_it_is_whole(tmp_path: Path) -> Non
         (b"\xff\n", "'utf-8' codec can't decode byte 0xff in position 0: invalid start byte"),
         (
             b'{"group_id":"g","topic":"t","partition":0,"offset":4}\n{"group_id":"g","topic":"t","partition":0,"offset":5}\n',
-            "line 2: another row has another offset of group 'g' for partition 0 of t: keep one of them",
+            "line 2: another row has a different offset of group 'g' for partition 0 of t: keep one of them",
         ),
         (b'{"group_id":"g","topic":"t","partition":-1,"offset":4}\n', "line 1: partition: -1 is out of range"),
     ],

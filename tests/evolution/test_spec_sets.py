@@ -116,8 +116,7 @@ class TestRevisions:
     def test_what_is_no_revision(self, repository: Path) -> None:
         assert "no git revision in my specs: there is no such revision" in unusable("nine", "my specs")
         said = (
-            "For a git revision, the other side must be a folder, but ten is not one; or name a folder in the "
-            "revision: nine:"
+            "If it is a git revision, name a folder in it, as nine:"
         )
         assert said in unusable("nine", "ten")
         assert "../gone is outside of the repository" in unusable("main:../gone", "my specs")

@@ -204,7 +204,7 @@ def test_what_a_broken_spec_is_called_is_not_known() -> None:
 @pytest.mark.parametrize(
     ("enum", "path", "problem"),
     [
-        ({"name": "Kind", "about": "x"}, "values", "an enum has at least one value"),
+        ({"name": "Kind", "about": "x"}, "values", "an enum must have at least one value"),
         (
             {"name": "Kind", "values": [{"name": "A", "value": 1}]},
             "about",

@@ -406,7 +406,7 @@ def _commits(end: int) -> Logs:
         ({"format": True}, "format is not a number"),
         ({"topic_names": []}, "topic_names does not give a name for each topic id"),
         ({"topic_names": {"aK3dGfTcSs2cLAnzYBkzXg": 7}}, "topic_names does not give a name for each topic id"),
-        ({"read": [1]}, "read does not say up to where each log was read"),
+        ({"read": [1]}, "the field read does not give the offset up to which each log was read"),
         ({"read": {"__consumer_offsets-0": {}}}, "read of __consumer_offsets-0 has no end"),
         ({"end": -1}, "read of __consumer_offsets-0 has no end"),
         ({"end": "12"}, "read of __consumer_offsets-0 has no end"),

@@ -175,8 +175,8 @@ def _revision(word: str, other: str, older_dialect: bool) -> SpecSet:
     folder = Path(inside or ".") if colon else Path(other)
     if not colon and not folder.is_dir():
         raise UnusableSpecs(
-            f"{word}: no such folder or jar, and no release such as 4.3.1. For a git revision, the other side "
-            f"must be a folder, but {other} is not one; or name a folder in the revision: {word}:message_specs"
+            f"{word}: no such folder or jar, and no release such as 4.3.1. If it is a git revision, name a folder in "
+            f"it, as {word}:message_specs; without one the other side must be a folder, and {other} is not"
         )
     start = folder if folder.is_dir() else Path()
     top = _git(start, word, "rev-parse", "--show-toplevel").decode().rstrip("\n")

@@ -158,7 +158,7 @@ def _report(element: Element, message: str) -> None:
 
 def _check_enum(enum: EnumSpec) -> None:
     if not enum.values and enum.is_sound("values") and enum.is_whole("values"):
-        enum.report("values", "an enum has at least one value")
+        enum.report("values", "an enum must have at least one value")
     names: set[str] = set()
     numbers: dict[int, EnumValueSpec] = {}
     for value in enum.values:

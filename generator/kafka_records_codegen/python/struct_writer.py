@@ -253,7 +253,8 @@ class StructWriter:
             self._lines.add(f"tags += {head!r} + {self._uses.pack((FORMATS[value.type],))}({name})")
             return
         if isinstance(value, ArrayValue):
-            # An empty list does not equal the default, an empty tuple, so the general writer decides.
+            # The default is an empty tuple. An empty list is not equal to it, so the general writer decides whether the
+            # field is written.
             self._lines.add(f"{self._uses.runtime_name('refuse_list')}({name})")
         self._lines.add(f"raw = {self._payload(member, value, name)}")
         self._lines.add(f"tags += {tag!r} + {self._uses.runtime_name('uvarint')}(len(raw)) + raw")

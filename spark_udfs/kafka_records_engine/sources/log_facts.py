@@ -30,9 +30,9 @@ class KnownTopics:
     names: Mapping[str, str] = field(default_factory=dict)
     """By the ids of the topics, as Kafka writes them (22 characters)."""
     partition_counts: Mapping[str, int] = field(default_factory=dict)
-    """How many partitions the topics have in their cluster, by their names."""
+    """The number of partitions of each topic in its cluster; keys are topic names."""
     retentions: Mapping[str, int] = field(default_factory=dict)
-    """The `retention.ms` of topics that delete by time only, by their names, as far as known."""
+    """The `retention.ms`, where it is known, of each topic that deletes by time only; keys are topic names."""
     asked_ms: int | None = field(default=None, compare=False)
     """When brokers were asked, in milliseconds since 1970; None for what is stored."""
     deletions: TopicDeletions = field(default_factory=TopicDeletions)

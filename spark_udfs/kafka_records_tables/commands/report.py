@@ -157,8 +157,8 @@ def add_parser(commands: Any) -> None:
         "--fail-on",
         type=_fail_on,
         metavar="[new:]LEVEL",
-        help="exit with 3 if there is a finding of this level or worse; with new:LEVEL, only if one is new or "
-        "has become worse since the report of --diff",
+        help="exit with status 3 if a finding has this level or a worse one; with new:LEVEL, only if such a finding is "
+        "new or has become worse since the report given with --diff",
     )
     add_state(parser)
     add_engine(parser)

@@ -202,7 +202,7 @@ class _Lines:
         if "kind" not in row and deleted.offsets.get(given.place, offset) != offset:
             topic, partition = given.place
             raise ValueError(
-                f"another row has another offset of group {given.group_id!r} for partition {partition} of {topic}: "
+                f"another row has a different offset of group {given.group_id!r} for partition {partition} of {topic}: "
                 "keep one of them"
             )
         deleted.offsets[given.place] = offset

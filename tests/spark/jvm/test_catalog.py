@@ -169,7 +169,7 @@ class TestEngines:
 
     def test_without_the_jar(self, spark: SparkSession, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
         monkeypatch.setattr(jvm, "JAR", tmp_path / "kafka-records.jar")
-        with pytest.raises(NoJvmFunctions, match=r"this installation has no kafka-records\.jar: make jar builds it"):
+        with pytest.raises(NoJvmFunctions, match=r"this installation has no kafka-records\.jar: build it with make jar"):
             add_functions(spark.newSession())
 
     def test_another_version_is_refused_and_left_alone(
@@ -305,7 +305,7 @@ class TestPlans:
     @pytest.mark.parametrize("codegen", ["CODEGEN_ONLY", "NO_CODEGEN"])
     def test_whole_rows_of_a_topic_that_spark_keeps_are_copies(self, in_jvm: SparkSession, codegen: str) -> None:
         """decode_… gives one row object again and again, whose columns are fields."""
-        key = KEY + "f"
+        key = KEY + "ff"
         values = [VALUE.replace("2a", f"{number:02x}") for number in (42, 43)]
         rows = [(at, bytes.fromhex(key), bytes.fromhex(value)) for at, value in enumerate([*values, SHORT])]
         in_jvm.createDataFrame(rows, "place int, key binary, value binary").createOrReplaceTempView("kept_records")

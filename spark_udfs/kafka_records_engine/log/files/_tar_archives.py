@@ -76,7 +76,7 @@ def _members(opened: Any) -> Iterator[tarfile.TarInfo]:
 
 
 def read_tar(file: LogFile, version: Hashable) -> Contents:
-    """A plain tar: where each member is in it."""
+    """Where each member is in an uncompressed tar archive."""
     contents = Contents()
     read_at = SharedFile(file).read_at
     stream: Any = _Limited(io.BufferedReader(ArchiveBytes(read_at, file.size), BUFFER), file.size)

@@ -125,7 +125,7 @@ class RawRecord:
 
 
 class Span(NamedTuple):
-    """The position of a record in the record bytes of its batch; a length of -1 is a null."""
+    """Where a record and its fields are in the record bytes of its batch; the size of a key or value of null is -1."""
 
     offset: int
     timestamp_ms: int

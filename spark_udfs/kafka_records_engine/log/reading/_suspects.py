@@ -1,9 +1,9 @@
-"""How to treat an entry with a wrong CRC: either its content is damaged, or its size field.
+"""How to treat an entry with a wrong CRC: either its content or its size field is damaged.
 
-Every later entry depends on the size, and no CRC covers it. So a size is believed only if another entry starts where it
-leads. If none does, reading goes on with the next sound batch, which may start inside of the bytes that the entry
-claims. Caution: a record may hold the bytes of another log as its value. Those look like batches too, but the entry
-around them ends where its size says.
+Where all later entries are depends on the size, and no CRC covers it. So a size is trusted only if another entry starts
+where this one would end. If none does, reading continues at the next sound batch, which may start inside the bytes that
+the entry claims. Caution: a record's value may hold the bytes of another log, which look like batches too. They are not
+taken for batches of this log if the entry around them ends where its size says.
 """
 
 from __future__ import annotations

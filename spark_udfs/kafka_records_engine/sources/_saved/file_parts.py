@@ -23,7 +23,7 @@ class FilePart:
     file: SavedFile
     group: int | None
     size: int
-    """Bytes of the file, roughly."""
+    """About how many bytes of the file these rows take."""
 
     def batches(self, columns: Sequence[str], on_finding: OnFinding) -> Iterator[Any]:
         """The rows, as record batches of these columns of raw rows; what the file does not tell is null."""

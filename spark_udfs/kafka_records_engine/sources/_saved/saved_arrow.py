@@ -109,7 +109,7 @@ class _Dictionaries:
             if column.dictionary is not None and column.values is not None and column.is_read:
                 known = self.values.setdefault(column.dictionary, column.values)
                 if known.type != column.values.type:
-                    raise pa.ArrowInvalid(f"the dictionary {column.dictionary} has values of two types")
+                    raise pa.ArrowInvalid(f"dictionary {column.dictionary} has values of two types")
 
     def add(self, message: ArrowMessage, *, may_replace: bool) -> None:
         """Take the values that a message brings. The values of a stream may replace earlier ones."""
@@ -117,6 +117,6 @@ class _Dictionaries:
         if values is None:
             return
         if number in self.found and not is_delta and not may_replace:
-            raise pa.ArrowInvalid(f"the dictionary {number} appears twice")
+            raise pa.ArrowInvalid(f"dictionary {number} appears twice")
         known = self.found.get(number) if is_delta else None
         self.found[number] = values if known is None else pa.concat_arrays([known, values])

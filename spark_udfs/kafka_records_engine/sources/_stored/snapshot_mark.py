@@ -38,7 +38,7 @@ def _check(told: dict[str, Any]) -> None:
     if not isinstance(told["topic_names"], dict) or not all(map(_is_text, told["topic_names"].values())):
         raise ValueError("topic_names does not give a name for each topic id")
     if not isinstance(told["read"], dict):
-        raise ValueError("read does not say up to where each log was read")
+        raise ValueError("the field read does not give the offset up to which each log was read")
     for log, each in told["read"].items():
         times = ("at_ms", "ended_at_ms")
         if not isinstance(each, dict) or not {"end", *times} <= each.keys() or not _is_count(each["end"]):

@@ -61,7 +61,7 @@ class ShareState:
 
 @dataclass(slots=True)
 class ShareReplay:
-    """The states after some records, taken in their order."""
+    """The states after some records are applied in the order of the log."""
 
     unusable: Collection[int]
     """Offsets of records that no coordinator could replay."""
