@@ -218,11 +218,11 @@ def test_what_requests_cannot_fill_says_why(broker: Broker, groups: list[str]) -
     assert results.missing == {
         "timeline": f"{source.name}: requests cannot fill timeline: {why_not(TABLES['timeline'])}"
     }
-    with pytest.raises(LogSourceError, match="requests have no history of commits"):
+    with pytest.raises(LogSourceError, match="requests return no history of commits"):
         read_table("lag", source, window="10m")
-    with pytest.raises(LogSourceError, match="requests return the current state"):
+    with pytest.raises(LogSourceError, match="requests return only the current state"):
         read_table("groups", source, as_of="1h")
-    with pytest.raises(LogSourceError, match="requests return the current state"):
+    with pytest.raises(LogSourceError, match="requests return only the current state"):
         read_table("progress", source, at="1h")
     at = ("--bootstrap", broker.bootstrap, "--source", "requests")
     for words in (("report",), ("dump",), ("counts",), ("snapshot", "--output", "kept")):

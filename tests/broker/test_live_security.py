@@ -446,7 +446,7 @@ def test_spark_reads_a_guarded_broker_and_shows_no_secret(
 
     wrong = {"bootstrap": bootstrap, **{f"kafka.{name}": value for name, value in properties.items()}}
     wrong["kafka.sasl.jaas.config"] = jaas("reader", "wrong-secret-9")
-    with pytest.raises(Exception, match="refused user 'reader' and the password by SCRAM-SHA-512") as caught:
+    with pytest.raises(Exception, match="refused user 'reader' with this password, by SCRAM-SHA-512") as caught:
         spark.read.format("kafka-records").options(**wrong, table="current_offsets").load().count()
     shown += [str(caught.value), *capfd.readouterr()]
     for secret in (USERS["reader"], PASSWORD, "wrong-secret-9"):

@@ -353,7 +353,7 @@ def test_the_page_is_what_the_declarations_say() -> None:
 def test_wrong_usage_is_told() -> None:
     for arguments, why in (
         (("--fail-on", "hig"), "'hig' is not a level; did you mean high?"),
-        (("--output", "report.xls"), "its extension names no format"),
+        (("--output", "report.xls"), "its extension does not name a format"),
         (("--no-tables",), "--no-tables needs --format json"),
         (("--diff", "/nowhere.json"), "--diff: /nowhere.json: No such file or directory"),
         (("--retention", "long"), "'long' is not a duration"),

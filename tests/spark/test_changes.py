@@ -164,7 +164,7 @@ def test_what_is_merged_is_what_was_told_last(spark: SparkSession) -> None:
 @pytest.mark.parametrize("name", ["timeline", "expirations", "open_transactions", "share_partitions"])
 def test_a_table_that_needs_a_whole_log_is_refused(name: str) -> None:
     with pytest.raises(
-        ValueError, match=rf"^{name} cannot be given by its changes, .* or ask for one of .*current_off"
+        ValueError, match=rf"^{name} cannot be computed from its changes, .* or request one of .*current_off"
     ):
         tables.changes(None, name)  # type: ignore[arg-type]
 

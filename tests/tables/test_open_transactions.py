@@ -179,7 +179,7 @@ def test_open_transactions_are_those_the_broker_described(topics_dir: Path) -> N
 def test_a_source_without_one_of_the_topics_is_refused(cluster: Cluster) -> None:
     rows = cluster.table()
     offsets = rows.filter(pa.array([topic == OFFSETS_TOPIC for topic in rows["topic"].to_pylist()]))
-    with pytest.raises(LogSourceError, match="no row of topic __transaction_state"):
+    with pytest.raises(LogSourceError, match="there are no rows of topic __transaction_state"):
         read_table(NAME, offsets)
 
 

@@ -300,7 +300,7 @@ def test_rows_without_a_topic_are_of_the_one_that_all_tables_have() -> None:
     assert len(read_tables(["current_offsets", "groups"], rows)["current_offsets"]) == 1
     found = read_tables(["current_offsets", "transactions"], rows, topic=OFFSETS_TOPIC)
     assert (list(found), list(found.missing)) == (["current_offsets"], ["transactions"])
-    with pytest.raises(ValueError, match="say which topic"):
+    with pytest.raises(ValueError, match="the rows have no column topic: name their topic"):
         read_tables(["current_offsets", "transactions"], rows)
 
 
@@ -318,7 +318,7 @@ def test_rows_without_a_topic_are_of_the_one_that_all_tables_have() -> None:
             "none of groups, members has an option",
         ),
         (["expirations"], {"options": {"retentoin": "1d"}}, UnknownOption, "did you mean retention"),
-        (["groups", "lag"], {"as_of": CUT_MS}, ValueError, "lag is about logs as they are now"),
+        (["groups", "lag"], {"as_of": CUT_MS}, ValueError, "lag shows logs as they are now"),
         (["groups"], {"processes": 0}, ValueError, "processes is a number of processes above 0"),
     ],
 )
