@@ -145,7 +145,7 @@ Check = Callable[[Path, str, int], None]
 
 def state_run(root: Path, moment: Moment) -> None:
     """One run of tables with a state: what state keeps with history, and without."""
-    for table in ("current_offsets", *(["groups"] if WHOLE else []), "offset_commits"):
+    for table in ("current_offsets", *(["members"] if WHOLE else []), "offset_commits"):
         found, expected = read_table(table, source_of(moment), state=root, processes=1), read_now(table, moment)
         assert not [each for each in found.findings if each.severity == "damage"]
         if table == "offset_commits":  # a state remembers what the log has lost
