@@ -524,8 +524,8 @@ def test_tokens_that_do_not_do(guarded: Guarded) -> None:
         (lambda: guarded.provider.token("reader", seconds=-600), "the broker refused the token: invalid_token"),
         (lambda: "two words", "invalid token"),
         (lambda: {"other": ""}["secret-name"], "the function that gives the token failed with KeyError: call it alone"),
-        (with_credentials(guarded, "reader", "wrong-5"), f"{url}/token answers with status 401: check client id"),
-        (with_credentials(guarded, "reader", path="/moved"), f"{url}/moved answers with status 302"),
+        (with_credentials(guarded, "reader", "wrong-5"), f"{url}/token responded with status 401: check client id"),
+        (with_credentials(guarded, "reader", path="/moved"), f"{url}/moved responded with status 302"),
     ]
     for given, message in cases:
         config = (

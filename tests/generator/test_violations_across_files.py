@@ -112,7 +112,7 @@ def test_folders_that_hide_what_a_message_gives(folder: str) -> None:
     key = message("FooKey", "coordinator-key", apiKey=1)
     value = message("FooValue", "coordinator-value", apiKey=1)
     assert short(write(A=key, B=value, **{f"{folder}/C": message("C")})) == [
-        f"specs/A.json: name: FooKey gives {folder}, which the folder {folder} would hide"
+        f"specs/A.json: name: FooKey would become the module {folder}, which the folder {folder} would hide"
     ]
 
 

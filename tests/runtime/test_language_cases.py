@@ -52,7 +52,7 @@ def test_there_are_55_cases() -> None:
 def test_write(case: dict[str, Any]) -> None:
     schema, version = schema_of(case), case["version"]
     if "does not fit" in str(case.get("error")):
-        with pytest.raises(JsonError, match=r"^SimpleExampleMessage v2: myUint(16|32) is outside the 0 to"):
+        with pytest.raises(JsonError, match=r"^SimpleExampleMessage v2: myUint(16|32) is outside the range 0 to"):
             input_of(case)
         return
     value = input_of(case)

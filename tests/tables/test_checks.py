@@ -266,7 +266,7 @@ def test_what_is_no_number_of_partitions(wrong: Any) -> None:
 
 @pytest.mark.parametrize("wrong", [True, 1.5, [50], {"a": "1"}])
 def test_what_is_no_kind_of_number(wrong: Any) -> None:
-    with pytest.raises(TypeError, match="partitions is a number"):
+    with pytest.raises(TypeError, match="partitions must be a number"):
         read_table("checks", sound_group().table(), partitions=wrong)
 
 
