@@ -30,9 +30,9 @@ def add_sources(parser: argparse.ArgumentParser) -> None:
         metavar="SOURCE",
         help="a broker's data directory, the folder of one partition (<topic>-<partition>) or a .log file; a file or "
         "folder of saved rows (Parquet, Arrow, Avro, JSON lines, CSV, Delta); a directory that the command snapshot "
-        "has written; or an archive of log files (.tar, .tar.gz, .zip and similar ones; archive.tar!/inner/folder names "
-        "a folder in it). Log files and saved rows may also be given as a URL (s3://, gs://, abfs://, hdfs://, file://) "
-        "or a pattern ('/disks/*/__consumer_offsets-*')",
+        "has written; or an archive of log files (.tar, .tar.gz, .zip and similar ones; archive.tar!/inner/folder is a "
+        "folder in it). Log files and saved rows may also be given as a URL (s3://, gs://, abfs://, hdfs://, file://) or "
+        "a pattern ('/disks/*/__consumer_offsets-*')",
     )
     add_brokers(
         parser, "read running brokers instead, up to where their logs end now; nothing is written, and no group joined"
