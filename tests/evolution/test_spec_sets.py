@@ -115,9 +115,7 @@ class TestRevisions:
 
     def test_what_is_no_revision(self, repository: Path) -> None:
         assert "no git revision in my specs: there is no such revision" in unusable("nine", "my specs")
-        said = (
-            "If it is a git revision, name a folder in it, as nine:"
-        )
+        said = "If it is a git revision, name a folder in it, as nine:"
         assert said in unusable("nine", "ten")
         assert "../gone is outside of the repository" in unusable("main:../gone", "my specs")
         assert "no git revision" in unusable("--output=x", "my specs")

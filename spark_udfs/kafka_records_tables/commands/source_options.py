@@ -31,7 +31,7 @@ def add_sources(parser: argparse.ArgumentParser) -> None:
         help="a broker's data directory, the folder of one partition (<topic>-<partition>) or a .log file; a file or "
         "folder of saved rows (Parquet, Arrow, Avro, JSON lines, CSV, Delta); a directory that the command snapshot "
         "has written; or an archive of log files (.tar, .tar.gz, .zip and similar ones; archive.tar!/inner/folder is a "
-        "folder in it). Log files and saved rows may also be given as a URL (s3://, gs://, abfs://, hdfs://, file://) or "
+        "folder in it). Log files and saved rows may also be a URL (s3://, gs://, abfs://, hdfs://, file://) or "
         "a pattern ('/disks/*/__consumer_offsets-*')",
     )
     add_brokers(
