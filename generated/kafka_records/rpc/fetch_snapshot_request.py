@@ -123,7 +123,7 @@ class FetchSnapshotRequest(msgspec.Struct, frozen=True, gc=False):
     """Cluster the sender takes itself to be in; null if unknown."""
 
     replica_id: int = -1  # ReplicaId: int32, versions 0+
-    """Id of the node that asks; -1 for one that is no part of the cluster."""
+    """Id of the node that asks; -1 for one outside the cluster."""
 
     max_bytes: int = 2147483647  # MaxBytes: int32, versions 0+
     """How many bytes the answer may have."""

@@ -1,7 +1,7 @@
 """The metadata log of a running cluster, fetched from its active controller into a directory.
 
 Brokers do not let clients read `__cluster_metadata`; controllers do, for whoever has the right CLUSTER_ACTION
-(`ControllerApis.handleFetch`). A Fetch with replica id -1 counts as one of a node that is no part of the cluster
+(`ControllerApis.handleFetch`). A Fetch with replica id -1 counts as one of a node outside the cluster
 (`KafkaRaftClient.handleFetchRequest`, `LeaderState.updateReplicaState`), so that reading changes nothing. Where the log
 begins later, the answer names a snapshot, which FetchSnapshot brings in pieces (KIP-595, KIP-630).
 """
@@ -169,11 +169,11 @@ class _Fetching:
         kept: list[bytes] = []
         while end < 0 or offset < end:
             answer = self._answer(offset, epoch)
-            named = _SnapshotId(**_numbers(answer["snapshot_id"], "end_offset", "epoch"))
+            named = _SnapshotId(answer["snapshot_id"]["end_offset"], answer["snapshot_id"]["epoch"])
             if named.end_offset >= 0:
                 with (folder / named.file_name).open("wb") as file:
                     self._fetch_snapshot(named, file)
-                if snapshot is not None:
+                if snapshot is not None and snapshot != named:
                     (folder / snapshot.file_name).unlink()
                 # The log begins later than what was fetched of it so far.
                 snapshot, kept = named, []
@@ -283,8 +283,7 @@ class _Fetching:
             answer = connection.ask(name, fields, version)
         except ConnectionLost as lost:
             self._drop()
-            self._given.append(self._given.pop(0))
-            self._address = self._given[0]
+            self._try_next()
             self._pause(lost.detail, lost.address)
             return None
         code = ErrorCode(answer["error_code"])
@@ -319,10 +318,14 @@ class _Fetching:
                     return
         if not endpoints and not is_new:  # before Kafka 3.9 no controller tells where another one is
             self.close()
-            self._given.append(self._given.pop(0))
-            self._address = self._given[0]
+            self._try_next()
         if not is_new:
             self._pause("there is no active controller, or it is another one")
+
+    def _try_next(self) -> None:
+        """Ask another one of the controllers that were given from now on."""
+        self._given.append(self._given.pop(0))
+        self._address = self._given[0]
 
     def _connected(self) -> Connection:
         until = min(self._until, self._session.end)
@@ -363,7 +366,3 @@ _A_BROKER: Final = (
 def _other_name(version: int) -> str:
     """The field of a topic that a version of Fetch does not have."""
     return "topic" if version >= _BY_ID else "topic_id"
-
-
-def _numbers(fields: dict[str, Any], *names: str) -> dict[str, int]:
-    return {name: fields[name] for name in names}

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from functools import cache
 from os import PathLike, fspath
 from typing import Any, Final
 
@@ -130,19 +131,17 @@ class Segments:
         """See `abilities.TellsMissingEnds`: by what a broker writes beside its logs. A log without a folder is known of
         data directories that were named themselves."""
         found = self._found()
-        noted: dict[Place, Noted] = {}
+        noted = cache(Noted)
         for log in found:
             if log.topic in topics and log.files is None:
-                directory = log.place.resolved().parent
-                known = noted[directory] if directory in noted else noted.setdefault(directory, Noted(directory))
                 with suppress(OSError), reader.open_log(log) as opened:
-                    missing = missing_end(opened, log.place, known)
+                    missing = missing_end(opened, log.place, noted(log.place.resolved().parent))
                     if missing is not None:
                         yield missing
         yield from self._missing_logs(found, topics, noted)
 
     def _missing_logs(
-        self, found: Sequence[reader.FoundLog], topics: Collection[str], noted: dict[Place, Noted]
+        self, found: Sequence[reader.FoundLog], topics: Collection[str], noted: Callable[[Place], Noted]
     ) -> Iterator[MissingEnd]:
         """Of topics that are there, the logs without a segment file."""
         named = {place.resolved() for path in self._paths for place in expanded(path, self._filesystem)[0]}
@@ -150,7 +149,7 @@ class Segments:
         for directory in dict.fromkeys(log.place.resolved().parent for log in found if log.files is None):
             if directory not in named:
                 continue
-            known = noted[directory] if directory in noted else Noted(directory)
+            known = noted(directory)
             folders = {each: place for place in _folders_in(directory) if (each := place_of(place.name))}
             of_topics = {topic for topic, _ in (*there, *folders)} & {*topics}
             for topic, partition in sorted({*known.logs(), *folders} - there):
