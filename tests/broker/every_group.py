@@ -180,13 +180,13 @@ def _settle(*consumers: KafkaConsumer) -> None:
 
 def _classic(bootstrap: str, clients: ExitStack) -> None:
     group = f"{PREFIX}classic"
-    both = [
-        _joined(bootstrap, group, ["every_a"]),
-        _joined(bootstrap, group, ["every_a"], group_instance_id="static-1"),
-    ]
-    for each in both:
-        clients.enter_context(closing(each))
-    _settle(*both)
+    both: list[KafkaConsumer] = []
+    # One after the other: two members that join at once, and are asked in turns, may wait for each other for as long as
+    # a rebalance may last.
+    for instance in (None, "static-1"):
+        both.append(_joined(bootstrap, group, ["every_a"], group_instance_id=instance, heartbeat_interval_ms=500))
+        clients.enter_context(closing(both[-1]))
+        _settle(*both)
     places = {(each.topic, each.partition): 2 for each in both[0].assignment()}
     both[0].commit(annotated({**places, ("every_b", 0): 0}, "of a topic that nobody subscribes to"))
     with closing(_joined(bootstrap, f"{PREFIX}left", ["every_a", "every_b"])) as consumer:
