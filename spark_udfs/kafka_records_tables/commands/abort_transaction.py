@@ -78,7 +78,7 @@ def add_parser(commands: Any) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Look, or abort, and return the exit status."""
+    """Show the transaction or abort it, and return the exit status."""
     place = _checked(options)
     require("abort-transaction", "tables", "numpy", "pyarrow", "rich")
     from kafka_records_engine.log.files.discovery import LogSourceError
@@ -110,7 +110,8 @@ def run(options: argparse.Namespace) -> int:
 
 
 def print_transactions(found: list[OpenTransaction], *, is_after: bool = False) -> None:
-    """What is open, what would become of it, and, `is_after` the marker was asked for, what has."""
+    """The open transactions with what an abort would do to them; if `is_after` the marker was requested, with what it
+    did."""
     from kafka_records_runtime.printable import printable
 
     for each in found:
@@ -153,7 +154,7 @@ def _after(each: OpenTransaction) -> list[str]:
 
 
 def _checked(options: argparse.Namespace) -> tuple[str, int]:
-    """The topic and the partition. Raises UsageError for options that do not go together."""
+    """The topic and the partition. Raises UsageError for options that exclude each other."""
     for name in ("bootstrap", "topic"):
         if getattr(options, name) is None:
             raise UsageError(f"the following arguments are required: --{name}")

@@ -1,4 +1,4 @@
-"""Following logs on brokers: asks for their ends again and again, and reads what came since."""
+"""Following logs on brokers: requests their ends again and again, and reads the records that were added."""
 
 from __future__ import annotations
 
@@ -13,21 +13,21 @@ if TYPE_CHECKING:
     from kafka_records_engine.sources.broker_logs import BrokerPartition
 
 INTERVAL: Final = 1.0
-"""Seconds between two questions where logs end: a few small requests for each topic."""
+"""Seconds between two requests for the ends of the logs. Each is a few small requests for each topic."""
 
 Print = Callable[["BrokerPartition", int, int], int | None]
-"""Prints the records of a log from an offset on, up to another one. Returns the first offset that nobody gave in time,
-None when there is none."""
+"""Prints the records of a log from the first offset up to the second one. Returns the first offset that no broker
+delivered in time, None if all were delivered."""
 
 
 class BrokerFollower:
-    """Follows the partitions that `find` finds, from their start on; those of new topics and partitions too."""
+    """Follows the partitions that `find` finds, from their start on, and those of new topics and partitions too."""
 
     def __init__(self, logs: Sequence[BrokerPartition], find: Callable[[], Sequence[BrokerPartition]]) -> None:
         self._logs: Sequence[BrokerPartition] | None = logs
         self._find = find
         self._next: dict[tuple[str, int], tuple[bytes, int]] = {}
-        """The id of the topic, and the offset to go on from."""
+        """The id of the topic, and the next offset to read."""
         self._trouble: str | None = None
         self._in_trouble: set[tuple[str, int]] = set()
 
@@ -36,7 +36,7 @@ class BrokerFollower:
         return len(self._next)
 
     def run(self, show: Print) -> Never:
-        """Print records as soon as they are there, until Ctrl-C or a failure ends this."""
+        """Print records as soon as they are written, until Ctrl-C or a failure."""
         while True:
             for log in self._found():
                 if self._is_in_trouble(log):
@@ -49,7 +49,7 @@ class BrokerFollower:
             time.sleep(INTERVAL)
 
     def _found(self) -> Sequence[BrokerPartition]:
-        """The logs with their ends of now; none while no broker answers, which is told once."""
+        """The logs with their present ends; empty while no broker answers, which is reported once."""
         if self._logs is not None:
             logs, self._logs = self._logs, None
             return logs
@@ -63,7 +63,7 @@ class BrokerFollower:
         return logs
 
     def _is_in_trouble(self, log: BrokerPartition) -> bool:
-        """Whether no broker reports where the log starts and ends now; reported once."""
+        """Whether no broker reports the present start and end of the log; reported once."""
         place = log.topic, log.partition
         if log.trouble is None:
             self._in_trouble.discard(place)
@@ -73,7 +73,8 @@ class BrokerFollower:
         return log.trouble is not None
 
     def _start(self, log: BrokerPartition) -> int:
-        """Where to go on: at the start of a log that is new or was recreated, after all of one that was cut back."""
+        """The next offset to read: the start of a log that is new or was recreated, or the end of one that was
+        truncated."""
         topic_id, behind = self._next.get((log.topic, log.partition), (log.topic_id, log.start))
         name = f"{log.topic}-{log.partition}"
         if topic_id != log.topic_id:

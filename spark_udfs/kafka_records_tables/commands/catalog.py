@@ -38,8 +38,8 @@ TOPICS_TEXT: Final = ", ".join([*_COORDINATORS][:-1]) + f" and {[*_COORDINATORS]
 class Catalog:
     """The record types of topics, by the schemas of one generated package.
 
-    Kafka's package knows the coordinators' topics by name. In another one a topic belongs to the folder of specs that
-    is called like it (`__accounts` and `accounts` to `accounts`, `my-orders` to `my_orders`), unless `folder` says that
+    Kafka's package knows the coordinators' topics by name. In another package a topic belongs to the folder of specs
+    that has its name (`__accounts` and `accounts` to `accounts`, `my-orders` to `my_orders`), unless `folder` says that
     every topic belongs to it. Record types are numbered per folder.
     """
 
@@ -48,12 +48,12 @@ class Catalog:
 
     @property
     def is_kafka(self) -> bool:
-        """Whether this is what a broker writes."""
+        """Whether these are the schemas of Kafka itself, so that brokers write such records."""
         return self.package == KAFKA and self.folder is None
 
     @property
     def folders(self) -> list[str]:
-        """The folders of specs that hold records."""
+        """The folders of specs that contain records."""
         if self.is_kafka:
             return [*_TOPICS.values()]
         from pkgutil import iter_modules
@@ -64,13 +64,13 @@ class Catalog:
 
     @property
     def text(self) -> str:
-        """What can be read, for messages."""
+        """The topics that can be read, in words for messages."""
         if self.is_kafka:
             return f"the coordinators' topics {TOPICS_TEXT}"
         return f"the topics of {self.package} ({', '.join(self.folders)})"
 
     def folder_of(self, topic: str) -> str | None:
-        """The folder of specs whose records a topic holds; None for a topic of something else."""
+        """The folder of specs whose records a topic holds; None for an unknown topic."""
         if self.is_kafka:
             return _TOPICS.get(topic)
         if self.folder is not None:
@@ -95,7 +95,7 @@ class Catalog:
         return self._records(cast(str, self.folder_of(self.checked(topic))))
 
     def retired(self, topic: str) -> Mapping[int, RetiredType]:
-        """The record types of a topic that no schema reads any more, by number."""
+        """The record types of a topic that Kafka no longer uses and no schema reads, by number."""
         return self._retired(cast(str, self.folder_of(self.checked(topic))))
 
     def _records(self, folder: str) -> Mapping[int, RecordSchema]:
@@ -109,13 +109,13 @@ class Catalog:
 
     @property
     def record_names(self) -> set[str]:
-        """The names of all record types there are."""
+        """The names of all record types."""
         folders = [self.folder] if self.folder else self.folders
         known = {record.name for folder in folders for record in self._records(folder).values()}
         return known.union(retired.name for folder in folders for retired in self._retired(folder).values())
 
     def message(self, name: str) -> MessageSchema:
-        """The schema of the message that the specs call `name`; a CommandError suggests names close to another."""
+        """The schema of the message that the specs call `name`. Raises a CommandError that suggests similar names."""
         from kafka_records_runtime.schema import MessageSchema
 
         messages: Mapping[str, tuple[str, str]] = import_module(f"{self.package}.registry").MESSAGES
@@ -128,7 +128,7 @@ class Catalog:
 
 
 def catalog_of(package: str) -> Catalog:
-    """The catalog of the option --package. Raises a CommandError when there is no such generated package."""
+    """The catalog of the option --package. Raises a CommandError if there is no such generated package."""
     if package == KAFKA:
         return Catalog()
     if _is_generated(package):

@@ -25,8 +25,8 @@ def chosen_logs(
     """The log partitions whose records `catalog` knows, sorted by topic and partition.
 
     Other topics in the same source are left out; a line on standard error says so unless `quietly`. Topics that are
-    left out because a right is missing, and those that a cluster does not have yet, are told to `tell`. Raises a
-    CommandError when nothing is left or a source is not there.
+    left out because a right is missing, and those that a cluster does not have yet, are reported to `tell`. Raises a
+    CommandError if nothing is left or a source does not exist.
     """
     from kafka_records_engine.log.files.discovery import LogSourceError
     from kafka_records_engine.sources.missing_rights import lacking_coordinator_topics, logs_of_topics
@@ -51,23 +51,23 @@ def chosen_logs(
 
 
 def with_hint(error: LogSourceError) -> str:
-    """The text of an error, with the option that helps."""
+    """The text of an error, followed by the option that helps."""
     return f"{error} (--topic NAME)" if error.detail.endswith("say which topic it holds") else str(error)
 
 
 class ToldFindings(Findings):
-    """Tells each finding as soon as it is met, however many there are: nobody keeps them."""
+    """Reports each finding as soon as it occurs and keeps none, so that there may be any number of them."""
 
     def __init__(self, tell: OnFinding) -> None:
         super().__init__()
         self._tell = tell
 
     def add(self, finding: Finding) -> None:
-        """Tell it."""
+        """Report it."""
         self._tell(finding)
 
     def has_room(self, severity: object, reason: str, records: int = 0, size: int = 0) -> bool:
-        """Always."""
+        """Always true, because findings are not kept here."""
         return True
 
 
@@ -78,7 +78,7 @@ def raw_rows(
     start: int | None = None,
     end: int | None = None,
 ) -> Iterator[Any]:
-    """The raw rows of a log partition. Raises a CommandError where a right or the topic is missing."""
+    """The raw rows of a log partition. Raises a CommandError if a right or the topic is missing."""
     from kafka_records_engine.log.files.discovery import LogSourceError
 
     try:

@@ -1,4 +1,4 @@
-"""The parser of `kafka-records` and what holds for all of its subcommands."""
+"""The parser of `kafka-records`, and what applies to all of its subcommands."""
 
 from __future__ import annotations
 
@@ -68,7 +68,8 @@ TOO_DEEP = "something here is nested deeper than this build can follow: leave ou
 
 
 def run_command(arguments: Sequence[str] | None = None) -> int:
-    """Run the command; returns the exit status. What nobody caught below ends here, as one line on standard error."""
+    """Run the command and return the exit status. An error that nothing else caught ends here, as one line on standard
+    error."""
     has_output = _open_streams()
     _set_encoding()
     try:
@@ -110,7 +111,7 @@ def _run(arguments: Sequence[str] | None, has_output: bool) -> int:
 
 
 def _parsed(arguments: Sequence[str] | None) -> argparse.Namespace:
-    """The options; sources may be between them, and mistakes are those of the subcommand."""
+    """The options. Sources may be between them, and errors are reported as those of the subcommand."""
     parser = _parser()
     options, rest = parser.parse_known_args(arguments)
     names = rest.index("--") if "--" in rest else len(rest)
@@ -129,12 +130,12 @@ def _parsed(arguments: Sequence[str] | None) -> argparse.Namespace:
 
 
 _RENAMED: Final = {"--untold": "--assume"}
-"""Options by the names that they once had."""
+"""Options by their former names."""
 
 
 def _hint(program: Parser, command: Parser, name: str) -> str:
-    """What to say about an option that a subcommand does not have: what to do without it, who has it, or what it may
-    be meant for."""
+    """A hint about an option that a subcommand does not have: what to do without it, which subcommand has it, or which
+    option may have been meant."""
     if name in command.without:
         return f"; {command.without[name]}"
     if _RENAMED.get(name) in command.options:
@@ -166,7 +167,7 @@ def _parser() -> Parser:
 
 
 class _Version(argparse.Action):
-    """Looks the version up only when it is asked for."""
+    """Looks the version up only when it is requested."""
 
     def __call__(self, parser: argparse.ArgumentParser, *_: Any) -> None:
         from importlib.metadata import PackageNotFoundError, version
@@ -180,8 +181,8 @@ class _Version(argparse.Action):
 
 
 def _open_streams() -> bool:
-    """Open streams that were closed before the start, whose descriptors would go to the next files; returns whether
-    there is a standard output."""
+    """Open the standard streams that were closed at the start, because the next opened files would get their
+    descriptors; returns whether there is a standard output."""
     for descriptor in range(3):
         try:
             os.fstat(descriptor)
@@ -195,8 +196,7 @@ def _open_streams() -> bool:
 
 
 def _set_encoding() -> None:
-    """Results are UTF-8 with the line ends the format asks for, regardless of what the locale says, and what is read is
-    too."""
+    """Read and write UTF-8 regardless of the locale, with the line ends that the format requires."""
     if isinstance(sys.stdin, io.TextIOWrapper):
         sys.stdin.reconfigure(encoding="utf-8")
     if isinstance(sys.stdout, io.TextIOWrapper):

@@ -40,7 +40,7 @@ def count(given: GivenSource, topic: str | None, package: str, output: Output) -
 def _batches(
     given: GivenSource, topic: str | None, catalog: Catalog, totals: FileTotals
 ) -> Iterator[tuple[str, Iterator[Any]]]:
-    """Topics with raw rows of one of their partitions, those below the log start too."""
+    """Topics with the raw rows of one of their partitions, including rows below the log start."""
 
     def read(log: LogPartition) -> Iterator[tuple[str, Iterator[Any]]]:
         context = Context(log.topic, log.partition, findings=ToldFindings(totals.tell))

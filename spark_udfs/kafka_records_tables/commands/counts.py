@@ -1,4 +1,4 @@
-"""`kafka-records counts`: how many records of which type there are, without Spark."""
+"""`kafka-records counts`: the number of records of each type, without Spark."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`kafka-records delete-offsets`: deletes offsets and groups on running brokers, and brings them back."""
+"""`kafka-records delete-offsets`: deletes offsets and groups on running brokers, and restores them."""
 
 from __future__ import annotations
 
@@ -160,7 +160,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _check(options: argparse.Namespace) -> None:
-    """Raises UsageError for options that do not go together."""
+    """Raises UsageError for options that exclude each other."""
     if options.bootstrap is None:
         raise UsageError("the following arguments are required: --bootstrap")
     ways = [bool(options.sources), bool(options.group), options.restore is not None]

@@ -36,11 +36,11 @@ if TYPE_CHECKING:
 _PLACES: Final = tuple(name for name in PLACE_COLUMNS if name not in COLUMNS)
 
 _ROWS: Final = 4096
-"""At most N rows are Python objects at a time: a small block of a log can hold millions."""
+"""At most N rows are Python objects at a time, because a small block of a log can hold millions of them."""
 
 
 class DumpRun:
-    """Prints the records of a source that `choice` asks for."""
+    """Prints the records of a source that `choice` selects."""
 
     def __init__(
         self,
@@ -52,7 +52,8 @@ class DumpRun:
         with_bytes: bool = False,
         show_secrets: bool = False,
     ) -> None:
-        """Without a `topic` those whose records `catalog` knows are read. Raises a CommandError when there is none."""
+        """Without a `topic`, all topics whose records `catalog` knows are read. Raises a CommandError if there is
+        none."""
         self._source = given.source(topic)
         self._topic = topic
         self._catalog = catalog
@@ -92,15 +93,15 @@ class DumpRun:
 
     @property
     def _range(self) -> tuple[int, int | None]:
-        """The offsets to read, by which records below the log start are shown too."""
+        """The range of offsets to read; if it begins below the log start, those records are printed too."""
         offsets = self._choice.offsets
         return (0, None) if offsets is None else (offsets[0], offsets[1] + 1)
 
     def _print(
         self, log: LogPartition, progress: Callable[[int], None], start: int, end: int | None, act: Act
     ) -> int | None:
-        """Read a range of offsets, and print it by `act`. Returns the first offset that was not read, None if all
-        were."""
+        """Read a range of offsets and print it with `act`. Returns the first offset that was not read, None if all were
+        read."""
         unread: list[int | None] = []
 
         def tell(finding: Finding) -> None:
@@ -124,7 +125,7 @@ class DumpRun:
         return unread[0] if unread else None
 
     def follow(self) -> int:
-        """Print them, and then what is appended, until Ctrl-C. New partitions are found too."""
+        """Print the records, and then those that are appended, until Ctrl-C. New partitions are found too."""
         from kafka_records_engine.sources.broker_logs import BrokerPartition
         from kafka_records_engine.sources.segment_files import SegmentPartition
 
@@ -186,7 +187,7 @@ class DumpRun:
         sys.stdout.flush()
 
     def print_rows(self, rows: Any) -> None:
-        """Raw rows of one partition with their places."""
+        """Raw rows of one partition with their positions."""
         topic = rows.column("topic")[0].as_py()
         if topic not in self._topics:
             printer = RecordPrinter(
@@ -209,7 +210,7 @@ class DumpRun:
                 write(text(printer.line(found)))
 
     def _say_totals(self) -> int:
-        """Say how much was read and what was found; returns the exit status."""
+        """Report how much was read and what was found; returns the exit status."""
         self._files.say_notes()
         self._records.say_all()
         if not self._choice.is_everything:
@@ -221,7 +222,8 @@ class DumpRun:
 
 
 def _with_places(rows: Any, log: LogPartition) -> Any:
-    """The rows with the columns of the place of their batch, as far as the source told it: else the log partition."""
+    """The rows with columns that say where their batch is, as far as the source reports it, otherwise only the log
+    partition."""
     names = [*COLUMNS, *_PLACES]
     if rows.schema.names == names:
         return rows

@@ -1,4 +1,4 @@
-"""Messages that records of classic groups carry as bytes, decoded."""
+"""Messages that are embedded as bytes in records of classic groups, decoded."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from kafka_records_tables.coordinator.groups import embedded
 
 
 def opened(record: AnyRecord) -> dict[str, Any]:
-    """`{"members[0].subscription": {"version": 3, "data": {...}}}`, by where the bytes are in the value.
+    """`{"members[0].subscription": {"version": 3, "data": {...}}}`, by the position of the bytes in the value.
 
-    What these messages carry as bytes is after them, as `members[0].subscription.userData`. Bytes that do not parse are
-    left out, and so are those of protocols whose form only their clients know (`embedded`).
+    Bytes within these messages follow them, as `members[0].subscription.userData`. Bytes that do not parse are left
+    out, and so are the bytes of protocols whose format only their clients know (`embedded`).
     """
     return {path: {"version": found.version, "data": found.json} for path, found in _parts(record) if found is not None}
 

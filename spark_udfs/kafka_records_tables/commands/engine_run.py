@@ -1,4 +1,4 @@
-"""What runs that read tables have in common: the session of Spark, and errors in words."""
+"""What all runs that read tables share: the Spark session, and errors in words."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class SparkSettings:
-    """The Spark that reads instead of processes on this machine."""
+    """The Spark that reads, in place of processes on this machine."""
 
     master: str | None = None
     properties: Mapping[str, str] | None = None
 
 
 def check_java_for(asked: SparkSettings | None) -> None:
-    """Raise a CommandError where Spark is asked for and its Java is not there."""
+    """Raise a CommandError if Spark is requested and its Java is missing."""
     if asked is None:
         return
     from kafka_records_tables.engines.java import JavaMissing, check_java
@@ -58,7 +58,7 @@ def session_of(asked: SparkSettings | None, progress: ByteProgress) -> Iterator[
 
 @contextmanager
 def told_in_words(no_log: Callable[[LogSourceError], str]) -> Iterator[None]:
-    """Raise a CommandError for what ends a reading; `no_log` says in words that there is nothing to read."""
+    """Raise a CommandError for an error that ends a reading; `no_log` is the message if there is nothing to read."""
     try:
         yield
     except LogSourceError as error:

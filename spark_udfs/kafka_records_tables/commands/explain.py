@@ -84,7 +84,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _check(options: argparse.Namespace) -> None:
-    """End the command for arguments that do not go together."""
+    """End the command if arguments exclude each other."""
     wrong = options.parser.error
     if options.message is not None:
         if options.key is not None or options.value is not None:

@@ -33,8 +33,8 @@ def explain_one_message(catalog: Catalog, name: str, version: int, text: str, *,
 def explain_one_record(
     catalog: Catalog, topic: str, key_text: str | None, value_text: str | None, *, show_secrets: bool = False
 ) -> int:
-    """Print key and value of a record of `topic`, each in hex, as `-`, or None for one that is not known, and return
-    the exit status. The value `null` is a tombstone's."""
+    """Print key and value of a record of `topic`, and return the exit status. Each is in hex, `-`, or None if it is not
+    known. The value `null` is that of a tombstone."""
     schemas, retired = catalog.records(topic), catalog.retired(topic)
     key = None if key_text is None else _bytes(key_text, "--key")
     if key is not None and value_text is None:
@@ -46,7 +46,7 @@ def explain_one_record(
 
 
 def explain_dumped_records(catalog: Catalog, *, show_secrets: bool = False) -> int:
-    """Print the records in the lines of standard input one after the other, and return the exit status."""
+    """Print the records in the lines of standard input in their order, and return the exit status."""
     status = OK
     try:
         for text, is_broken in explain_dumped(sys.stdin, catalog, show_secrets=show_secrets):
@@ -84,9 +84,9 @@ def _bytes(text: str, what: str) -> bytes:
 
 
 def explain_dumped(lines: Iterable[str], catalog: Catalog, *, show_secrets: bool = False) -> Iterator[tuple[str, bool]]:
-    """The explanation of each line under a heading that says where the record is, and whether it breaks.
+    """The explanation of each line, under a heading that says where the record is and whether it is broken.
 
-    Raises a CommandError for a line that is not one of dump with the bytes.
+    Raises a CommandError for a line that `dump` did not write, or wrote without the bytes.
     """
     is_first = True
     for number, line in enumerate(lines, 1):
@@ -127,8 +127,8 @@ def _explained(number: int, record: dict[str, Any], catalog: Catalog, show_secre
 
 
 def _explained_marker(control: str, key: bytes, value: bytes) -> Iterator[Line]:
-    """The two messages of a control record, each after its int16 version, of which newer ones are read as the highest,
-    as Kafka reads them. What a quorum writes has its version in itself."""
+    """The two messages of a control record, each after its int16 version. A newer version is read as the highest known
+    one, as Kafka reads it. The control records of a quorum have the version in the message itself."""
     from kafka_records.schemas.control import CONTROL_RECORD_TYPE_SCHEMA, END_TXN_MARKER
     from kafka_records_tables.commands import quorum_records
 

@@ -1,4 +1,4 @@
-"""`kafka-records fetch-metadata`: the metadata log of a running cluster, into a directory that all tables read."""
+"""`kafka-records fetch-metadata`: the metadata log of a running cluster, into a directory that all tables can read."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def add_parser(commands: Any) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Fetch the log, and return the exit status. Raises a CommandError if it cannot be had."""
+    """Fetch the log, and return the exit status. Raises a CommandError if it cannot be fetched."""
     require("fetch-metadata", "tables", "numpy", "pyarrow", "google_crc32c", "rich")
     from kafka_records_engine.log.files.discovery import LogSourceError
     from kafka_records_engine.sources.controllers import fetch_metadata_log

@@ -1,4 +1,4 @@
-"""What the arguments of a command name as its source."""
+"""The source that the arguments of a command name."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def time_limit(text: str) -> TimeLimit:
-    """A limit of the duration `text` (`30s`), from now on. Raises ValueError."""
+    """A deadline that is the duration `text` (`30s`) from now. Raises ValueError."""
     from kafka_records_engine.sources.time_limit import TimeLimit
 
     return TimeLimit(duration(text) / 1000)
@@ -25,7 +25,7 @@ def time_limit(text: str) -> TimeLimit:
 
 @dataclass(frozen=True)
 class SavedAs:
-    """How rows were saved, as far as somebody said it; see `kafka_records_engine.sources.saved_rows.SavedRows`."""
+    """How rows were saved, as far as options say it; see `kafka_records_engine.sources.saved_rows.SavedRows`."""
 
     columns: Mapping[str, str | None] = field(default_factory=dict)
     encodings: Mapping[str, str] = field(default_factory=dict)
@@ -34,38 +34,38 @@ class SavedAs:
 
     @property
     def is_told(self) -> bool:
-        """Whether anything was said."""
+        """Whether any of the options was passed."""
         return bool(self.columns or self.encodings or self.format or self.time_unit)
 
 
 @dataclass(frozen=True)
 class GivenSource:
-    """Paths, or running brokers instead."""
+    """Paths, or running brokers in place of them."""
 
     paths: tuple[str, ...] = ()
     bootstrap: str | None = None
-    """Addresses of brokers, as somebody wrote them."""
+    """Addresses of brokers, as the user wrote them."""
     config: Path | None = None
-    """A properties file that says how to talk to them."""
+    """A properties file with the settings of a Kafka client."""
     limit: TimeLimit | None = None
-    """How long they are waited for."""
+    """How long to wait for the brokers."""
     by_requests: bool = False
-    """Whether coordinators are asked instead of reading their logs."""
+    """Whether to ask the coordinators instead of reading their logs."""
     saved: SavedAs = SavedAs()
 
     @property
     def has_files(self) -> bool:
-        """Whether it is files that are read."""
+        """Whether files are read."""
         return self.bootstrap is None
 
     @property
     def place(self) -> str:
-        """Where damage is, in words."""
+        """The place that damage is in, as messages name it."""
         return "the files" if self.has_files else "the logs"
 
     def check_outside(self, directory: str) -> None:
-        """Raise a CommandError if the directory to write to is in one that is read: a broker does not start if its data
-        directory has a folder that it did not make."""
+        """Raise a CommandError if the output directory is inside a directory that is read: a broker does not start if
+        its data directory has a folder that it did not make."""
         written = os.path.realpath(directory)
         for path in self.paths:
             place = os.path.realpath(path)
@@ -74,7 +74,7 @@ class GivenSource:
 
     def source(self, topic: str | None = None) -> Source:
         """The source; `topic` is the topic of files that do not name one. Raises UsageError for an invalid address,
-        CommandError for what cannot be used."""
+        CommandError for a source that cannot be used."""
         from kafka_records_engine.log.files.discovery import LogSourceError
         from kafka_records_engine.sources.given import source_of
 

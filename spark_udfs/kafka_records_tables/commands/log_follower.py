@@ -1,4 +1,4 @@
-"""Following logs that grow: gives what is appended while the broker rolls files and the cleaner replaces them."""
+"""Following logs that grow: reads what is appended while the broker rolls files and the cleaner replaces them."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ from kafka_records_tables.console.endings import CommandError
 from kafka_records_tables.console.standard_error import say
 
 INTERVAL: Final = 0.5
-"""Seconds between two looks at the logs: two system calls for each partition that has not changed."""
+"""Seconds between two checks of the logs. A check is two system calls for each partition that has not changed."""
 
 _START: Final = 21
 """Bytes of a batch up to its checksum, in every message format."""
 
 
 class Follower:
-    """Follows the partitions `logs`, and those that `find` finds once a data directory has changed."""
+    """Follows the partitions `logs`, and those that `find` finds after a data directory has changed."""
 
     def __init__(self, logs: Sequence[FoundLog], find: Callable[[], Sequence[FoundLog]], on_finding: OnFinding) -> None:
         self._find = find
@@ -49,7 +49,7 @@ class Follower:
         return sum(len(tail.files) for tail in self._tails.values())
 
     def run(self, give: Callable[[Any], None]) -> Never:
-        """Give raw rows with their places as soon as they are there, until Ctrl-C or a failure ends this."""
+        """Yield raw rows with their positions as soon as they are written, until Ctrl-C or a failure."""
         while True:
             for tail in [*self._tails.values()]:
                 for rows in tail.new_rows(self._report):
@@ -78,7 +78,7 @@ class Follower:
 
 
 class _Tail:
-    """Where reading of one log has got to."""
+    """How far one log has been read."""
 
     def __init__(self, log: FoundLog) -> None:
         self.log = log
@@ -88,13 +88,13 @@ class _Tail:
         self._last: tuple[int, int] | None = None
         """Identifies the last file, which may have another name by now."""
         self._position = 0
-        """Where its last batch starts. Reading goes on there: if the file grew, something is behind it."""
+        """Where its last batch starts. Reading continues there: if the file grew, something follows that batch."""
         self._last_base = 0
         self._last_start = b""
-        """The first bytes of that batch, its checksum among them."""
+        """The first bytes of that batch, including its checksum."""
 
     def new_rows(self, report: OnFinding) -> Iterator[Any]:
-        """The raw rows after those that were given before."""
+        """The raw rows after those that were yielded before."""
         seen = _state(self.log.folder)
         if seen == self._seen:
             return
@@ -109,10 +109,10 @@ class _Tail:
         self._seen = seen
 
     def _go_back(self, opened: OpenLog) -> None:
-        """Start again where a log was recreated or cut back, so that its offsets are used a second time.
+        """Start again if a log was recreated or truncated, so that its offsets are used a second time.
 
         The newest file only grows until a newer one follows it; neither cleaner nor retention touches it. So if the
-        newest file starts earlier than before, or lacks the batch that was its last, it holds another log.
+        newest file starts earlier than before, or no longer has the batch that was its last, it belongs to another log.
         """
         last = opened.segments[-1] if opened.segments else None
         if last is None or last.file is None or (last.base_offset or 0) > self._last_base:
@@ -131,8 +131,7 @@ class _Tail:
             )
 
     def _rest(self, opened: OpenLog) -> tuple[OpenLog, int]:
-        """The files from the one that holds the next offset on, and how many bytes of the first of them are left
-        out."""
+        """The files from the one with the next offset on, and how many bytes of the first of them to skip."""
         begun = [
             number
             for number, segment in enumerate(opened.segments)
@@ -206,7 +205,7 @@ class _RestOfFile(FrozenFile):
 
 
 def _moved(rows: Any, path: str, by: int) -> Any:
-    """The rows with `by` added to the positions in one file."""
+    """The rows, with `by` added to their positions in one file."""
     number = rows.schema.get_field_index("position")
     positions = rows.column(number)
     is_there = pc.equal(rows.column("file").cast(pa.string()), path)
@@ -216,7 +215,7 @@ def _moved(rows: Any, path: str, by: int) -> Any:
 
 
 def _on_disk(file: LogFile) -> FrozenFile:
-    """A file of this machine: nothing else is followed."""
+    """The path of a file on this machine; no others are followed."""
     return cast(FrozenFile, file)
 
 

@@ -1,4 +1,4 @@
-"""Where the program starts. What takes time to load is loaded where Ctrl-C is expected already."""
+"""Where the program starts. Slow imports happen later, where Ctrl-C is already handled."""
 
 # No `from __future__ import annotations`: it would be one more module to load before Ctrl-C is handled.
 import sys
@@ -35,21 +35,21 @@ def main(arguments: "Sequence[str] | None" = None) -> int:
 
 
 def _tell_failure(kind: type[BaseException], error: BaseException, trace: "TracebackType | None") -> None:
-    """A second Ctrl-C right after the first leaves `main` while it ends, and must not print its traceback. Python then
-    ends the process by SIGINT."""
+    """A second Ctrl-C right after the first, while `main` ends, must not print a traceback. Python then ends the
+    process by SIGINT."""
     if not issubclass(kind, KeyboardInterrupt):
         sys.__excepthook__(kind, error, trace)
 
 
 def _end_at_once_from_now_on() -> None:
-    """Nor must one while the interpreter tidies up."""
+    """Neither must a Ctrl-C while the interpreter shuts down."""
     import signal
 
     signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
 def _let_go_of_output() -> None:
-    """Write what is still held; a reader that was interrupted as well is not a failure."""
+    """Flush standard output; if its reader was interrupted too, that is not a failure."""
     from kafka_records_tables.console.standard_error import discard
 
     try:

@@ -1,4 +1,4 @@
-"""The options that say where a result goes and in which format."""
+"""The options that say where a result is written and in which format."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ is done, unless --overwrite says otherwise.
 def add_output_options(
     parser: argparse.ArgumentParser, default: str = "table", more_formats: tuple[str, ...] = ()
 ) -> None:
-    """The options --format, --wide, --output and --overwrite; `default` says in words which format comes without."""
+    """The options --format, --wide, --output and --overwrite; `default` is the default format in words."""
     shown = f"how to print the result (default: {default})"
     parser.add_argument("--format", choices=(*FORMATS, *more_formats), default="table", help=shown)
     parser.add_argument("--wide", action="store_true", help="with --format table: print everything, however wide it is")
@@ -58,8 +58,8 @@ def add_output_options(
 
 
 def format_of_name(options: argparse.Namespace, more_formats: Collection[str] = ()) -> str:
-    """The format that the end of the name of --output says; `table` without --output. Raises a UsageError for an end
-    that says none."""
+    """The format that the suffix of --output means; `table` without --output. Raises a UsageError for an unknown
+    suffix."""
     if options.output is None:
         return "table"
     ending = options.output.suffix.lower()
@@ -74,7 +74,7 @@ def format_of_name(options: argparse.Namespace, more_formats: Collection[str] = 
 
 
 def file_path(instead: str) -> Callable[[str], Path]:
-    """The type of an argument that names a file to write; `instead` says where that goes without the argument."""
+    """The type of an argument that names a file to write; `instead` says where the output goes without the argument."""
 
     def path(text: str) -> Path:
         if text == "-":
@@ -85,7 +85,7 @@ def file_path(instead: str) -> Callable[[str], Path]:
 
 
 def output_of(options: argparse.Namespace) -> Output:
-    """The output that the options name. Raises a UsageError for options that do not go together."""
+    """The output that the options name. Raises a UsageError for options that exclude each other."""
     if options.wide and options.format != "table":
         raise UsageError(f"--wide needs --format table; {options.format} leaves nothing out")
     if options.csv_safe and options.format != "csv":

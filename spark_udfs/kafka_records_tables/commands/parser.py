@@ -1,4 +1,4 @@
-"""The parser of the command and of its subcommands."""
+"""The parsers of the command and of its subcommands."""
 
 from __future__ import annotations
 
@@ -16,19 +16,19 @@ if TYPE_CHECKING:
 
 
 class Parser(argparse.ArgumentParser):
-    """A parser that is not clever with abbreviations, and whose complaints are one line and where to find help."""
+    """A parser that accepts no abbreviations. Its errors are one line, followed by where to find help."""
 
     def __init__(self, **settings: object) -> None:
         settings.setdefault("formatter_class", argparse.RawDescriptionHelpFormatter)
         settings.setdefault("allow_abbrev", False)
         super().__init__(**settings)  # type: ignore[arg-type]
         self.without: dict[str, str] = {}
-        """Options that people look for and that there are not, each with what to do in its place."""
+        """Options that users look for but that do not exist, each with what to do instead."""
 
     def parse_known_args(  # type: ignore[override]
         self, args: Sequence[str] | None = None, namespace: argparse.Namespace | None = None
     ) -> tuple[argparse.Namespace, list[str]]:
-        """As the original, which takes a value such as `-offset` for an option unless `=` is before it."""
+        """As in the base class, which takes a value such as `-offset` for an option unless `=` is before it."""
         given = list(sys.argv[1:] if args is None else args)
         ends = given.index("--") if "--" in given else len(given)
         for at in range(ends - 2, -1, -1):
@@ -44,11 +44,11 @@ class Parser(argparse.ArgumentParser):
         return len(text) > 1 and text[0] == "-" != text[1] and text not in self._option_string_actions
 
     def print_help(self, file: SupportsWrite[str] | None = None) -> None:
-        """Unlike the original, fails when the text cannot be written."""
+        """Unlike the base class, fails if the text cannot be written."""
         (sys.stdout if file is None else file).write(self.format_help())
 
     def _check_value(self, action: argparse.Action, value: object) -> None:
-        """As the original, with the names that are close to a wrong one."""
+        """As in the base class, with suggestions for a misspelled name."""
         if action.choices is not None and value not in action.choices:
             names = [str(each) for each in action.choices]
             close = did_you_mean(str(value), names) or f"; choose one of {', '.join(names)}"
@@ -62,7 +62,7 @@ class Parser(argparse.ArgumentParser):
 
     @property
     def options(self) -> list[str]:
-        """The options there are, with their hyphens."""
+        """All option strings, with their hyphens."""
         return [option for option in self._option_string_actions if option.startswith("--")]
 
     def error(self, message: str) -> NoReturn:

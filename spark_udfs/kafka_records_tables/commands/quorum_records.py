@@ -1,4 +1,4 @@
-"""Control records of the metadata log, in which a quorum of controllers writes about itself."""
+"""Control records of the metadata log, which a quorum of controllers writes about itself."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from kafka_records_runtime.schema import MessageSchema
 
 VERSION: Final = 0
-"""The version at which Kafka writes and reads all of them (`ControlRecordUtils`, `MemoryRecordsBuilder`): what their
-field `version` says changes only how its tools print them."""
+"""The version at which Kafka writes and reads all of them (`ControlRecordUtils`, `MemoryRecordsBuilder`). Their field
+`version` changes only how its tools print them."""
 
 SCHEMAS: Final[dict[str, MessageSchema]] = {
     "leader_change": LEADER_CHANGE_MESSAGE,
@@ -28,11 +28,11 @@ SCHEMAS: Final[dict[str, MessageSchema]] = {
     "kraft_version": KRAFT_VERSION_RECORD,
     "kraft_voters": VOTERS_RECORD,
 }
-"""The values, by the word of raw rows."""
+"""The schemas of the values, by the name of the control record in raw rows."""
 
 
 def shown(control: str, value: bytes | None) -> dict[str, Any]:
-    """The value of a control record as Kafka's dump tool prints it. Bytes after it are left alone, as there. Raises
+    """The value of a control record as Kafka's dump tool prints it. Bytes after it are ignored, as in that tool. Raises
     DecodeError."""
     schema = SCHEMAS[control]
     message, _ = walker.decode(schema, value or b"", VERSION, allow_trailing=True)

@@ -1,4 +1,4 @@
-"""The options that say which rows are read and by which engine: of `table` and of `report`."""
+"""The options that say which rows are read and by which engine, for `table` and `report`."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 def add_groups(parser: argparse.ArgumentParser, about: str, about_topics: str = "only rows about topics") -> None:
-    """The options --group and --topic-filter, which choose what is `about` some groups and `about_topics`."""
+    """The options --group and --topic-filter. `about` and `about_topics` say in the help what they choose."""
     parser.add_argument("--group", action="append", default=[], metavar="NAME", help=f"{about}; may be repeated")
     parser.add_argument(
         "--topic-filter",
@@ -33,7 +33,7 @@ def add_groups(parser: argparse.ArgumentParser, about: str, about_topics: str = 
 
 
 def add_as_of(parser: argparse.ArgumentParser, about: str) -> None:
-    """The option --as-of, which asks `about` an earlier moment."""
+    """The option --as-of. `about` says in the help what is computed as of an earlier time."""
     parser.add_argument("--as-of", type=_moment, metavar="TIME", help=about)
 
 
@@ -66,8 +66,8 @@ def add_state(parser: argparse.ArgumentParser) -> None:
 
 
 def check_state_options(options: argparse.Namespace, given: GivenSource, question: Question) -> None:
-    """Raise a UsageError for a question whose records --state does not keep, a CommandError for a directory that is
-    read."""
+    """Raise a UsageError for an option that needs records which --state does not keep, a CommandError for a directory
+    that is being read."""
     if options.state is None:
         return
     if options.engine == "spark":
@@ -118,7 +118,7 @@ def add_engine(parser: argparse.ArgumentParser) -> None:
 
 
 def require_engine(command: str, options: argparse.Namespace) -> None:
-    """Raise a CommandError for a package that the engine needs and that is not installed."""
+    """Raise a CommandError if a package that the engine needs is not installed."""
     require(command, "tables", "numpy", "pyarrow", "google_crc32c", "rich")
     if options.engine == "spark":
         let_pandas_in()
@@ -144,7 +144,7 @@ def spark_settings(options: argparse.Namespace) -> SparkSettings | None:
 
 
 def count_argument(least: int) -> Callable[[str], int]:
-    """The type of an argument that is a whole number of `least` or more."""
+    """The type of an argument that is a whole number, at least `least`."""
 
     def count(text: str) -> int:
         if not (text.isascii() and text.isdigit() and len(text) < 19 and int(text) >= least):

@@ -26,7 +26,7 @@ Mask = Callable[[Any], "pa.BooleanArray"]
 
 @dataclass(frozen=True)
 class RecordChoice:
-    """The records that the options ask for."""
+    """The records that the options select."""
 
     catalog: Catalog
     types: Sequence[str] = ()
@@ -37,7 +37,7 @@ class RecordChoice:
     """The first and the last, both included."""
 
     def __post_init__(self) -> None:
-        """Raises a UsageError for a type that does not exist."""
+        """Raises a UsageError for a record type that does not exist."""
         names = self.catalog.record_names
         for each in self.types:
             if each not in names and not re.fullmatch(r"-?[0-9]{1,5}", each):
@@ -46,11 +46,12 @@ class RecordChoice:
 
     @property
     def is_everything(self) -> bool:
-        """Whether nothing is left out."""
+        """Whether all records are selected."""
         return not (self.types or self.groups or self.transactional_ids or self.offsets)
 
     def mask(self, topic: str) -> Mask | None:
-        """A function from raw rows of `topic` (`offset`, `key`, `value`, `control`) to which are shown; None: all."""
+        """A function from raw rows of `topic` (`offset`, `key`, `value`, `control`) to those that are shown; None if
+        all are."""
         masks: list[Mask] = []
         if self.offsets is not None:
             masks.append(_of_offsets(*self.offsets))

@@ -1,4 +1,4 @@
-"""Counting records by record type and value version, without decoding any."""
+"""Counting records by record type and value version, without decoding them."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ KEY_WITHOUT_TYPE: Final = "(key without a type)"
 NO_FRAME: Final = "(no frame)"
 
 _NO_VERSION: Final = -1 << 15
-"""Stands for a value too short for a version: no writer uses the lowest int16."""
+"""Stands for the version of a value that is too short to have one: no writer uses the lowest int16."""
 
 
 class _Kind(NamedTuple):
@@ -56,10 +56,10 @@ class _Tally:
 def count_records(logs: Iterable[tuple[str, Iterable[Any]]], catalog: Catalog) -> list[dict[str, Any]]:
     """Rows of SCHEMA by topic and record type, transaction markers after them.
 
-    `logs` are topics with the raw rows of a partition, of which it takes COLUMNS.
+    `logs` are pairs of a topic and the raw rows of one of its partitions, with the columns COLUMNS.
 
-    `value_versions` maps the versions (`v4`) to their numbers of records; a value too short for a version counts under
-    "none". Records below a raised log start count too.
+    `value_versions` maps the versions (`v4`) to their numbers of records; a value that is too short for a version
+    counts under "none". Records below a raised log start count too.
     """
     topics: dict[str, dict[_Kind, _Tally]] = {}
     for topic, rows in logs:
@@ -90,7 +90,7 @@ def _count(batch: pa.RecordBatch, tallies: dict[_Kind, _Tally]) -> None:
 
 
 def _count_framed(batch: pa.RecordBatch, tallies: dict[_Kind, _Tally]) -> None:
-    """`_count`, for metadata records."""
+    """The same as `_count`, for metadata records."""
     names = ["control", "type", "version", "is_null"]
     numbers = frame_numbers(batch.column("key"), batch.column("value"))
     columns = [batch.column("control").cast(pa.string()), *numbers, batch.column("value").is_null()]

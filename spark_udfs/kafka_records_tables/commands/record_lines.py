@@ -41,7 +41,7 @@ COLUMNS: Final = (
     "transaction",
     "control",
 )
-"""The columns of raw rows that a line is made of, before those of the place."""
+"""The columns of raw rows that make a line, before the columns of the position."""
 
 
 _ENDS: Final = frozenset({"commit", "abort"})
@@ -65,12 +65,12 @@ class FoundRecord(NamedTuple):
 
 
 def found_records(rows: Any) -> Iterator[FoundRecord]:
-    """The rows of a record batch of COLUMNS with their places."""
+    """The rows of a record batch of COLUMNS, with their positions."""
     return map(FoundRecord._make, zip(*(column.to_pylist() for column in rows.columns), strict=True))
 
 
 class RecordPrinter:
-    """Turns the records of one topic into lines, counts them in `totals`, and says which could not be decoded."""
+    """Turns the records of one topic into lines, counts them in `totals`, and reports which could not be decoded."""
 
     def __init__(
         self,
@@ -93,7 +93,7 @@ class RecordPrinter:
         self._may_hide = not show_secrets and any(each.name in MAY_HOLD_SECRETS for each in self._schemas.values())
 
     def line(self, found: FoundRecord) -> dict[str, Any]:
-        """What the line of a record says."""
+        """The content of the line of a record."""
         if found.control is not None:
             if found.control not in _ENDS:
                 self._totals.counts.records += 1
@@ -127,7 +127,7 @@ class RecordPrinter:
     def _without_secrets(
         self, found: FoundRecord, record: Record, value: dict[str, Any]
     ) -> tuple[FoundRecord, dict[str, Any]]:
-        """The record without bytes, and its value without secrets, if it holds any."""
+        """The record without bytes, and its value without secrets."""
         data = without_secrets(self._schemas[record.record_type].name, value["data"])
         return (found, value) if data is value["data"] else (found._replace(value=None), {**value, "data": data})
 
@@ -176,7 +176,7 @@ class RecordPrinter:
         return self._line(found, record_type, shown_key, shown_value, record=record, error=described)
 
     def _may_be_secret(self, value: bytes | None) -> bool:
-        """Whether bytes that cannot be decoded may hold a secret: those of a record of unknown type may."""
+        """Whether bytes that cannot be decoded may hold a secret: the bytes of a record of unknown type may."""
         schema = self._schemas.get(-1 if (number := numbers_of_frame(value)[0]) is None else number)
         return schema is None or schema.name in MAY_HOLD_SECRETS
 

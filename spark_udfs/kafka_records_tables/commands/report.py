@@ -1,4 +1,4 @@
-"""`kafka-records report`: what is wrong in the topics of the coordinators, since when, and what to do."""
+"""`kafka-records report`: problems in the topics of the coordinators, since when, and what to do."""
 
 from __future__ import annotations
 
@@ -243,7 +243,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _format(options: argparse.Namespace) -> str:
-    """The format. Raises a UsageError for options that do not go with it."""
+    """The format. Raises a UsageError for options that exclude it."""
     ending = "" if options.output is None else options.output.suffix.lower()
     if options.format is None and options.output is not None and ending not in _FORMAT_OF:
         raise UsageError(
@@ -274,7 +274,7 @@ def _thresholds(options: argparse.Namespace) -> dict[str, Any]:
 
 
 def _source_arguments(options: argparse.Namespace) -> tuple[str, ...]:
-    """What names the source, as it was given, for the commands of findings."""
+    """The source as the user named it, for the commands in findings."""
     words = list(options.sources)
     for name in ("bootstrap", "command_config", "saved_format", "saved_time_unit"):
         value = getattr(options, name)

@@ -41,13 +41,13 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class ReportTask:
-    """What one run is asked to do; see `kafka_records_tables.report.making.read_report`."""
+    """The settings of one run; see `kafka_records_tables.report.making.read_report`."""
 
     question: Question
     given: GivenSource
     named: NamedSource
     format: str
-    """`text`, `json`, `openmetrics`, or `html`, which goes to a file."""
+    """`text`, `json`, `openmetrics`, or `html`, which needs a file."""
     path: Path | None = None
     """A file; None for standard output."""
     overwrite: bool = False
@@ -59,7 +59,7 @@ class ReportTask:
     """The directory of --state."""
     with_tables: bool = True
     with_details: bool = False
-    """As text: all findings with all that is known of them."""
+    """Whether the text has all findings with everything that is known about them."""
     diff: Path | None = None
     """The JSON document of an earlier report, to compare with."""
     fail_on: FailOn | None = None
@@ -67,13 +67,13 @@ class ReportTask:
 
 
 class ReportRun:
-    """Writes the report that a task asks for."""
+    """Writes the report that a task describes."""
 
     def __init__(self, task: ReportTask) -> None:
         self._task = task
 
     def run(self) -> int:
-        """Returns the exit status. Raises a CommandError when there is no report."""
+        """Write it and return the exit status. Raises a CommandError if there is no report."""
         task = self._task
         check_java_for(task.spark)
         check_output(Output(task.format, task.path, overwrite=task.overwrite), task.given.paths)
@@ -142,7 +142,7 @@ class ReportRun:
         say(f"read {totals.read()}")
 
     def _say_what_is_not_there(self, report: Report) -> None:
-        """Say that no row is about a group or topic that was asked for: no finding about it means nothing then."""
+        """Warn if no row is about a requested group or topic, because the absence of findings means nothing then."""
         task = self._task
         there = _values(report, lambda table: table.group)
         unknown = [group for group in task.question.groups or () if group not in there]
@@ -157,7 +157,7 @@ class ReportRun:
 
 
 def _values(report: Report, column_of: Callable[[Table], str | None]) -> set[str]:
-    """The values of one column of each table that has it."""
+    """The values of one column, from each table that has it."""
     found: set[str] = set()
     for name, rows in report.tables.items():
         column = column_of(TABLES[name])

@@ -1,4 +1,4 @@
-"""Restores what `delete-offsets` has deleted, by committing it again."""
+"""Restores offsets that `delete-offsets` has deleted, by committing them again."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class RestoreRun:
         overwrite: bool,
         output: Path | None = None,
     ) -> None:
-        """`output` is where to write what is overwritten."""
+        """`output` is the file for offsets that are overwritten."""
         self._requests = requests
         self._path = path
         self._execute = execute
@@ -57,8 +57,8 @@ class RestoreRun:
         self._topics: dict[str, DescribedTopic] = {}
 
     def run(self) -> int:
-        """Returns the exit status: 0 when all offsets of the file are there, or would be; 1 when some would not, or the
-        last line of the file is not whole. Raises CommandError."""
+        """Run it and return the exit status: 0 if all offsets of the file are restored, or would be; 1 if some would
+        not, or the last line of the file is incomplete. Raises CommandError."""
         deleted, cut_line, passed_over = deleted_of(self._path)
         if passed_over:
             say(f"passed over: {plural(passed_over, 'row')} without an offset")
@@ -101,7 +101,7 @@ class RestoreRun:
         return plan
 
     def _look_for_trouble(self, item: Item, topic_id: str | None, found: FetchedOffsets) -> None:
-        """Say what speaks against committing the item again, if anything does."""
+        """Report the reason not to commit the item again, if there is one."""
         topic = self._topics.get(item.topic)
         item.overwrites = found.offsets.get(item.place)
         if item.place in found.errors:
@@ -135,7 +135,7 @@ class RestoreRun:
             kept.remove()
 
     def _restored(self, plans: Iterable[GroupPlan], kept: DeletedFile | None) -> Iterator[GroupPlan]:
-        """Carries the plans out, and gives each when it is done."""
+        """Executes the plans, and yields each when it is done."""
         for plan in plans:
             if plan.goes:
                 self._look_again(plan, note=_THERE)
@@ -148,8 +148,8 @@ class RestoreRun:
             yield plan
 
     def _look_again(self, plan: GroupPlan, *, note: str) -> None:
-        """Leave out what others have committed since the plan was made. Offsets that are already as planned get the
-        `note`."""
+        """Leave out offsets that others have committed since the plan was made. Offsets that are already as planned get
+        the `note`."""
         found = self._requests.fetch({plan.group: list(plan.planned)})[plan.group]
         plan.error = found.error
         for item in plan.items if found.error is None else ():
@@ -167,7 +167,8 @@ class RestoreRun:
                 item.overwrites = now
 
     def _commit(self, plan: GroupPlan) -> list[TopicPartition]:
-        """Returns where something is written over that is still there, since the commit was refused."""
+        """Commit the items of a plan. Returns the partitions whose offsets would have been overwritten and still exist,
+        because the commit was refused."""
 
         def look() -> dict[TopicPartition, str | None] | None:
             self._look_again(plan, note="")

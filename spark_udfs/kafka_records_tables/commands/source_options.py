@@ -13,16 +13,16 @@ from kafka_records_tables.tables.requested.what_requests_tell import UNKNOWN
 
 LOGS: Final = "logs"
 REQUESTS: Final = "requests"
-"""What --source reads."""
+"""The choices of --source."""
 
 NO_REQUESTS: Final = "requests return no records: table and sql take --source requests"
-"""For commands without the option."""
+"""The source of commands without the option."""
 
 SHOW_SECRETS_HELP: Final = "show passwords, keys and what else may be a secret"
 
 
 def add_sources(parser: argparse.ArgumentParser) -> None:
-    """The positional argument SOURCE…; --bootstrap and its like, which stand for running brokers."""
+    """The positional argument SOURCE…; --bootstrap and its options replace it by running brokers."""
     parser.add_argument(
         "sources",
         nargs="*",
@@ -86,7 +86,7 @@ def add_brokers(
     about: str,
     after_the_limit: str = "what was not read by then is named, and the exit status is 1",
 ) -> None:
-    """The options --bootstrap, which is `about` something, --command-config and --timeout."""
+    """The options --bootstrap, --command-config and --timeout. `about` says in the help what the brokers are for."""
     parser.add_argument("--bootstrap", metavar="HOST:PORT[,…]", help=about)
     parser.add_argument(
         "--command-config",
@@ -104,7 +104,7 @@ def add_brokers(
 
 
 def timeout_argument(text: str) -> object:
-    """A time limit, which begins here."""
+    """A deadline: the duration is counted from now."""
     try:
         return time_limit(text)
     except ValueError as error:
@@ -139,7 +139,7 @@ def _saved_as(options: argparse.Namespace) -> SavedAs:
 
 
 def given_source(options: argparse.Namespace) -> GivenSource:
-    """What is read. Raises UsageError unless it is one of files and brokers."""
+    """What is read. Raises UsageError unless it is either files or brokers."""
     saved = _saved_as(options)
     if options.bootstrap is None:
         if options.command_config is not None:
@@ -161,7 +161,7 @@ def given_source(options: argparse.Namespace) -> GivenSource:
 
 
 def add_topic(parser: argparse.ArgumentParser, default: str = "") -> None:
-    """The option --topic NAME; `default` says in words what holds without it."""
+    """The option --topic NAME; `default` says in words what applies without it."""
     parser.add_argument(
         "--topic",
         metavar="NAME",
@@ -171,7 +171,8 @@ def add_topic(parser: argparse.ArgumentParser, default: str = "") -> None:
 
 
 def path_argument(text: str) -> str:
-    """The type of an argument that names a file or a directory: the empty text would be the current directory."""
+    """The type of an argument that names a file or a directory. The empty string is refused, because it would be the
+    current directory."""
     if not text:
         raise argparse.ArgumentTypeError("is empty, and names no file or directory")
     return text

@@ -36,12 +36,12 @@ _SETTINGS: Final = (
     "SET lock_configuration = true",
 )
 _WHOLE_NUMBER: Final = pa.decimal128(38, 0)
-"""What DuckDB's HUGEINT, the type of a sum, is in Arrow."""
+"""The Arrow type of DuckDB's HUGEINT, which a sum has."""
 
 
 @dataclass(frozen=True)
 class SqlTask:
-    """What one run is asked to do; see `kafka_records_tables.read.read_tables`."""
+    """The settings of one run; see `kafka_records_tables.read.read_tables`."""
 
     query: str
     given: GivenSource
@@ -51,7 +51,7 @@ class SqlTask:
     package: str = "kafka_records"
     processes: int | None = None
     own: Mapping[str, str] = field(default_factory=dict)
-    """What only some tables can be asked."""
+    """Options that only some tables have."""
 
 
 class SqlRun:
@@ -61,7 +61,7 @@ class SqlRun:
         self._task = task
 
     def run(self) -> int:
-        """Returns the exit status. Raises a CommandError when there is no answer."""
+        """Run it and return the exit status. Raises a CommandError if there is no answer."""
         check_output(self._task.output, self._task.given.paths)
         database = duckdb.connect(":memory:")
         try:
@@ -83,7 +83,7 @@ class SqlRun:
         return OK if results is None else self._sum_up(results, rows.num_rows)
 
     def _tables(self, database: duckdb.DuckDBPyConnection) -> list[str]:
-        """The tables that the query names. Raises a CommandError for what is no query.
+        """The tables that the query names. Raises a CommandError for an invalid query.
 
         Every table is a view without rows meanwhile, so that an unknown column is an error before anything is read.
         """
@@ -140,7 +140,7 @@ _REQUESTS: Final = "answers to requests"
 
 
 def _named_tables(database: duckdb.DuckDBPyConnection, query: str) -> Iterator[str]:
-    """The names of tables in the parsed query, those of its own WITH too."""
+    """The names of tables in the parsed query, including those that its WITH defines."""
     ((found,),) = database.execute("SELECT json_serialize_sql(?)", [query]).fetchall()
     parsed = json.loads(found)
     if parsed.get("error"):
@@ -157,7 +157,7 @@ def _named_tables(database: duckdb.DuckDBPyConnection, query: str) -> Iterator[s
 
 
 def _plain(relation: duckdb.DuckDBPyRelation | None) -> pa.Table:
-    """The rows, in types that every format writes: whole numbers that fit are int64, intervals are text."""
+    """The rows, in types that every format can write: whole numbers that fit are int64, intervals are text."""
     assert relation is not None  # a SELECT has rows
     if any(str(kind) == "INTERVAL" for kind in relation.types):
         names = ['"' + name.replace('"', '""') + '"' for name in relation.columns]
@@ -182,7 +182,7 @@ def _whole_numbers(column: pa.ChunkedArray) -> Any:
 
 
 def _in_words(error: duckdb.Error) -> str:
-    """What DuckDB says, on one line, without its class of the error, signatures of functions and the picture of the
+    """The error message of DuckDB on one line, without its error class, signatures of functions and the excerpt of the
     query."""
     text = " ".join(str(error).partition("\n\nLINE ")[0].partition("Candidate functions:")[0].split())
     text = _CLASS.sub("", text).removesuffix(" You might need to add explicit type casts.")

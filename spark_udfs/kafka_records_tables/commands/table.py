@@ -213,7 +213,7 @@ def _add_questions(parser: argparse.ArgumentParser) -> None:
 
 
 def add_own_options(parser: argparse.ArgumentParser) -> None:
-    """Add what only some tables can be asked."""
+    """Add the options that only some tables have."""
     own = parser.add_argument_group("options of some tables")
     for option in own_options(TABLES.values()):
         about = f"{tables_with(option.name, TABLES.values())}: {option.about}"
@@ -334,7 +334,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _check_format(table: Table, options: argparse.Namespace) -> None:
-    """Raise a UsageError for a form of offsets, or for metrics, that the rows cannot take."""
+    """Raise a UsageError for a form of offsets, or for metrics, that the rows cannot be written as."""
     if options.format == METRICS_FORMAT:
         _check_metrics(table, options)
     elif options.max_series is not None:
@@ -376,7 +376,7 @@ def _query(table: Table, options: argparse.Namespace) -> Query:
 
 
 def _check_records(table: Table, options: argparse.Namespace) -> None:
-    """Raise a UsageError for a question about records to a table that is not made of any."""
+    """Raise a UsageError for an option about records if the table is not made from records."""
     if options.as_of is not None and not is_of_records(table):
         raise UsageError(f"--as-of: rows of {table.name} show logs as they are now: leave it out")
     if options.group and table.group is None and not table.group_inputs:
@@ -388,13 +388,14 @@ def _check_records(table: Table, options: argparse.Namespace) -> None:
 
 
 def _other_options(table: Table) -> str:
-    """What chooses rows of a table instead of groups."""
+    """The options that choose rows of the table if it has no groups."""
     own = "".join(f", --{option.argument}" for option in table.options)
     return f"--where, --sort and --limit choose among them{own and f'; it also takes {own[2:]}'}"
 
 
 def _own(table: Table, options: argparse.Namespace) -> dict[str, Any]:
-    """The values of all options that only some tables have. Raises a UsageError for what cannot be asked of it."""
+    """The values of all options that only some tables have. Raises a UsageError for one that the table does not
+    have."""
     known = {option.name: option.argument for option in own_options(TABLES.values())}
     given = {name: getattr(options, name) for name in known if getattr(options, name) is not None}
     for name in given:
@@ -408,6 +409,6 @@ def _own(table: Table, options: argparse.Namespace) -> dict[str, Any]:
 
 
 def _set_format(options: argparse.Namespace) -> None:
-    """Without --format the end of the file's name says it."""
+    """The output; without --format, the suffix of the file decides the format."""
     if options.format is None:
         options.format = format_of_name(options, (METRICS_FORMAT,))

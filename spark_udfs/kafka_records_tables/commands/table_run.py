@@ -62,7 +62,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class TableTask:
-    """What one run is asked to do; see `kafka_records_tables.read.read_table`."""
+    """The settings of one run; see `kafka_records_tables.read.read_table`."""
 
     table: Table
     question: Question
@@ -70,21 +70,21 @@ class TableTask:
     given: GivenSource
     output: Output
     findings: Path | None = None
-    """A file that gets all that is found, as JSON lines."""
+    """A file for all findings, as JSON lines."""
     processes: int | None = None
     spark: SparkSettings | None = None
     state: str | None = None
     """The directory of --state."""
     needs_order: bool = False
-    """Whether rows are sorted regardless of the memory it takes, because somebody asked for an order."""
+    """Whether rows are sorted regardless of the memory it takes, because the user requested an order."""
     most_series: int = MOST_SERIES
-    """How many time series of rows metrics have."""
+    """The most time series of rows that metrics have."""
     may_hide_details: bool = True
-    """Whether a narrow terminal may do without `Table.details`, because nobody named the columns."""
+    """Whether a narrow terminal may leave out `Table.details`, because the user did not name the columns."""
 
 
 class TableRun:
-    """Writes the rows that a task asks for."""
+    """Writes the rows that a task describes."""
 
     def __init__(self, task: TableTask) -> None:
         self._task = task
@@ -94,7 +94,7 @@ class TableRun:
         self._left_out: list[Finding] = []
 
     def run(self) -> int:
-        """Returns the exit status. Raises a CommandError when there is no answer."""
+        """Run it and return the exit status. Raises a CommandError if there is no answer."""
         _check(self._task)
         with (
             told_in_words(self._no_log),
@@ -129,7 +129,7 @@ class TableRun:
 
     @property
     def _most_held(self) -> int | None:
-        """A table for people is held in any case, and who asks for an order gets it."""
+        """Whether rows are sorted: a table for people is kept in memory anyway, and a requested order is obeyed."""
         return None if self._task.needs_order or self._task.output.format == "table" else HELD
 
     def _write(self, selection: Selection, progress: ByteProgress, stream: Stream) -> None:
@@ -199,7 +199,7 @@ class TableRun:
         return f"{error}; tables about that: {', '.join(others)}" if others else str(error)
 
     def _other_way(self, error: LogSourceError) -> str:
-        """What else can be asked where a topic may not be read."""
+        """What can be read instead of a topic that the user may not read."""
         is_topic = isinstance(error, MissingRight) and error.resource_name in COORDINATOR_TOPICS
         is_hidden = is_topic and not self._task.given.by_requests
         return f"; --source {REQUESTS} asks coordinators instead" if is_hidden and not why_not(self._table) else ""
@@ -245,7 +245,7 @@ class TableRun:
         return DAMAGE if any(finding.severity == "damage" for finding in findings) else OK
 
     def _say_of_conditions(self, selection: Selection) -> None:
-        """Say what about the conditions may not be what was meant."""
+        """Warn about conditions that may not be what was meant."""
         for each in self._task.query.conditions:
             words = next(column.words for column in self._table.columns if column.name == each.column)
             if words and each.operator in ("=", "!=") and not has_words(str(each.value), words):
@@ -259,7 +259,7 @@ class TableRun:
                 )
 
     def _say_without_ends(self, lags: _Lags) -> None:
-        """Say what to read if no lag is known because the logs of topics are elsewhere."""
+        """Say what else to read if no lag is known because the logs of the topics are elsewhere."""
         if lags.are_all_unknown and self._task.given.has_files:
             say(
                 "note: lag is null in every row: the logs of the topics that groups consume are not here; read the "
@@ -267,8 +267,8 @@ class TableRun:
             )
 
     def _say_who_was_meant(self, absences: set[str]) -> None:
-        """Say that no row is about some of the groups that were asked for, with names that are like theirs. What is
-        small is read once more for it."""
+        """Say that no row is about some of the requested groups, with similar names. A small source is read once more
+        for it."""
         column, task = self._table.group, self._task
         absent = [group for group in task.question.groups or () if absence_of(group) in absences]
         if not absent:
@@ -286,7 +286,7 @@ class TableRun:
                 say(f"note: {absence_of(group)}{did_you_mean(group, known)}")
 
     def _share_groups(self, groups: Sequence[str]) -> set[str]:
-        """The groups among these that have share partitions, if that can be read quickly."""
+        """Which of the groups have share partitions, if that can be read quickly."""
         task, table = self._task, TABLES["share_partitions"]
         source = self._source()
         if task.spark is not None or not task.given.has_files or table.topic not in source.topics():
@@ -301,7 +301,7 @@ class TableRun:
             return {group for batch in rows for group in batch.column("group_id").to_pylist()}
 
     def _size(self) -> int:
-        """The bytes of the logs that were read."""
+        """The size in bytes of the logs that were read."""
         source = self._source()
         names = self._task.question.topic or self._table.topic
         topics = [names] if names else [name for name in source.topics() if name in _TOPICS]
@@ -309,14 +309,14 @@ class TableRun:
 
 
 class _Lags:
-    """Whether any lag is known, of a table that has some."""
+    """Whether any lag is known, for a table that has a lag."""
 
     def __init__(self, table: Table) -> None:
         self._is_asked = "lag" in table.names and "log_ends" in {each.name for each in tables_read(table)}
         self._rows = self._known = 0
 
     def watched(self, rows: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """The rows as they come."""
+        """The rows as they arrive."""
         for batch in rows:
             if self._is_asked:
                 self._rows += batch.num_rows
@@ -325,7 +325,7 @@ class _Lags:
 
     @property
     def are_all_unknown(self) -> bool:
-        """Whether there are rows, and none with a lag."""
+        """Whether there are rows, none of which has a lag."""
         return self._rows > 0 and not self._known
 
 

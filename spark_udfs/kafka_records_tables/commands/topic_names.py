@@ -1,4 +1,4 @@
-"""Names of topics by their ids, as a source tells them."""
+"""Names of topics by their ids, as a source reports them."""
 
 from __future__ import annotations
 
@@ -12,20 +12,20 @@ if TYPE_CHECKING:
     from kafka_records_engine.sources import Source
 
 _AGAIN_AFTER: Final = 5.0
-"""Seconds after which an id that was not there is looked for once more: topics are created while a log is followed."""
+"""Seconds after which an unknown id is looked up again: topics are created while a log is followed."""
 
 
 class TopicNames:
-    """The topics that a source knows, which is asked when the first id turns up."""
+    """The topics that a source knows. The source is asked when the first id occurs."""
 
     def __init__(self, look: Callable[[], Mapping[str, str]]) -> None:
-        """`look` gives names by the texts of their ids."""
+        """`look` returns names by ids, both as strings."""
         self._look = look
         self._names: dict[str, str] = {}
         self._looked: float | None = None
 
     def of(self, *values: Any) -> dict[str, str]:
-        """The names of the topics whose ids are in `topic_id` fields of decoded values, those that are known."""
+        """The names of the topics whose ids are in `topic_id` fields of decoded values, if they are known."""
         ids = {str(found) for value in values for found in _ids(value)}
         if not ids:
             return {}
@@ -37,7 +37,7 @@ class TopicNames:
 
 
 def names_of(source: Source) -> TopicNames:
-    """The names that `source` knows; none where it knows no ids."""
+    """The names that `source` knows; empty if it knows no ids."""
     from kafka_records_tables.engines.logs_to_read import topics_known_to
 
     return TopicNames(lambda: topics_known_to(source).names)

@@ -1,4 +1,4 @@
-"""What a run found and counted: one line per finding while it runs, the totals at its end."""
+"""Findings and counts of a run: one line per finding while it runs, the totals at its end."""
 
 from __future__ import annotations
 
@@ -21,18 +21,18 @@ if TYPE_CHECKING:
     from kafka_records_engine.findings import Finding
 
 MOST: Final = 1000
-"""Records that cannot be decoded for reasons of one kind that are lines of their own."""
+"""How many records that cannot be decoded, for reasons of one kind, get a line of their own."""
 
 
 @dataclass(slots=True)
 class FileTotals:
-    """What was found in the files. Notes, which a healthy log may have, do not count as damage."""
+    """Findings about the files. Notes, which a healthy log may have, do not count as damage."""
 
     damaged_places: int = 0
     forbidden: int = 0
-    """Log partitions that whoever runs this may not read. Nothing is wrong with them."""
+    """Log partitions that the user may not read. Nothing is wrong with them."""
     missing_rights: set[str] = field(default_factory=set)
-    """Topics that this user may not read or describe, or may not any more."""
+    """Topics that the user may not, or may no longer, read or describe."""
     hidden_groups: set[str] = field(default_factory=set)
     """The messages about groups that coordinators do not describe because a right is missing."""
     lost_records: int = 0
@@ -41,15 +41,15 @@ class FileTotals:
     control_records: int = 0
     """Control records that end no transaction: neither delivered nor lost."""
     says_notes_at_once: bool = False
-    """Whether notes do not wait for `say_notes`: whoever follows a log has no end to wait for."""
+    """Whether notes do not wait for `say_notes`, because following a log has no end."""
     _said: set[str] = field(default_factory=set)
     _notes: list[Finding] = field(default_factory=list)
     _lock: Lock = field(default_factory=Lock)
-    """Logs of several brokers are read at the same time."""
+    """Guards the totals, because logs of several brokers are read at the same time."""
 
     def tell(self, finding: Finding) -> None:
-        """Say what was found and count it; notes wait for `say_notes`. What concerns a whole data directory is met with
-        each of its partitions, and told once."""
+        """Report a finding and count it; notes wait for `say_notes`. A finding about a whole data directory occurs with
+        each of its partitions, and is reported once."""
         line = str(finding)
         with self._lock:
             if line in self._said:
@@ -64,7 +64,7 @@ class FileTotals:
             self.say_notes()
 
     def say_notes(self) -> None:
-        """Say the notes that nobody has been told yet: those of the same words are one line."""
+        """Report the notes that are still waiting, the same text once."""
         with self._lock:
             for line in finding_lines(self._notes, "read fewer logs at a time to see them", MOST):
                 say(line)
@@ -89,7 +89,7 @@ class FileTotals:
         self.unread_bytes += finding.bytes
 
     def say_all(self) -> None:
-        """Say the notes, what was left out and how much damage there was, if any."""
+        """Report the notes, what was left out and how much damage there was, if any."""
         self.say_notes()
         if self.control_records:
             say(f"{plural(self.control_records, 'control record')} left out: no end of a transaction")
@@ -124,7 +124,7 @@ _NEWER_THAN_GIVEN: Final = (
 
 @dataclass(slots=True)
 class RecordTotals:
-    """What became of the records while they were decoded."""
+    """What happened to the records in decoding."""
 
     counts: Counts = field(default_factory=Counts)
     undecided: int = 0
@@ -133,12 +133,12 @@ class RecordTotals:
     """Whether records could not be decoded because of their version."""
     has_files: bool = True
     package: str = KAFKA
-    """The package whose schemas the records were decoded by."""
+    """The package whose schemas decoded the records."""
     unknown_types: Counter[str] = field(default_factory=Counter)
     _told: Counter[str] = field(default_factory=Counter)
 
     def undecodable_record(self, reason: str, describe: Callable[[], str]) -> None:
-        """Count a record, and say what `describe` gives for the first of each reason; `say_decoding` counts the
+        """Count a record, and report what `describe` returns for the first of each reason; `say_decoding` counts the
         others."""
         self.undecodable += 1
         self._told[reason] += 1
@@ -146,7 +146,7 @@ class RecordTotals:
             say(describe())
 
     def say_all(self) -> None:
-        """Say the counts; lines about what did not occur are left out."""
+        """Report the counts, without lines about what did not occur."""
         say(self.read())
         self.say_decoding()
 
@@ -162,7 +162,7 @@ class RecordTotals:
         self.counts.leniencies.update(leniencies)
 
     def say_decoding(self) -> None:
-        """Say what was not decoded, or only because Kafka reads it so."""
+        """Report what was not decoded, or only because Kafka reads it that way."""
         counts = self.counts
         for reason, count in self._told.items():
             if count > MOST:

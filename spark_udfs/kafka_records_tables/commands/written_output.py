@@ -1,4 +1,4 @@
-"""Where a result goes and in which format, and a file that appears only when it is complete."""
+"""Where a result is written and in which format, and a file that appears only when it is complete."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 OFFSET_FORMATS: Final = ("reset-offsets", "starting-offsets")
-"""The forms of `kafka_records_tables.results.offset_files`, which rows of `current_offsets` can take."""
+"""The forms of `kafka_records_tables.results.offset_files` in which rows of `current_offsets` can be written."""
 
 METRICS_FORMAT: Final = "openmetrics"
 """The form of `kafka_records_tables.results.open_metrics`."""
 
 MOST_SERIES: Final = 10_000
-"""Time series of one run, unless somebody asks for more."""
+"""The default for the most time series of one run."""
 
 TABLES_WITH_METRICS: Final = ("lag", "group_lag", "progress", "open_transactions", "expirations", "log_files")
 
@@ -39,13 +39,13 @@ FORMAT_OF: Final = {
     ".arrow": "arrow",
     ".prom": "openmetrics",
 }
-"""The formats that ends of file names say."""
+"""Formats by file suffix."""
 _WRITTEN_AS: Final = {"reset-offsets": "csv", "starting-offsets": "json"}
 
 
 @dataclass(frozen=True)
 class Output:
-    """Where a result goes, and in which format."""
+    """Where a result is written, and in which format."""
 
     format: str = "table"
     """`table`, `json`, `csv`, `parquet`, `arrow`, or one of `OFFSET_FORMATS`."""
@@ -54,14 +54,14 @@ class Output:
     wide: bool = False
     """Whether `table` leaves nothing out, however wide it is."""
     overwrite: bool = False
-    """Whether the file may be there already."""
+    """Whether an existing file may be replaced."""
     csv_safe: bool = False
-    """Whether `csv` holds nothing that a spreadsheet takes for a formula."""
+    """Whether `csv` is free of texts that a spreadsheet takes for a formula."""
 
 
 def check_output(output: Output, sources: Iterable[str]) -> None:
-    """Raise a CommandError for a file that cannot be written, before any work is done, and say that the end of its name
-    says another format than the one that it will have."""
+    """Raise a CommandError for a file that cannot be written, before any work is done; warn if its suffix means another
+    format than the one it will have."""
     path = output.path
     if path is None:
         return
@@ -73,7 +73,7 @@ def check_output(output: Output, sources: Iterable[str]) -> None:
 
 
 def check_file(path: Path, option: str, overwrite: bool) -> None:
-    """Raise a CommandError for a path of `option` at which no file can be written."""
+    """Raise a CommandError if the path that `option` names cannot be written as a file."""
     if path.is_dir():
         raise CommandError(f"{path}: is a directory, but {option} needs a file")
     if path.exists() and not overwrite:
@@ -89,7 +89,7 @@ def refuse_source(path: Path, sources: Iterable[str]) -> None:
 
 
 def is_same_file(path: Path, other: Path) -> bool:
-    """Whether both are one file, or would be one once it is written."""
+    """Whether both are the same file, or would be after writing."""
     try:
         return path.samefile(other)
     except OSError:  # one of the two files does not exist
@@ -97,8 +97,8 @@ def is_same_file(path: Path, other: Path) -> bool:
 
 
 def _log_files(source: str) -> Iterator[Path]:
-    """The sources that are on this machine, or the segment files in them and in their folders, which is as deep as
-    partitions lie."""
+    """The sources that are on this machine, or the segment files in them and in their folders: partitions are no
+    deeper."""
     from kafka_records_engine.log.files.paths import INSIDE, is_url, on_this_machine, places_of
     from kafka_records_engine.log.files.places import LogSourceError
 
@@ -118,12 +118,12 @@ def write_batches(
     details: Collection[str] = (),
     essential: Collection[str] = (),
 ) -> None:
-    """Write the rows to where `output` says, as they come in but for the format `table`.
+    """Write the rows to the place that `output` names, as they arrive except for the format `table`.
 
-    There the columns of `details` are left out before others where a terminal is too narrow, and those of `essential`
-    never.
+    That format leaves out the columns of `details` before others if a terminal is too narrow, and never those of
+    `essential`.
 
-    A file is left alone when that fails.
+    An existing file stays unchanged if writing fails.
     """
     if output.path is None and output.format == "arrow":
         from kafka_records_tables.results.arrow_stream import write_arrow_stream
@@ -151,7 +151,7 @@ def write_batches(
 
 
 def write_text_to(output: Output, write: Callable[[TextIO], None]) -> None:
-    """Let `write` write text to where `output` says. A file is left alone when that fails."""
+    """Let `write` write text to the place that `output` names. An existing file stays unchanged if that fails."""
     if output.path is None:
         write(sys.stdout)
         sys.stdout.flush()
@@ -199,7 +199,7 @@ def _write(
 
 
 def terminal_width(out: TextIO) -> int | None:
-    """The cells of a line of the terminal; COLUMNS wins, as it does with other programs."""
+    """The width of the terminal in cells; COLUMNS takes precedence, as in other programs."""
     text = os.environ.get("COLUMNS", "")
     if text.isascii() and text.isdigit() and int(text):
         return int(text)
@@ -211,7 +211,7 @@ def terminal_width(out: TextIO) -> int | None:
 
 @contextmanager
 def replacing(path: Path) -> Iterator[Path]:
-    """An empty file beside `path` that takes its place at the end, with the permissions a new file would get."""
+    """An empty file next to `path` that replaces it at the end, with the permissions that a new file would get."""
     try:
         descriptor, name = tempfile.mkstemp(prefix=f".{path.name}.", suffix=".part", dir=path.parent)
     except OSError as error:

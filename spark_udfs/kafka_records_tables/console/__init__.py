@@ -1,1 +1,1 @@
-"""What commands say on a terminal, and how they end."""
+"""What commands print on a terminal, and how they end."""

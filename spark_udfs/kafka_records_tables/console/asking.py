@@ -9,18 +9,18 @@ from kafka_records_tables.console.standard_error import say
 
 
 def can_ask() -> bool:
-    """Whether somebody sits there who can answer."""
+    """Whether a person at a terminal can answer."""
     return sys.stdin.isatty() and sys.stderr.isatty()
 
 
 def check_can_ask() -> None:
-    """Raise CommandError if nobody can be asked."""
+    """Raise CommandError if there is no person to ask."""
     if not can_ask():
         raise CommandError("this is not a terminal, so the command cannot ask for confirmation: add --yes to --execute")
 
 
 def confirmed(question: str) -> bool:
-    """Whether somebody types `yes`. Raises CommandError if nobody can."""
+    """Whether the person types `yes`. Raises CommandError if there is nobody to ask."""
     check_can_ask()
     say(f"{question} Type yes to go on:")
     return sys.stdin.readline().strip() == "yes"

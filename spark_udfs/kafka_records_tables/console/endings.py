@@ -1,4 +1,4 @@
-"""What ends the command early, exit statuses, and the check that an optional package is there."""
+"""Errors that end the command early, exit statuses, and the check that an optional package is installed."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ OK: Final = 0
 """The answer is complete."""
 DAMAGE: Final = 1
 """The job is done, but rows are missing or may be: damage, a time-out, a missing right, a record that cannot be
-decoded. It wins over FOUND: whoever watches has to know first that the answer is not whole."""
+decoded. It takes precedence over FOUND, because it is more important that the answer is not complete."""
 FAILED: Final = 2
-"""There is not an answer: wrong usage, nothing to read, something is missing on this machine, or work broke off."""
+"""There is no answer: wrong usage, nothing to read, something is missing on this machine, or a failure."""
 FOUND: Final = 3
-"""The answer is complete, and it has what somebody watches for."""
+"""The answer is complete, and it has what `--fail-on` watches for."""
 
 NO_ROOM: Final = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
-"""Errors of a write to a full or broken device. They do not name the file, so the code that writes has to."""
+"""Errors of writing to a full or broken device. They do not name the file, so the code that writes has to."""
 
 EXIT_STATUS_HELP: Final = """\
 exit status:
@@ -36,11 +36,11 @@ class CommandError(Exception):
 
 
 class UsageError(CommandError):
-    """A CommandError about the arguments, shown with where the help of the subcommand is."""
+    """A CommandError about the arguments; the message is followed by where the help of the subcommand is."""
 
 
 def require(command: str, extra: str, *packages: str) -> None:
-    """Raise a CommandError that names the first of `packages` that is not installed and the extra that brings it."""
+    """Raise a CommandError that names the first of `packages` that is not installed and the extra that installs it."""
     for package in packages:
         if find_spec(package) is None:
             from kafka_records_runtime.installing import install_command

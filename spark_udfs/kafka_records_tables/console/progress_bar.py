@@ -12,14 +12,14 @@ _AFTER: Final = 0.5
 """Seconds after which a bar is drawn. Loading the library that draws it takes time, which shorter runs save."""
 
 _ROOMY: Final = 80
-"""A terminal with N cells has room for more than a bar."""
+"""A terminal with at least N cells has room for more than a bar."""
 
 
 class ByteProgress:
-    """A context in which a bar shows how much has been read; draws nothing when standard error is not a terminal."""
+    """A context in which a bar shows how much has been read; draws nothing if standard error is not a terminal."""
 
     def __init__(self, description: str, *, of_bytes: bool = True) -> None:
-        """Where what moves is not `of_bytes`, the bar shows a part of the whole and no numbers."""
+        """Unless the progress is one `of_bytes`, the bar shows a fraction of the whole and no numbers."""
         self._description = description
         self._of_bytes = of_bytes
         self._started = time.monotonic()
@@ -35,7 +35,7 @@ class ByteProgress:
             self._show(description, None)
 
     def moved(self, done: int, total: int) -> None:
-        """`done` bytes of `total` were read."""
+        """Show that `done` bytes of `total` were read."""
         if not self._is_wanted or (self._progress is None and time.monotonic() - self._started < _AFTER):
             return
         # What is read in several steps counts from the start in each; a bar that goes back looks like a fault.
@@ -76,7 +76,7 @@ class ByteProgress:
         return self._progress is not None
 
     def stop(self) -> None:
-        """Take the bar away for good; what is printed next starts on a clean line."""
+        """Remove the bar; what is printed next starts on an empty line."""
         self._is_wanted = False
         if self._progress is not None:
             self._progress.stop()

@@ -1,4 +1,4 @@
-"""Lines on standard error, also where a progress bar is."""
+"""Lines on standard error, also while a progress bar is there."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ _is_bar_drawn: Callable[[], bool] | None = None
 
 @contextmanager
 def over_a_bar(is_drawn: Callable[[], bool]) -> Iterator[None]:
-    """While `is_drawn` says that a progress bar is on the last line of the terminal, lines take its place, and it goes
-    on below."""
+    """While `is_drawn` returns that a progress bar is on the last line of the terminal, lines are printed in its place
+    and the bar is drawn again below."""
     global _is_bar_drawn
     _is_bar_drawn = is_drawn
     try:
@@ -26,8 +26,8 @@ def over_a_bar(is_drawn: Callable[[], bool]) -> Iterator[None]:
 
 
 def say(line: str) -> None:
-    """One line on standard error, also if the text holds line breaks. Output that is waiting for standard output is
-    written first, so that both keep their order on a terminal."""
+    """Print one line on standard error, even if the text has line breaks. Buffered standard output is written first, so
+    that both keep their order on a terminal."""
     sys.stdout.flush()
     try:
         start = "\r\x1b[2K" if _is_bar_drawn is not None and _is_bar_drawn() else ""
@@ -48,7 +48,8 @@ def complain(text: str) -> None:
 
 
 def discard(stream: TextIO) -> None:
-    """Let a stream that takes nothing lead nowhere, so that what it still holds does not fail once more at exit."""
+    """Redirect a stream that cannot be written to nowhere, so that what it still holds does not fail once more at
+    exit."""
     try:
         descriptor = stream.fileno()
     except OSError:

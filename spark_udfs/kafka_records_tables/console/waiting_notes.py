@@ -1,4 +1,5 @@
-"""What readers of brokers wait for, as notes on standard error: they say it to `logging`, as a library does."""
+"""Notes on standard error about what readers of brokers wait for. The readers report it to `logging`, as a library
+does."""
 
 from __future__ import annotations
 
@@ -19,7 +20,7 @@ class _Notes(logging.Handler):
 
 
 def tell_waiting() -> None:
-    """From now on print them. Doing so again changes nothing."""
+    """From now on print the notes. A second call changes nothing."""
     log = logging.getLogger(_SOURCES)
     if not any(isinstance(each, _Notes) for each in log.handlers):
         log.addHandler(_Notes())

@@ -1,1 +1,1 @@
-"""What a group coordinator and a share coordinator make of records: one model, which knows no table and no engine."""
+"""What a group coordinator and a share coordinator make of records: one model, independent of tables and engines."""

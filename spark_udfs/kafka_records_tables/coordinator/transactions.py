@@ -1,6 +1,6 @@
-"""How the transactions in a log partition end, settled as a coordinator does it: pending until the marker.
+"""How the transactions in a log partition end, resolved as a coordinator does it: pending until the marker.
 
-A record of a transaction is decided by the next control row of its producer, matched by producer id alone
+The next control row of its producer decides about a record of a transaction. They are matched only by producer id
 (`OffsetMetadataManager.replayEndTransactionMarker`; KIP-98). A tombstone acts at once, whoever wrote it
 (`OffsetMetadataManager.replay`).
 """
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from kafka_records_engine.sources import Context
 
 COLUMNS: Final = ("offset", "key", "value", "producer_id", "transaction", "control")
-"""What has to be read of every record to settle it."""
+"""The columns that must be read of every record to resolve it."""
 
 NONE: Final = "none"
 COMMITTED: Final = "committed"
@@ -32,7 +32,7 @@ PENDING: Final = "pending"
 OPEN: Final = "open"
 """The log ends before a marker."""
 UNKNOWN: Final = "unknown"
-"""Damage, or a file that was not given, may hide the marker."""
+"""Damage, or a file that was not read, may hide the marker."""
 
 _WORDS: Final = (NONE, PENDING, COMMITTED, ABORTED, OPEN, UNKNOWN)
 
@@ -48,8 +48,8 @@ _MOST_PENDING: Final = 100_000
 
 
 class UnknownTransactions(KafkaRecordsError, ValueError):
-    """Records of `topic` whose source does not say which of them were written in a transaction. Partition and offset
-    are None if the columns tell it before any record is read."""
+    """Records of `topic` whose source does not report which of them were written in a transaction. Partition and offset
+    are None if the columns show it before any record is read."""
 
     def __init__(self, topic: str, partition: int | None = None, offset: int | None = None) -> None:
         super().__init__(topic, partition, offset)
@@ -70,7 +70,7 @@ class UnknownTransactions(KafkaRecordsError, ValueError):
 
 
 class UnknownOutcome(KafkaRecordsError, ValueError):
-    """A raw row whose `transaction` is a `word` that none has."""
+    """A raw row whose `transaction` is the invalid `word`."""
 
     def __init__(self, topic: str, partition: int, offset: int, word: str) -> None:
         super().__init__(topic, partition, offset, word)
@@ -94,10 +94,10 @@ class Resolved(NamedTuple):
 
 
 def outside_transactions(batch: pa.RecordBatch, context: Context, tombstones_at_once: bool) -> FLAGS:
-    """The records that take effect where they are: their source says so, or that no producer wrote them.
+    """The records that take effect where they are: their source reports it, or no producer wrote them.
 
-    Only records of transactions carry a producer id in the topics of coordinators. That goes for a source that says
-    `unknown`, or nothing, of the transaction itself. Raises UnknownTransactions as `TransactionResolver` does.
+    Only records of transactions have a producer id in the topics of coordinators. This decides if a source reports
+    `unknown`, or nothing, about the transaction itself. Raises UnknownTransactions as `TransactionResolver` does.
     """
     return _outside(batch, _numbers_of_words(batch, context), context, tombstones_at_once)
 
@@ -138,9 +138,9 @@ def _outside(batch: pa.RecordBatch, words: NDArray[np.int32], context: Context, 
 
 
 class TransactionResolver:
-    """Gives every record but control records, as soon as its outcome is known.
+    """Returns every record but control records, as soon as its outcome is known.
 
-    A record outside of transactions comes at once, any other one after the marker of its transaction. Rows of one
+    A record outside of transactions is returned at once, any other one after the marker of its transaction. Rows of one
     outcome are in the order of the log; rows of different outcomes are in no order.
 
     Parameters
@@ -150,14 +150,14 @@ class TransactionResolver:
     tombstones_at_once
         Do not ask for a tombstone's transaction, as a coordinator does not.
     last_of_key
-        Of what one producer writes to one key and what ends the same way, only the last row is wanted, be they of
-        several transactions. Memory follows the number of keys then, and otherwise the number of records in open
-        transactions.
+        Return only the last of the rows that one producer writes to one key and that end the same way, even if they
+        belong to several transactions. Memory then grows with the number of keys, and otherwise with the number of
+        records in open transactions.
 
     Raises
     ------
     UnknownTransactions
-        For a record whose source does not tell, unless the context says what it counts as.
+        For a record whose source does not report its transaction, unless the context says what it counts as.
     """
 
     def __init__(self, context: Context, tombstones_at_once: bool, last_of_key: bool) -> None:
@@ -184,8 +184,8 @@ class TransactionResolver:
         return [waiting.rows.column(name) for waiting in self._pending]
 
     def take(self, batch: pa.RecordBatch) -> Iterator[Resolved]:
-        """Add raw rows after those before, with COLUMNS and any other columns that are wanted of a row; returns what
-        they decide."""
+        """Add the raw rows that follow, with COLUMNS and any other columns that are needed; returns the rows that they
+        decide."""
         words = _numbers_of_words(batch, self._context)
         has_markers = batch.column("control").null_count < batch.num_rows
         if not has_markers and (words == _WORDS.index(NONE)).all():
@@ -259,7 +259,7 @@ class TransactionResolver:
         return before
 
     def rest(self) -> Iterator[Resolved]:
-        """What no marker decided: the log ends before it, or it is hidden."""
+        """The rows that no marker decided: the log ends before it, or it is hidden."""
         if not self._pending:
             return
         rows = joined([waiting.rows for waiting in self._pending])

@@ -1,7 +1,7 @@
-"""Messages that clients put as bytes into the records of their groups, opened.
+"""Messages that clients embed as bytes in the records of their groups, decoded.
 
-A coordinator hands these bytes from member to member and looks at one thing only, the topics of a subscription. What
-they hold depends on the protocol type and the protocol of the group.
+A coordinator passes these bytes from member to member, and reads only one thing in them, the topics of a subscription.
+Their content depends on the protocol type and the protocol of the group.
 """
 
 from __future__ import annotations
@@ -34,14 +34,14 @@ _USER_DATA: Final = {
     "sticky": ("client_protocols", "STICKY_ASSIGNOR_USER_DATA"),
     "cooperative-sticky": ("client_protocols", "COOPERATIVE_STICKY_ASSIGNOR_USER_DATA"),
 }
-"""By the name of the assignor. Other assignors of Kafka's consumers have none; what assignors of users write, only they
-know."""
+"""By the name of the assignor. Other assignors of Kafka's consumers have none, and only users know what their own
+assignors write."""
 _STREAMS: Final = "stream"
 """The name of the assignor of Kafka Streams (`StreamsPartitionAssignor.name`)."""
 _SUBSCRIPTION_INFO: Final = ("streams_protocol", "SUBSCRIPTION_INFO_DATA")
 _NO_LATEST: Final = -1
 _TELLS_NO_LATEST: Final = 2
-"""The highest version in which an instance does not tell the latest one that it knows."""
+"""The highest version in which an instance does not report the latest version that it knows."""
 
 
 _INT16: Final = Struct(">h")
@@ -49,42 +49,42 @@ _INT32: Final = Struct(">i")
 
 _KEPT: Final = 4096
 _SHORT: Final = 1024
-"""So many subscriptions of so many bytes at most are kept with their topics: a group writes those of all its members
-whenever one of them joins or leaves."""
+"""At most so many subscriptions of at most so many bytes are cached with their topics: a group writes those of all its
+members whenever one of them joins or leaves."""
 
 
 class Opened(NamedTuple):
     """A message in bytes."""
 
     version: int
-    """The version before the bytes, which may be newer than the one they were read as; if none is there, the one they
-    were read as."""
+    """The version before the bytes, which may be newer than the one that decoded them; without such a version, the one
+    that decoded them."""
     value: Any
-    """As the schema walker gives it."""
+    """The message as the schema walker returns it."""
     schema: MessageSchema
     read_as: int
-    """The version by which the bytes were read."""
+    """The version that decoded the bytes."""
 
     @property
     def json(self) -> dict[str, Any]:
-        """As Kafka's JSON converter writes it."""
+        """The message as Kafka's JSON converter writes it."""
         return to_json(self.schema, self.value, self.read_as)
 
 
 class Subscription(NamedTuple):
-    """What a member told its group when it joined."""
+    """The subscription with which a member joined its group."""
 
     message: Opened | None
-    """None for bytes that do not parse, and of a protocol type that only its clients know."""
+    """None if the bytes do not parse, or belong to a protocol type that only its clients know."""
     inner: Opened | None = None
-    """What the message carries in bytes: the user data of a sticky assignor or of Kafka Streams, or the allocation of a
+    """The bytes embedded in the message: the user data of a sticky assignor or of Kafka Streams, or the allocation of a
     Connect worker."""
     inner_name: str = ""
-    """The field of the message that carries it: `userData` or `allocation`."""
+    """The field of the message that has these bytes: `userData` or `allocation`."""
 
 
 def subscription(protocol_type: str | None, protocol: str | None, data: bytes) -> Subscription:
-    """What `data`, which a member of a group of that type sent for that protocol, holds."""
+    """The message in `data`, which a member of a group of that type sent for that protocol."""
     schema = _schema(_SUBSCRIPTIONS.get(protocol_type or ""))
     message = None if schema is None else _framed(schema, data)
     if message is None:
@@ -95,7 +95,7 @@ def subscription(protocol_type: str | None, protocol: str | None, data: bytes) -
 
 
 def assignment(protocol_type: str | None, data: bytes | None) -> Opened | None:
-    """What `data`, which the leader of a group of that type assigned to a member, holds; None as for `message`."""
+    """The message in `data`, which the leader of a group of that type assigned to a member; None as for `message`."""
     schema = _schema(_ASSIGNMENTS.get(protocol_type or ""))
     return None if schema is None or data is None else _framed(schema, data)
 
@@ -111,9 +111,9 @@ def subscribed_topics(data: bytes) -> tuple[str, ...] | None:
 def what_stops_loading(data: bytes) -> str | None:
     """Why no coordinator replays a record with such a subscription of a consumer, None if one does.
 
-    `ClassicGroup.computeSubscribedTopics` bears bytes that end before a number does (`ConsumerProtocol` makes a
-    SchemaException of a BufferUnderflowException) and reads no member after such a one. All else that the generated
-    reader refuses ends the loading.
+    `ClassicGroup.computeSubscribedTopics` tolerates bytes that end in the middle of a number (`ConsumerProtocol` turns
+    a BufferUnderflowException into a SchemaException), and reads no member after such a subscription. Any other error
+    of the generated reader ends the loading.
     """
     at = 2
     if len(data) < at + 4:

@@ -1,7 +1,7 @@
 """What happened to the groups of a log partition: every record of a group in log order, with its state around it.
 
-`group_records` replays the last record of each key, for tables of what is; this replays all records, for tables of what
-happened. Of commits only those become events that make a simple group: of all others nothing about the group follows.
+`group_records` replays the last record of each key, for tables of the present; this replays all records, for tables of
+events. Of all commits only those that create a simple group become events: the others say nothing about the group.
 """
 
 from __future__ import annotations
@@ -40,12 +40,12 @@ _OFFSET: Final = attrgetter("offset")
 
 
 class GroupLot(NamedTuple):
-    """What the rows of a lot tell about groups."""
+    """What a lot of rows says about groups."""
 
     found: DecodedRecords | None
     """The records of groups, decoded; None if there is none. The caller reports what is wrong with them."""
     transitions: list[Transition]
-    """What happened, in the order of the log."""
+    """The events, in the order of the log."""
 
     def report(self, context: Context, consequence: str) -> None:
         """Report the records of groups that cannot be decoded, with the `consequence` of a value that cannot."""
@@ -55,12 +55,13 @@ class GroupLot(NamedTuple):
 
 
 class GroupLog:
-    """Follows the groups of one log partition through its records; memory follows the groups and a lot of rows."""
+    """Follows the groups of one log partition through its records; memory grows with the groups and one lot of rows."""
 
     def __init__(
         self, schemas: Mapping[int, RecordSchema], *, more: Iterable[Picked] = (), shared: dict[Any, Any] | None = None
     ) -> None:
-        """`more` are members of values that events have beside those of the replay; `shared` is that of the context."""
+        """`more` are the members of values that events have in addition to those of the replay; `shared` is that of the
+        context."""
         self._picked = picked_with(SUBSCRIPTIONS, *more)
         self._schemas = schemas
         self._shared = shared
@@ -69,8 +70,8 @@ class GroupLog:
         self._states: dict[str, GroupState] = {}
 
     def add(self, batch: pa.RecordBatch, lot: CommitLot) -> GroupLot:
-        """Replay raw rows after those before, with READS, whose commits are already a `lot`: with their tombstones, or
-        without. Rows of other types, and control rows, are passed over."""
+        """Replay the raw rows that follow those of the last call, with READS; their commits and tombstones of offsets
+        are already in `lot`, or tombstones are left out there. Rows of other types and control rows are skipped."""
         found = self._decoded(batch)
         told = [] if found is None else list(events(found, self._picked))
         ends = [(each.group_id, each.offset) for each in told if each.record in _ENDS and each.is_tombstone]

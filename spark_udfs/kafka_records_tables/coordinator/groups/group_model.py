@@ -21,15 +21,15 @@ SHARE: Final = "share"
 STREAMS: Final = "streams"
 
 GROUP: Final = "group"
-"""The record that makes the group a group of its kind, and whose tombstone ends it."""
+"""The record that creates the group as a group of its kind, and whose tombstone ends it."""
 TARGET: Final = "target"
-"""The epoch of the assignment that members are to reach."""
+"""The epoch of the assignment that members have to reach."""
 MEMBER: Final = "member"
-"""A member is there."""
+"""A member exists."""
 CURRENT: Final = "current"
 """The epoch and state that a member has reached."""
 TARGET_OF_MEMBER: Final = "target of member"
-"""What a member is to reach."""
+"""The assignment that a member has to reach."""
 REGEX: Final = "regex"
 """The topics that a regular expression stands for."""
 TOPOLOGY: Final = "topology"
@@ -38,7 +38,8 @@ TOPICS: Final = "topics"
 SHARE_TARGET: Final = "share target"
 """The epoch of the target assignment of a share group, on which its state does not depend."""
 SHARE_STATE: Final = "share_state"
-"""Share offsets that an administrator set for a group that may never have had a member: no group record then."""
+"""Share offsets that an administrator set for a group that may never have had a member, so that it has no group
+record."""
 
 
 class _Role(NamedTuple):
@@ -71,7 +72,7 @@ _ROLES: Final = {
 }
 
 PICKED: Final[Picked] = {name: role.picked for name, role in _ROLES.items()}
-"""What the replay wants of each record. A table may want more (`picked_with`)."""
+"""What the replay needs of each record. A table may need more (`picked_with`)."""
 
 OF_MEMBERS: Final = (MEMBER, CURRENT, TARGET_OF_MEMBER)
 """The roles of records about one member."""
@@ -80,7 +81,7 @@ ROLES: Final[Mapping[str, str]] = {name: role.role for name, role in _ROLES.item
 """By record, what it says about its group: one of the words above."""
 
 STABLE: Final = {CONSUMER: MemberState.STABLE, STREAMS: StreamsMemberState.STABLE}
-"""By kind, the state of a member that has what it is to have in its epoch."""
+"""By kind, the state of a member that has reached the assignment of its epoch."""
 
 _FIRST_EPOCH: Final = 1
 """The epoch of a group, and of its target assignment, before any record names one."""
@@ -94,7 +95,8 @@ LEFT: Final = -1
 """The epoch of a member whose current assignment was deleted."""
 
 GroupRow = tuple[str, str, str | None, int | None, str | None, str | None, int | None, int]
-"""Group id, kind, state, epoch, protocol type, protocol, members, and the place of the record that makes the group."""
+"""Group id, kind, state, epoch, protocol type, protocol, members, and the place of the record that creates the
+group."""
 
 
 def role_of(record: str) -> tuple[str, str]:
@@ -104,7 +106,7 @@ def role_of(record: str) -> tuple[str, str]:
 
 
 def picked_with(*more: Picked) -> Picked:
-    """What the replay wants of each record, and what others want `more`."""
+    """What the replay needs of each record, and `more` that others need."""
     return {
         name: tuple(dict.fromkeys((*own, *(member for each in more for member in each.get(name, ())))))
         for name, own in PICKED.items()
@@ -120,9 +122,9 @@ class Member(NamedTuple):
     """Offset of the first record of the member that can be decoded; -1 if none can."""
     metadata: Event | None = None
     current: Event | None = None
-    """The last records that tell who it is and what epoch it has reached, of those that can be decoded."""
+    """The last records that say who the member is and which epoch it has reached, of those that can be decoded."""
     target: Event | None = None
-    """The last record that tells what it is given, a tombstone too; None before the first."""
+    """The last record with its assignment, which may be a tombstone; None before the first."""
 
     @property
     def is_known(self) -> bool:
@@ -137,7 +139,7 @@ class Group:
     group_id: str
     kind: str
     made_at: int
-    """Offset of the record that makes the group."""
+    """Offset of the record that creates the group."""
     has_record: bool = False
     epoch: int | None = None
     target_epoch: int = _FIRST_EPOCH
@@ -147,9 +149,11 @@ class Group:
     protocol: str | None = None
     classic_members: int | None = 0
     members: dict[str, Member] = field(default_factory=dict)
-    """By their ids; only `set_member` and `drop_member` change it. The members of a classic group are in its record."""
+    """By their ids; only `set_member` and `drop_member` change them. The members of a classic group are in its
+    record."""
     reached: Counter[tuple[int, int]] = field(default_factory=Counter)
-    """How many members have an epoch and a state, so that the state of a large group costs no look at each."""
+    """How many members have an epoch and a state. It is counted here because a large group has many members to look
+    at."""
     broken: set[tuple[str, str]] = field(default_factory=set)
     """Role and member id of the records whose last value cannot be decoded."""
     records: dict[tuple[str, str], Event] = field(default_factory=dict)
@@ -164,7 +168,7 @@ class Group:
         return self.kind == CLASSIC and self.protocol_type == ""
 
     def makes_way_for(self, kind: str) -> bool:
-        """Whether this is a simple group which a record of a group of that kind replaces while a coordinator loads."""
+        """Whether this is a simple group that a record of another kind of group replaces while a coordinator loads."""
         return self.is_simple and not self.classic_members and kind in (CONSUMER, STREAMS)
 
     @property
@@ -196,7 +200,7 @@ class Group:
 
     @property
     def is_settled(self) -> bool:
-        """Whether every member has what it is to have. The state of a share group does not tell."""
+        """Whether every member has reached its assignment. The state of a share group does not show it."""
         if self.kind != SHARE:
             return self.state == "Stable"
         unknown = {of for role, of in self.broken if of in self.members and not self.members[of].is_known}
@@ -204,7 +208,7 @@ class Group:
 
     @property
     def state_since_ms(self) -> int | None:
-        """Since when a classic group is in its state; None for other kinds, and where the record does not tell, as
+        """Since when a classic group is in its state; None for other kinds, and if the record does not say it, as
         values older than version 2. The record has to be read with `current_state_timestamp`."""
         record = self.record(GROUP)
         if self.kind != CLASSIC or record is None or record.value is None:
@@ -213,21 +217,21 @@ class Group:
         return None if since == _NO_TIMESTAMP else since
 
     def record(self, role: str) -> Event | None:
-        """The record in force of a role that a group has one of."""
+        """The record in force for a role that has one record per group."""
         return self.records.get((role, self.group_id))
 
     def of_role(self, *roles: str) -> dict[str, Event]:
-        """The records in force of some roles, by the last field of their keys."""
+        """The records in force for some roles, by the last field of their keys."""
         return {of: event for (role, of), event in self.records.items() if role in roles}
 
     def set_member(self, member_id: str, member: Member) -> None:
-        """Note a member as it is now."""
+        """Set the present state of a member."""
         self._leave(self.members.get(member_id))
         self.members[member_id] = member
         self.reached[self._place(member)] += 1
 
     def drop_member(self, member_id: str) -> None:
-        """Forget a member, if there is one of that id."""
+        """Remove the member with this id, if it exists."""
         self._leave(self.members.pop(member_id, None))
 
     def _leave(self, member: Member | None) -> None:
@@ -243,14 +247,14 @@ class Group:
 
 
 class Groups:
-    """The groups after some records, taken in the order of the log.
+    """The groups after some records, replayed in the order of the log.
 
-    A log that a cleaner has been at lacks records, and any log may be damaged. So this goes on where a coordinator
-    refuses to load (`loading_groups` tells where).
+    A cleaned log lacks records, and any log may be damaged. So this continues where a coordinator refuses to load
+    (`loading_groups` finds these places).
     """
 
     def __init__(self, *, tombstones_make_groups: bool = False) -> None:
-        """`tombstones_make_groups`: a tombstone over a simple group makes an empty group of its kind, as where a
+        """`tombstones_make_groups`: a tombstone for a simple group creates an empty group of its kind, as when a
         coordinator loads (`GroupMetadataManager.getOrMaybeCreatePersistedConsumerGroup`)."""
         self._tombstones_make_groups = tombstones_make_groups
         self._groups: dict[str, Group] = {}
@@ -274,7 +278,7 @@ class Groups:
         return before if before is not group else None
 
     def commit(self, group_id: str, offset: int, timestamp_ms: int | None = None) -> None:
-        """The value of a commit, regardless of what became of it: if there is no group it makes a simple one
+        """Replay the value of a commit, whether or not it was committed: if there is no group, it creates a simple one
         (`GroupMetadataManager.replay` of OffsetCommit)."""
         if group_id not in self._groups and offset > self._ended.get(group_id, -1):
             self._groups[group_id] = Group(
@@ -282,7 +286,7 @@ class Groups:
             )
 
     def get(self, group_id: str) -> Group | None:
-        """The group of that name, if there is one."""
+        """The group with this id, if it exists."""
         return self._groups.get(group_id)
 
     @property
@@ -295,11 +299,11 @@ class Groups:
         return list(map(_row, self._groups.values()))
 
     def forget_ends(self) -> None:
-        """Give up where groups ended: every record from here is after those that were replayed."""
+        """Forget where groups ended: all records from here on are after those that were replayed."""
         self._ended.clear()
 
     def ended_at(self, group_id: str) -> int:
-        """The offset of the last tombstone that ended a group of that name; -1 if none was seen."""
+        """The offset of the last tombstone that ended a group with this id; -1 if none was seen."""
         return self._ended.get(group_id, -1)
 
     def _tombstone(self, role: _Role, event: Event) -> None:

@@ -1,4 +1,4 @@
-"""In which state a group was: after a record, and looked up for many places of the log at once."""
+"""The state of a group after a record, and the states of groups at many places of the log at once."""
 
 from __future__ import annotations
 
@@ -21,20 +21,20 @@ if TYPE_CHECKING:
 
 
 class GroupState(NamedTuple):
-    """What a coordinator that had loaded the log up to a record would say about a group."""
+    """What a coordinator that has loaded the log up to a record would report about a group."""
 
     kind: str
     """classic, simple, consumer, share or streams."""
     state: str | None
     """As the coordinator spells it; None if a record cannot be decoded."""
     epoch: int | None
-    """Epoch, or generation of a classic group; None if no record tells one."""
+    """Epoch, or generation of a classic group; None if no record has one."""
     member_count: int | None
     """None if the record of a classic group cannot be decoded."""
     topics: frozenset[str] | None
-    """What it subscribes to; None if a coordinator cannot tell (`subscriptions.HeldGroup.topics`)."""
+    """The topics that it subscribes to; None if a coordinator does not know them (`subscriptions.HeldGroup.topics`)."""
     is_settled: bool
-    """Whether every member has what it is to have (`Group.is_settled`)."""
+    """Whether every member has reached its assignment (`Group.is_settled`)."""
 
     @property
     def is_empty(self) -> bool:
@@ -48,15 +48,15 @@ class Transition(NamedTuple):
     event: Event
     """The record. The key of a commit is the group, the topic and the partition, its value is empty."""
     batch_offset: int
-    """Offset of the first record of its batch, as the file has it; its own where a source does not tell. A coordinator
-    that lingers (`group.coordinator.append.linger.ms`) puts several writes into one batch."""
+    """Offset of the first record of its batch, as the file has it; its own if a source does not report it. A
+    coordinator that lingers (`group.coordinator.append.linger.ms`) puts several writes into one batch."""
     before: GroupState | None
     """None if there was no such group."""
     after: GroupState | None
-    """None if there is no such group any more."""
+    """None if the group no longer exists."""
     member_before: Member | None
     member_after: Member | None
-    """The member that the record is about, if it is about one of a consumer, share or streams group."""
+    """The member that the record is about, if it belongs to a consumer, share or streams group."""
     replaced: Group | None
     """The group that the record ended or replaced."""
 
@@ -82,8 +82,8 @@ def state_of(group: Group | None, before: GroupState | None, event: Event) -> Gr
 
 
 class GroupStates:
-    """Changes of state of groups, to ask for the state at places of the log. Memory follows the groups, and what has
-    happened since `forget`."""
+    """Changes in the state of groups, from which states at places of the log are looked up. Memory grows with the
+    groups and with what has happened since `forget`."""
 
     def __init__(self, events: Iterable[Transition] = ()) -> None:
         self._last: dict[str, _Change] = {}
@@ -95,7 +95,7 @@ class GroupStates:
             self.add(event)
 
     def add(self, event: Transition) -> None:
-        """Add what `GroupLog` gives, in its order."""
+        """Add the events of `GroupLog`, in their order."""
         told, was, now = event.event, event.before, event.after
         group_id, record = told.group_id, told.record
         # The tombstone of a classic group ends it. Tombstones of members do not, and they say nothing about members
@@ -120,16 +120,16 @@ class GroupStates:
             self._last[group_id] = change
 
     def known(self) -> Iterator[tuple[str, GroupState | None]]:
-        """Groups and states of them that `before` and `after` may find."""
+        """The number of groups and of their states that `before` and `after` may find."""
         return ((change.group_id, change.state) for change in self._changes)
 
     @property
     def remembered(self) -> int:
-        """Changes that are held."""
+        """The number of changes in memory."""
         return len(self._changes)
 
     def forget(self, offset: int) -> None:
-        """Forget what nobody needs who asks for no place before `offset`."""
+        """Forget what only places before `offset` need."""
         last: dict[str, _Change] = {}
         later: list[_Change] = []
         for change in self._changes:
@@ -144,8 +144,8 @@ class GroupStates:
         self._lot = None
 
     def before(self, groups: pa.Array, offsets: INT64) -> StatesAt:
-        """The states of some groups, each right before the record at an offset. Elements go together; a null is not a
-        group."""
+        """The states of some groups, each right before the record at an offset. The two arrays are parallel; a null is
+        not a group."""
         return self._at(groups, offsets, "left")
 
     def after(self, groups: pa.Array, offsets: INT64) -> StatesAt:
@@ -201,7 +201,7 @@ class _Lot:
 
 
 class StatesAt:
-    """States, an element for each that was asked about; null and False if there was no group."""
+    """States, an element for each group that was looked up; null and False if there was no group."""
 
     def __init__(self, numbers: INT64, states: list[GroupState | None], told_at: INT64) -> None:
         """`numbers` are places in `states`, the first of which is None; `told_at` are offsets, -1 for none."""
@@ -211,7 +211,7 @@ class StatesAt:
 
     @property
     def exists(self) -> FLAGS:
-        """Whether there was a group of that name."""
+        """Whether there was a group with this id."""
         found: FLAGS = self.numbers > 0
         return found
 
@@ -243,8 +243,8 @@ class StatesAt:
 
     @property
     def told_at(self) -> pa.Array:
-        """Offset of the last record so far that says who is a member of the group, or is none any more, as int64; null
-        if no record does, and if there is no group."""
+        """Offset of the last record so far that says who is, or is no longer, a member of the group, as int64; null if
+        no record does, and if there is no group."""
         return pa.array(self._told_at, mask=self._told_at == _NOWHERE)
 
     def _told(self, kind: pa.DataType, told: Callable[[GroupState], Any]) -> pa.Array:

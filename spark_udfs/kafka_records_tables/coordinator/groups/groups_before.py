@@ -1,4 +1,4 @@
-"""The groups of a log partition right before a place in it, out of what the records up to there did to them."""
+"""The groups of a log partition right before a place in it, from the events up to there."""
 
 from __future__ import annotations
 
@@ -26,36 +26,36 @@ class GroupBefore:
     told_at: int
     """When and where the last record about the group was written."""
     protocol_type: str | None = None
-    """Of a classic group; None if its record cannot be decoded, and for other kinds."""
+    """The members of a classic group; None if its record cannot be decoded, and for other kinds."""
     has_record: bool = True
-    """False if commits alone show that there is a group."""
+    """False if the only evidence of the group is commits."""
     since_ms: int | None = None
-    """Since when a classic group is in its state; None for other kinds, and where the record does not tell, as values
+    """Since when a classic group is in its state; None for other kinds, and if the record does not say it, as values
     older than version 2. The record has to be read with `current_state_timestamp`."""
     members: dict[str, Member] = field(default_factory=dict)
     """By their ids. The record of a classic group has its members."""
 
 
 class GroupsBefore:
-    """Follows groups by their transitions, up to one place after another. Memory follows the groups, and what was not
-    followed yet."""
+    """Follows groups by their transitions, up to one place after another. Memory grows with the groups and with the
+    transitions that were not followed yet."""
 
     def __init__(self) -> None:
         self._groups: dict[str, GroupBefore] = {}
         self._waiting: deque[Transition] = deque()
 
     def add(self, transitions: Iterable[Transition]) -> None:
-        """Add what `GroupLog` gives, in its order."""
+        """Add the events of `GroupLog`, in their order."""
         self._waiting += transitions
 
     def up_to(self, offset: int) -> None:
-        """Follow what records below an `offset` did."""
+        """Follow the events of records below an `offset`."""
         waiting = self._waiting
         while waiting and waiting[0].event.offset < offset:
             self._follow(waiting.popleft())
 
     def get(self, group_id: str) -> GroupBefore | None:
-        """The group of that name, if there is one."""
+        """The group with this id, if it exists."""
         return self._groups.get(group_id)
 
     def _follow(self, transition: Transition) -> None:

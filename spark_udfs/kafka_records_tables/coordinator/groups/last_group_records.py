@@ -1,4 +1,4 @@
-"""The records of groups, of each key the last, gathered from a log partition and replayed as a coordinator does."""
+"""The last record of each key about groups, gathered from a log partition and replayed as a coordinator does."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ NOT_USED: Final = "not used: it is unknown which group it is about"
 
 
 class Replayed(NamedTuple):
-    """Groups, and the records that they are made of."""
+    """Groups, and the records that make them."""
 
     groups: Groups
     told: DecodedRecords
-    """Records whose values count."""
+    """Records whose values matter."""
     seen: DecodedRecords
-    """Commits and other records of which the keys count alone; they have no values here."""
+    """Commits and other records of which only the keys matter; they have no values here."""
 
 
 class GroupRecords:
@@ -42,7 +42,8 @@ class GroupRecords:
     def __init__(
         self, schemas: Mapping[int, RecordSchema], *, with_values: Collection[str] = (), columns: Iterable[str] = ()
     ) -> None:
-        """`with_values` are those of PARTS whose values count too; `columns` are kept beside those that are needed."""
+        """`with_values` are those of PARTS whose values matter too; `columns` are kept in addition to those that are
+        needed."""
         self._schemas = schemas
         self._parts = tuple(name for name in PARTS if name not in with_values)
         self._commit_types = numbers_of(schemas, COMMITS)
@@ -66,9 +67,9 @@ class GroupRecords:
         picked: Picked = PICKED,
         reports_commits: bool = True,
     ) -> Replayed:
-        """What a coordinator makes of them. Reports the records that cannot be decoded, with the `consequence` of a
-        value that cannot, and with `reports_commits` also commits whose keys cannot be read. `picked` is what to read
-        of values."""
+        """The groups that a coordinator makes of the records. Reports the records that cannot be decoded, with the
+        `consequence` of a value that cannot, and with `reports_commits` also commits whose keys cannot be read.
+        `picked` is what to read of values."""
         told, seen = self._decoded(self._whole, context), self._decoded(self._alone, context)
         told.report(context, lambda row: consequence if told.has_key[row] else NOT_USED)
         is_reported = None if reports_commits else ~np.isin(seen.columns.record_type, self._commit_types)

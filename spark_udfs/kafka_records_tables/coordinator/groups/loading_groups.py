@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 _UTF16_UNIT: Final = Struct(">H")
 
 PASSED_OVER: Final = "Kafka 4.4 passes over it"
-"""Since then `ConsumerProtocol` makes every error a SchemaException, which a coordinator bears."""
+"""Since then `ConsumerProtocol` turns every error into a SchemaException, which a coordinator tolerates."""
 
 _Partition = tuple[str, int]
 
@@ -49,8 +49,8 @@ class _RefusedError(Exception):
 
 
 def _read_subscriptions(subscriptions: Mapping[str, bytes]) -> None:
-    """Read them as `ClassicGroup.computeSubscribedTopics` does: the first that is broken decides, for one that it bears
-    ends the reading of all."""
+    """Read them as `ClassicGroup.computeSubscribedTopics` does: the first broken one decides, because one that is
+    tolerated still ends the reading of all."""
     if any(map(what_stops_loading, subscriptions.values())):
         for member_id in _as_java_maps_them(tuple(subscriptions)):
             data = subscriptions[member_id]
@@ -77,21 +77,21 @@ def _as_java_maps_them(keys: Sequence[str]) -> list[str]:
 
 
 class LoadingGroups:
-    """Replays groups, and tells what a coordinator refuses to load."""
+    """Replays groups, and reports what a coordinator refuses to load."""
 
     def __init__(self) -> None:
         self.groups = Groups(tombstones_make_groups=True)
         """The groups after the records so far."""
         self._left_out: set[str] = set()
         self._owned: dict[str, dict[_Partition, int]] = {}
-        """By group the epoch at which somebody has a partition."""
+        """By group, the epoch at which some member owns a partition."""
         self.bug: ReplayBug | None = None
-        """What keeps some releases from the record that was replayed last, which others load."""
+        """A bug that keeps some releases from loading the record that was replayed last, although others load it."""
 
     def take(self, event: Event) -> str | None:
         """Replay a record of a group. Returns why a coordinator stops there, or None.
 
-        Of a group nothing more is told after such a record, or behind one that cannot be decoded.
+        Nothing more is reported about a group after such a record, or after one that cannot be decoded.
         """
         why = self.bug = None
         if event.group_id not in self._left_out:

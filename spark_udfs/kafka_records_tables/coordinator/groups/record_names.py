@@ -1,4 +1,4 @@
-"""The records that groups are made of, by name. Loads nothing, so that declarations can name them."""
+"""The records that make groups, by name. Imports nothing heavy, so that declarations can name them."""
 
 from __future__ import annotations
 
@@ -30,4 +30,4 @@ PARTS: Final = (
     "ShareGroupTargetAssignmentMember",
     "StreamsGroupTargetAssignmentMember",
 )
-"""Records of which nothing matters but that there was one: a coordinator makes the group with the first of any."""
+"""Records of which only the existence matters: a coordinator creates the group with the first of any of them."""

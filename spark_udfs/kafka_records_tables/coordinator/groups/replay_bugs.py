@@ -1,4 +1,4 @@
-"""Logs that are sound, and that some releases of Kafka do not load all the same: the known bugs of their replays.
+"""Valid logs that some releases of Kafka do not load: the known bugs of their replays.
 
 Found by Kafka's issue numbers, and each read in the classes of the releases around its fix: 4.0.0 to 4.4.0, as far as
 Maven has them. KAFKA-17306 (tombstones of unknown groups, before 3.9) is not one of them: no group coordinator that has
@@ -12,19 +12,20 @@ from typing import Final, NamedTuple
 
 
 class ReplayBug(NamedTuple):
-    """What stops a coordinator of some releases at a record that later ones load."""
+    """A bug that stops a coordinator of some releases at a record that later ones load."""
 
     issue: str
     method: str
     """The class and method of Kafka that throws IllegalStateException."""
     fixed_in: Mapping[tuple[int, int], int | None]
-    """The first patch release without it, by the minor releases that have it; None if none of these has the fix."""
+    """The first patch release without the bug, by the minor releases that have it; None if none of these has the
+    fix."""
     advice: str
     """The first release that loads such a log."""
     why: str
 
     def is_in(self, release: str) -> bool:
-        """Whether a release has it. Two numbers are the first release of these, as 4.2 is 4.2.0."""
+        """Whether a release has the bug. Two numbers mean the first patch release, as 4.2 is 4.2.0."""
         major, minor, patch = (*map(int, release.split(".")), 0, 0)[:3]
         if (major, minor) not in self.fixed_in:
             return False
@@ -39,7 +40,8 @@ STREAMS_AFTER_COMMITS: Final = ReplayBug(
     advice="4.2.1",
     why="the record is of a streams group, and offsets before it have made a simple group of that name",
 )
-"""A group that was classic before: a cleaner has removed the tombstone of that one, and its offsets stayed."""
+"""A group that was classic before: a cleaner has removed the tombstone of the classic group, and its offsets
+remained."""
 
 PARTITION_EPOCHS: Final = ReplayBug(
     issue="KAFKA-19862",

@@ -1,4 +1,4 @@
-"""What each group subscribes to, as a group coordinator knows it that has loaded the log."""
+"""The topics that each group subscribes to, as known to a group coordinator that has loaded the log."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from kafka_records_tables.coordinator.records.named_records import Picked
 
 REGEX_RECORD: Final = "ConsumerGroupRegularExpression"
-"""The record of the topics that a regular expression stands for. They count whether or not a member still has it
+"""The record of the topics that match a regular expression. They count whether or not a member still has it
 (`ConsumerGroup.updateResolvedRegularExpression`)."""
 
 PICKED: Final[Picked] = {
@@ -37,7 +37,7 @@ CONSUMER_PROTOCOL: Final = "consumer"
 
 
 class HeldGroup(NamedTuple):
-    """A group as the coordinator holds it."""
+    """A group as a coordinator keeps it in memory."""
 
     kind: str
     state: str | None
@@ -48,11 +48,11 @@ class HeldGroup(NamedTuple):
     """Since when a classic group is in its state; None for other kinds and for values older than version 2."""
     topics: frozenset[str] | None
     """The topics it subscribes to. None for a classic group with members whose subscriptions the coordinator cannot
-    read, be it because they are of another protocol than `consumer`."""
+    read, because they are invalid or of another protocol than `consumer`."""
     regexes: tuple[str, ...]
     """The regular expressions that the coordinator has resolved for it."""
     made_at: int
-    """Offset of its own record, or without one of the newest record that shows it."""
+    """Offset of its own record, otherwise of the newest record that shows the group."""
 
     @property
     def is_empty(self) -> bool:
@@ -66,7 +66,7 @@ class HeldGroup(NamedTuple):
 
 
 def held_groups(groups: Mapping[str, Group]) -> dict[str, HeldGroup]:
-    """The groups by their ids. Of their records PICKED has to be read."""
+    """The groups by their ids. The records must be read with PICKED."""
     return {group_id: _held(group) for group_id, group in groups.items()}
 
 
@@ -85,7 +85,7 @@ def _held(group: Group) -> HeldGroup:
 
 
 def topics_of(group: Group) -> frozenset[str] | None:
-    """The topics that a group subscribes to, as `HeldGroup.topics` has them. Of its records PICKED has to be read."""
+    """The topics that a group subscribes to, as in `HeldGroup.topics`. Its records must be read with PICKED."""
     if group.kind == CLASSIC:
         record = group.record(GROUP)
         subscriptions = None if record is None or record.value is None else record.value.members_subscription

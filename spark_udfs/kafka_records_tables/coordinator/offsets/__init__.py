@@ -1,1 +1,1 @@
-"""Offsets of groups: committed, waiting for their transaction, deleted."""
+"""Offsets of groups: committed, pending in a transaction, deleted."""

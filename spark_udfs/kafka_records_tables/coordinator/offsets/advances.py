@@ -1,7 +1,7 @@
-"""How committed offsets moved: per group, topic and partition what is, since when, and when it went on before.
+"""How committed offsets moved: per group, topic and partition the present offset, since when, and when it advanced.
 
-What is remembered of a partition of a group is a few numbers and at most twenty earlier steps, however often it
-committed. So commits may come in lots of any size, and the answer is the same.
+A few numbers and at most twenty earlier steps are remembered of a partition of a group, however often it committed. So
+the answer is the same for commits in lots of any size.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ NONE: Final = np.iinfo(np.int64).min
 """Stands for null in vectors."""
 
 PARTS: Final = 4
-"""Into how many parts a window is divided: of each the last advance is kept."""
+"""The number of parts that a window is divided into; the last advance in each part is kept."""
 
 _KEPT_PARTS: Final = 3 * PARTS
 """Of so many parts the last advance is kept. When parts become twice as long, half as many are left."""
@@ -50,7 +50,7 @@ _STATE: Final = (
     "known_id",
 )
 """What is remembered of a key. `is_value` is 0 after a tombstone; `changed_ms` is the time of the first commit of the
-offset that is; `peak` the highest offset since it was first committed, or last deleted; `fell_ms` and `fell_from` are
+present offset; `peak` the highest offset since it was first committed, or last deleted; `fell_ms` and `fell_from` are
 of the last commit below the one before it, since then; `topic_id` is a number in `Advances.ids`, of the topic that the
 last commit names, -1 for none; `known_id` that of the last commit that names one, since the last deletion."""
 
@@ -62,8 +62,8 @@ _ADVANCE: Final = ("key", "ms", "offset", "before_ms", "before_offset")
 
 
 def part_ms(window_ms: int, history_ms: int) -> int:
-    """How long a part of the window is: about a quarter of it, and a sixteenth of the history if that is less. It is a
-    power of two, so that longer parts consist of whole shorter ones."""
+    """The length of a part of the window: about a quarter of it, and a sixteenth of the history if that is less. It is
+    a power of two, so that longer parts consist of whole shorter ones."""
     longest = max(min(window_ms // PARTS, history_ms // PARTS**2), 1)
     return 1 << longest.bit_length() - 1
 
@@ -74,7 +74,7 @@ class Advances:
     def __init__(self, window_ms: int) -> None:
         self._window = window_ms
         self.keys: pa.RecordBatch | None = None
-        """Keys as `decoded_commits.KEY`, by their numbers."""
+        """Keys with the columns `decoded_commits.KEY`, by their numbers."""
         self.ids: list[str] = []
         self._id_numbers: dict[str, int] = {}
         self.state: dict[str, INT64] = {name: np.zeros(0, np.int64) for name in _STATE}
@@ -86,11 +86,11 @@ class Advances:
 
     @property
     def count(self) -> int:
-        """How much is remembered."""
+        """The number of advances in memory."""
         return len(self.state["offset"]) + len(self.advances["key"])
 
     def add(self, steps: Steps) -> None:
-        """Add what took effect after all that was added before."""
+        """Add steps that took effect after all steps that were added before."""
         numbers = self._numbers(steps)
         topic_ids = self._ids_of(steps)
         state = self.state

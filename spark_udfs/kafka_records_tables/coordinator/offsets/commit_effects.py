@@ -21,17 +21,17 @@ CLOCK: Final = "clock_ms"
 """The column that `Clock` adds."""
 
 NO_TIME: Final = np.iinfo(np.int64).min
-"""In CLOCK, where no record so far has a timestamp."""
+"""The value of CLOCK while no record so far has a timestamp."""
 
 
 class Effect(NamedTuple):
-    """Rows that take effect; arrays have an element for each."""
+    """Rows that take effect; all arrays have an element for each row."""
 
     outcome: str
     """NONE, COMMITTED or UNKNOWN (`transactions_settled`)."""
     rows: pa.RecordBatch
     place: INT64
-    """Offset of the record by which it takes effect: its own, or that of the marker. Its own too where the source tells
+    """Offset of the record by which it takes effect: its own, or that of the marker. Its own too if the source reports
     that the transaction was committed and has no markers."""
     clock: INT64
     """CLOCK of that record."""
@@ -43,14 +43,14 @@ class Effect(NamedTuple):
 
 
 class Clock:
-    """Adds CLOCK to rows: the latest timestamp up to a record. As of a moment a record is there exactly if that is not
-    later, since such an answer ends before the first record with a later timestamp."""
+    """Adds CLOCK to rows: the latest timestamp up to a record. An answer as of a moment has exactly the records whose
+    CLOCK is not later, because it ends before the first record with a later timestamp."""
 
     def __init__(self) -> None:
         self._latest = NO_TIME
 
     def added(self, batch: pa.RecordBatch) -> pa.RecordBatch:
-        """The same rows with CLOCK; they come after those before."""
+        """The same rows with CLOCK; they follow those of the last call."""
         times = batch.column("timestamp_ms").fill_null(NO_TIME).to_numpy()
         clock = np.maximum.accumulate(np.concatenate([[self._latest], times]))[1:]
         if len(clock):
@@ -59,15 +59,15 @@ class Clock:
 
 
 class Effects:
-    """Tells what takes effect. Rows of aborted and open transactions take none; a tombstone takes effect at once
+    """Decides which rows take effect. Rows of aborted and open transactions do not; a tombstone takes effect at once
     (`OffsetMetadataManager.replay`). Raises what `transactions_settled.TransactionResolver` raises."""
 
     def __init__(self, context: Context) -> None:
         self._settling = TransactionResolver(context, tombstones_at_once=True, last_of_key=False)
 
     def take(self, batch: pa.RecordBatch) -> tuple[list[Effect], bool]:
-        """What has taken effect by the end of a batch, which has READS and CLOCK, and whether rows wait for their
-        markers. Rows of one effect are in the order of the log, effects of one batch are in none."""
+        """The rows that have taken effect by the end of a batch, which has READS and CLOCK, and whether rows wait for
+        their markers. Rows of one effect are in the order of the log, effects of one batch are in no order."""
         found = []
         for outcome, rows in self._settling.take(batch):
             if outcome == COMMITTED:
@@ -77,7 +77,7 @@ class Effects:
         return found, self._settling.waits
 
     def rest(self) -> list[Effect]:
-        """What takes effect at the end of the log, where the source tells outcomes and has no markers."""
+        """The rows that take effect at the end of the log, if the source reports outcomes and has no markers."""
         return [_at_once(outcome, rows) for outcome, rows in self._settling.rest() if outcome not in (ABORTED, OPEN)]
 
 

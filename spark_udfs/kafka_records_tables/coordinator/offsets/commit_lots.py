@@ -33,17 +33,17 @@ base offset of all rows."""
 
 
 class Lots:
-    """Joins batches, so that a few keys stand for many of their rows. The records of a batch of the log stay together,
-    as far as the source tells batches and they are no more than a few lots."""
+    """Joins batches, so that a few keys cover many of their rows. The records of a batch of the log stay together, if
+    the source reports batches and they are no more than a few lots."""
 
     def __init__(self) -> None:
         self._waiting: list[pa.RecordBatch] = []
         self._count = self._size = 0
         self._wanted = 1
-        """How many lots have to be there for the next try."""
+        """The number of lots that must be there before the next try."""
 
     def take(self, batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
-        """Add rows after those before; the rows that are enough by now."""
+        """Add the rows that follow; returns rows when enough have gathered."""
         self._waiting.append(batch)
         self._count += batch.num_rows
         self._size += batch.nbytes
@@ -61,7 +61,7 @@ class Lots:
         yield rows.slice(0, whole)
 
     def rest(self) -> Iterator[pa.RecordBatch]:
-        """The rows that are left."""
+        """The remaining rows."""
         if self._waiting:
             yield joined(self._waiting)
             self._waiting = []
@@ -86,13 +86,13 @@ def of_offsets(batch: pa.RecordBatch, schemas: Mapping[int, RecordSchema]) -> pa
 
 
 class CommitLot:
-    """The commits and tombstones among some raw rows, in their order; arrays have an element for each."""
+    """The commits and tombstones among some raw rows, in their order; all arrays have an element for each."""
 
     def __init__(self, batch: pa.RecordBatch, schemas: Mapping[int, RecordSchema]) -> None:
         self.types = numbers_of(schemas, COMMITS)
         self.rows = of_offsets(batch, schemas)
         self.codes = codes_of([self.rows.column("key")]) if self.rows.num_rows else np.zeros(0, np.int64)
-        """A number for each key, compared as bytes."""
+        """A number for each key; keys are compared as bytes."""
         first = first_of_each(self.codes)
         places = [name for name in ("offset", "key", "file", "position", "base_offset") if name in batch.schema.names]
         self.keys = DecodedRecords(self.rows.select(places).take(pa.array(first)), schemas)
@@ -110,24 +110,24 @@ class CommitLot:
 
     @cached_property
     def groups(self) -> list[str]:
-        """The groups, each once."""
+        """The distinct groups."""
         names: list[str] = self._groups.dictionary.to_pylist()
         return names
 
     @cached_property
     def topics(self) -> list[str]:
-        """The topics, each once."""
+        """The distinct topics."""
         names: list[str] = self._topics.dictionary.to_pylist()
         return names
 
     @cached_property
     def group(self) -> INT64:
-        """The place of the group in `groups`; -1 where the key cannot be read."""
+        """The place of the group in `groups`; -1 if the key cannot be read."""
         return _places(self._groups)[self.codes]
 
     @cached_property
     def topic(self) -> INT64:
-        """The place of the topic in `topics`; -1 where the key cannot be read."""
+        """The place of the topic in `topics`; -1 if the key cannot be read."""
         return _places(self._topics)[self.codes]
 
     @cached_property
@@ -146,7 +146,7 @@ class CommitLot:
 
     @cached_property
     def pair(self) -> INT64:
-        """A number for group and topic, the same for the same; that of keys that cannot be read is no other's."""
+        """A number for each pair of group and topic; a key that cannot be read has a number of its own."""
         group, topic = _places(self._groups), _places(self._topics)
         of_key = np.where(group < 0, -1, group * (len(self.topics) + 1) + topic)
         _, numbers = np.unique(of_key, return_inverse=True)
@@ -154,8 +154,8 @@ class CommitLot:
         return found
 
     def report(self, context: Context, consequence: str) -> None:
-        """Report the rows whose keys cannot be decoded, and count what was let pass in the keys of the others: each row
-        by itself, although its key was decoded once."""
+        """Report the rows whose keys cannot be decoded, and count what was accepted in the keys of the others: once for
+        each row, although its key was decoded once."""
         found, rows = self.keys.columns, self.rows
         for row in np.flatnonzero(np.isin(self.codes, list(found.errors))).tolist() if found.errors else ():
             code = int(self.codes[row])
@@ -171,7 +171,7 @@ class CommitLot:
                 context.counts.leniencies[name] += int(times[code])
 
     def batch_offsets(self) -> INT64:
-        """The offset of the first record of each batch; the record's own where the source does not tell."""
+        """The offset of the first record of each batch; the record's own if the source does not report it."""
         if "base_offset" not in self.rows.schema.names:
             return self.offsets
         told = self.rows.column("base_offset").fill_null(-1).to_numpy()
@@ -207,8 +207,8 @@ def first_of_each(codes: INT64) -> INT64:
 
 
 def first_behind(ends: list[tuple[int, int]], codes: INT64, offsets: INT64) -> INT64:
-    """For each of `ends`, a code and an offset, the index of the first row with this code after it, where there is one.
-    Rows ascend by their offsets."""
+    """For each of `ends`, a code and an offset, the index of the first row with this code after that offset, if there
+    is one. Rows ascend by their offsets."""
     if not ends:
         return np.zeros(0, np.int64)
     ended, ended_at = np.array(ends, np.int64).T

@@ -1,4 +1,4 @@
-"""What commits did to committed offsets, in the order in which they took effect: that of the coordinator."""
+"""What commits did to committed offsets, in the order in which they took effect in the coordinator."""
 
 from __future__ import annotations
 
@@ -50,20 +50,20 @@ class Steps:
     key: INT64
     """The place of the key in `keys`."""
     topic_id: INT64
-    """The place in `ids` of the topic id that the commit names; -1 where it names none."""
+    """The place in `ids` of the topic id that the commit names; -1 if it names none."""
     is_value: FLAGS
-    """False for a tombstone, of which `offset` and `commit_timestamp_ms` say nothing."""
+    """False for a tombstone, whose `offset` and `commit_timestamp_ms` mean nothing."""
     offset: INT64
     commit_timestamp_ms: INT64
     producer_id: INT64
-    """Of its transaction."""
+    """The producer of its transaction."""
     is_transactional: FLAGS
-    """False if there is no transaction, or where its producer is unknown."""
+    """False if there is no transaction, or if its producer is unknown."""
     log_offset: INT64
     """Where the record is."""
     counted_at: INT64
-    """Where it took effect: there, or at the marker of its transaction, or there too where the source tells that it was
-    committed and has no markers."""
+    """Where it took effect: at the record, or at the marker of its transaction. At the record too if the source reports
+    that it was committed and has no markers."""
 
     @property
     def count(self) -> int:
@@ -72,7 +72,7 @@ class Steps:
 
 
 class StepLot(NamedTuple):
-    """What some rows of the log did, which come after those of the lot before."""
+    """What some rows of the log did, which follow those of the lot before."""
 
     steps: Steps | None
     """None if nothing took effect."""
@@ -86,7 +86,7 @@ _NOT_COMPARED: Final = "left out: offsets before and after it are compared with 
 
 
 class CommitSteps:
-    """Settles and decodes the commits of one log partition; memory follows the rows that were not yet asked for."""
+    """Resolves and decodes the commits of one log partition; memory grows with the rows that are not returned yet."""
 
     def __init__(self, schemas: Mapping[int, RecordSchema], context: Context) -> None:
         self._schemas = schemas
@@ -98,10 +98,11 @@ class CommitSteps:
         self._rows = self._end = self._kept = 0
 
     def take(self, batch: pa.RecordBatch) -> Iterator[StepLot]:
-        """Add the raw rows that follow, with READS; rows of other types are passed over. When there are many rows,
-        gives what took effect: everything in later rows takes effect after it.
+        """Add the raw rows that follow, with READS; rows of other types are skipped. When there are many rows, returns
+        what took effect: everything in later rows takes effect after it.
 
-        Reports commits that cannot be read, or of which it is unknown whether they took effect."""
+        Reports commits that cannot be read, or whose effect is unknown.
+        """
         chosen = batch.select([name for name in (*_KEPT, "transaction", "control") if name in batch.schema.names])
         rows = filter_record_types(chosen, self._types, self._context, NOT_USED)
         if rows.num_rows:
@@ -116,7 +117,7 @@ class CommitSteps:
                 yield self._lot()
 
     def rest(self) -> Iterator[StepLot]:
-        """What is left at the end of the log, with what no marker decides."""
+        """The remaining rows at the end of the log, with those that no marker decides."""
         for settled in self._settling.rest():
             self._keep(settled, None)
         yield self._lot()

@@ -1,4 +1,4 @@
-"""The two records of a commit, and what their values say."""
+"""The two records of a commit, and what their values mean."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ if TYPE_CHECKING:
     from kafka_records_tables.coordinator.records.decoded_records import DecodedRecords
 
 COMMITS: Final = ("LegacyOffsetCommit", "OffsetCommit")
-"""The records that commit offsets: of two with the same group, topic and partition the later one counts, whichever of
-the two records it is."""
+"""The records that commit offsets: of two records with the same group, topic and partition the later one counts,
+whichever type it has."""
 
 NO_TOPIC_ID: Final = "AAAAAAAAAAAAAAAAAAAAAA"
-"""What a commit holds that names no topic id: no transactional one does, and none before Kafka 4.1."""
+"""The topic id in a commit that names none: transactional commits do not, and neither do commits before Kafka 4.1."""
 
 _NO_LEADER_EPOCH: Final = -1
 
 
 def read_columns(found: DecodedRecords, types: tuple[int, ...]) -> dict[str, Any]:
-    """What commits say, as columns. `types` are those of COMMITS; only the later one has epoch and id."""
+    """The content of commits, as columns. `types` are those of COMMITS; only the later one has epoch and id."""
     members = {name: found.member(types, "value", name) for name in ("offset", "metadata", "commit_timestamp")}
     members |= {name: found.member(types[1:], "value", name) for name in ("topic_id", "leader_epoch")}
     keys = {"group_id": "group", "topic": "topic", "partition": "partition"}
@@ -28,7 +28,7 @@ def read_columns(found: DecodedRecords, types: tuple[int, ...]) -> dict[str, Any
 
 
 def value_columns(members: Mapping[str, Any]) -> dict[str, Any]:
-    """What the members of values say, as columns: null if they name no topic id and no leader epoch."""
+    """The content of the members of values, as columns: null if they name no topic id and no leader epoch."""
     from kafka_records_tables.coordinator.records.decoded_records import nulled
 
     return {

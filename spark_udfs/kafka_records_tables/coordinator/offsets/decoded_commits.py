@@ -28,9 +28,9 @@ VALUE: Final = ("offset", "leader_epoch", "metadata", "topic_id", "commit_timest
 class DecodedCommits:
     """Some raw rows of COMMITS, decoded; vectors have an element for each.
 
-    Usually all rows are of the later record and can be read to the last byte (`is_plain`). Then each distinct key is
-    decoded once, and values are decoded without the tombstones between them. Otherwise `found` decodes row by row, for
-    it knows what is wrong with each.
+    Usually all rows have the later record type and can be read to the last byte (`is_plain`). Then each distinct key is
+    decoded once, and values are decoded without the tombstones between them. Otherwise `found` decodes row by row,
+    because that finds what is wrong with each.
     """
 
     keys: pa.RecordBatch
@@ -40,7 +40,7 @@ class DecodedCommits:
     values: pa.RecordBatch
     """Values, as VALUE."""
     value: INT64
-    """The place of the row's value in `values`; -1 where it has none that can be read."""
+    """The place of the row's value in `values`; -1 if it has no readable value."""
     has_key: FLAGS
     """Whether the key can be read."""
     has_error: FLAGS
@@ -53,7 +53,7 @@ class DecodedCommits:
         self.is_tombstone: FLAGS = rows.column("value").is_null().to_numpy(zero_copy_only=False)
         """Whether there is no value."""
         self.is_plain = self._decode_at_once()
-        """Whether there is nothing to report of the bytes of any row."""
+        """Whether the bytes of all rows are fine, so that there is nothing to report."""
         if not self.is_plain:
             self._decode_one_by_one()
 

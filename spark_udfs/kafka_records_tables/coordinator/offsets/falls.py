@@ -1,7 +1,7 @@
-"""Committed offsets that are lower than the ones before them: each commit beside the one that it took the place of.
+"""Committed offsets that are lower than the ones before them: each commit with the one that it replaced.
 
-What has to be remembered of all commits so far is a few numbers for each group, topic and partition. So commits may
-come in lots of any size, such as micro-batches, and the answer is the same.
+A few numbers for each group, topic and partition are remembered of all earlier commits. So the answer is the same for
+commits in lots of any size, such as micro-batches.
 """
 
 from __future__ import annotations
@@ -27,15 +27,15 @@ _OF_STEPS: Final = tuple(each.name for each in fields(Steps) if each.name not in
 
 @dataclass(frozen=True, slots=True)
 class HeldSteps:
-    """What is remembered: of each partition of a group the last commit that took effect, and the last tombstone where
-    that came later."""
+    """What is remembered: the last commit that took effect for each partition of a group, and the last tombstone if it
+    is later."""
 
     steps: Steps
-    """The topic id of a commit is the last one that any commit told."""
+    """The topic id of a commit is the last one that any commit named."""
     id_log_offset: INT64
     """Where that commit is; _NONE without one."""
     of_runs: dict[str, INT64]
-    """What `Runs` says about the run of a commit, by the names _OF_RUNS."""
+    """What `Runs` knows about the run of a commit, by the names _OF_RUNS."""
 
     @property
     def count(self) -> int:
@@ -43,7 +43,7 @@ class HeldSteps:
         return self.steps.count
 
     def places(self) -> set[int]:
-        """Where the records are that falls onto later ones may name."""
+        """The places of the records that later falls may name."""
         named = (self.of_runs[name] for name in _OF_RUNS if name.endswith("log_offset"))
         places = np.concatenate([self.steps.log_offset, self.id_log_offset, *named])
         return set(places[places != _NONE].tolist())
@@ -70,23 +70,24 @@ FALLS: Final = pa.schema(
         ("low_log_offset", pa.int64()),
     ]
 )
-"""A commit (`to_offset`, and what has no prefix) that is lower than the one before it (`from_…`).
-`tombstone_log_offset` is where the offset was deleted between them. Of a sawtooth, `high_log_offset` is the last commit
-of the other sequence before the fall, and `low_log_offset` is where this one was left."""
+"""A commit (`to_offset`, and the columns without a prefix) that is lower than the one before it (`from_…`).
+`tombstone_log_offset` is where the offset was deleted between them. For a sawtooth, `high_log_offset` is the last
+commit of the other sequence before the fall, and `low_log_offset` is the last commit of this sequence before it was
+left."""
 
 
 class Followed(NamedTuple):
-    """What `follow` gives."""
+    """The answer of `follow`."""
 
     falls: pa.RecordBatch
-    """As FALLS."""
+    """Falls with the columns FALLS."""
     held: HeldSteps | None
-    """For the next call."""
+    """What is remembered for the next call."""
 
 
 def follow(held: HeldSteps | None, steps: Steps | None) -> Followed:
-    """Compare `steps` (as `CommitSteps.steps` gives them) with each other and with those of earlier calls, of which
-    `held` is left."""
+    """Compare `steps` (as `CommitSteps.steps` returns them) with each other and with those of earlier calls, which left
+    `held`."""
     if steps is None:
         return Followed(pa.RecordBatch.from_pylist([], FALLS), held)
     start = _with_runs(steps)
@@ -122,17 +123,18 @@ def follow(held: HeldSteps | None, steps: Steps | None) -> Followed:
 
 
 class Runs:
-    """Commits of a partition between one fall and the next, an element per commit that says which run it is of.
+    """Commits of a partition between one fall and the next are a run; an element per commit says which run it belongs
+    to.
 
-    Of each run: what the offset `fell_from` and `fell_to` where it began (_NONE where it began without a fall), and
-    `low`, the last commit of it below what it fell from.
+    For each run: the offset it `fell_from` and `fell_to` where it began (_NONE if it began without a fall), and `low`,
+    the last commit of it below the offset that it fell from.
     """
 
     def __init__(
         self, told: dict[str, INT64], offsets: INT64, log_offsets: INT64, is_apart: FLAGS, is_lower: FLAGS
     ) -> None:
-        """`told` is what is remembered of the runs of commits of earlier calls, by the names _OF_RUNS; empty if there
-        was none."""
+        """`told` is what is remembered about the runs of commits of earlier calls, by the names _OF_RUNS; empty if
+        there was none."""
         self._offsets = offsets
         is_first = is_apart | is_lower
         self.of = np.cumsum(is_first) - 1
@@ -153,10 +155,11 @@ class Runs:
         self.low_log_offset[self.of[is_low]] = log_offsets[is_low]
 
     def is_sawtooth(self, lower: INT64, before: INT64) -> FLAGS:
-        """Whether the falls to the commits `lower`, from those `before` them, go on where a lower sequence was left.
+        """Whether the falls to the commits `lower`, from the commits `before` them, continue a lower sequence that was
+        left.
 
-        The run before began with a fall, it came back to where it had fallen from, most of the way in one step, and the
-        offset is not below what was committed right before that step.
+        The previous run began with a fall and came back to where it had fallen from, most of the way in one step, and
+        the offset is not below the one that was committed right before that step.
         """
         run = self.of[before]
         high, low, bottom = self.fell_from[run], self.low[run], self.fell_to[run]
@@ -167,7 +170,7 @@ class Runs:
         return goes_on
 
     def remembered(self, which: INT64) -> dict[str, INT64]:
-        """What is said about the runs of some commits, by the names _OF_RUNS."""
+        """What is known about the runs of some commits, by the names _OF_RUNS."""
         run = self.of[which]
         return {name: getattr(self, name)[run] for name in _OF_RUNS}
 

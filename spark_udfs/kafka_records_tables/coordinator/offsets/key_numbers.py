@@ -22,7 +22,7 @@ UNREADABLE: Final = -1
 
 
 class KeyNumbers:
-    """Gives numbers to keys, the same one each time until it is forgotten."""
+    """Assigns numbers to keys, the same one each time until it is forgotten."""
 
     def __init__(self) -> None:
         self.keys: list[CommitKey] = []
@@ -63,16 +63,16 @@ class KeyNumbers:
         return of_rows
 
     def taken_anew(self) -> list[int]:
-        """The numbers that were given to other keys, or for the first time, since this was asked."""
+        """The numbers that were assigned to other keys, or for the first time, since the last call."""
         new, self._new_ones = self._new_ones, []
         return new
 
     def keep(self, is_kept: FLAGS) -> None:
-        """Give up all numbers but those for which the element of `is_kept` is true."""
+        """Free all numbers for which the element of `is_kept` is not true."""
         self.forget([number for number in self._numbers.values() if not is_kept[number]])
 
     def forget(self, numbers: Iterable[int]) -> None:
-        """Give up numbers, for other keys to have them."""
+        """Free numbers, so that other keys can have them."""
         for number in numbers:
             del self._numbers[self.keys[number]]
             self._free.append(number)

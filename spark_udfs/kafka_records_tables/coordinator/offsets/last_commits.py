@@ -31,7 +31,7 @@ class LastCommits:
     """Gathers settled commits (`transactions_settled`), and decides which of them count."""
 
     def __init__(self, schemas: Mapping[int, RecordSchema], columns: Iterable[str] = ()) -> None:
-        """`columns` of the rows are kept beside those that are needed."""
+        """`columns` of the rows are kept in addition to those that are needed."""
         self._schemas = schemas
         self._types = numbers_of(schemas, COMMITS)
         self._kept = ("offset", "key", "value", "file", "position", "base_offset", *columns)
@@ -43,7 +43,7 @@ class LastCommits:
             (self._unknown if outcome == UNKNOWN else self._decided).add(rows)
 
     def deciding(self, context: Context) -> Deciding | None:
-        """What counts; None when nothing was added. Reports the records that should and cannot."""
+        """The commits that count; None if nothing was added. Reports those of them that cannot be read."""
         decided, unknown = self._decided.rows(), self._unknown.rows()
         parts = [part for part in (decided, unknown) if part is not None]
         if not parts:
@@ -72,15 +72,15 @@ class Deciding(NamedTuple):
     types: tuple[int, ...]
     """The record types of COMMITS."""
     is_usable: FLAGS
-    """Which of `found` are committed offsets."""
+    """Which elements of `found` are committed offsets."""
     is_there: FLAGS
-    """These, and the offsets that are there with an unknown value: it cannot be decoded, or the end of its transaction
-    is unknown."""
+    """These, and offsets that exist with an unknown value: it cannot be decoded, or the end of its transaction is
+    unknown."""
 
 
 def commit_keys(found: DecodedRecords, types: Iterable[int], chosen: pa.Array | None = None) -> list[CommitKey]:
-    """The key of each row, or of the `chosen` ones; of Nones for records of other types, and for keys that cannot be
-    read."""
+    """The key of each row, or of the `chosen` ones; its parts are None for records of other types, and for keys that
+    cannot be read."""
     parts = [found.member(types, "key", name) for name in ("group", "topic", "partition")]
     if chosen is not None:
         parts = [part.take(chosen) for part in parts]
@@ -88,7 +88,7 @@ def commit_keys(found: DecodedRecords, types: Iterable[int], chosen: pa.Array | 
 
 
 def last_offsets(latest: Latest, schemas: Mapping[int, RecordSchema]) -> dict[CommitKey, int]:
-    """Where the last of some commits or tombstones is in the log, by key. Types 0 and 1 count together."""
+    """The place in the log of the last of some commits or tombstones, by key. Types 0 and 1 count together."""
     rows = latest.rows()
     if rows is None:
         return {}

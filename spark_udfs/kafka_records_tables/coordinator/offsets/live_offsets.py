@@ -1,6 +1,6 @@
-"""The committed offsets of a log partition as the log goes on: at any place, those that a coordinator holds there.
+"""The committed offsets that a coordinator has at any place of a log partition.
 
-Commits are taken in columns, many at once; memory follows the offsets that are there.
+Commits are added in columns, many at once; memory grows with the offsets that exist.
 """
 
 from __future__ import annotations
@@ -22,30 +22,30 @@ if TYPE_CHECKING:
     from kafka_records_tables.coordinator.offsets.last_commits import CommitKey
 
 NO_TIME: Final = -1
-"""Stands for no time in commits (`OffsetCommitValue.expireTimestamp`)."""
+"""Stands for an absent time in commits (`OffsetCommitValue.expireTimestamp`)."""
 
 FARTHEST_MS: Final = 2**60
-"""Times that commits tell may be any number; beyond this one they are taken for it, so that sums stay in 64 bits."""
+"""Times in commits may be any number; a time beyond this one is replaced by it, so that sums fit in 64 bits."""
 
 _FIRST_ROOM: Final = 1024
 
 
 LOG_OFFSET, COMMIT_MS, EXPIRE_MS, IS_KNOWN, IS_LEGACY, TOPIC_ID = range(6)
-"""What is in the columns of a commit: where it is in the log; its times, at most FARTHEST_MS from 1970; 0 for a value
-that cannot be decoded, otherwise 1; and 1 for a `LegacyOffsetCommit`. Tombstones have keys of `OffsetCommit`, so a
-cleaner never takes such a commit along, and in a cleaned log it may be there although its offset is long deleted.
-TOPIC_ID is a number for the id that the commit names, 0 where it names none."""
+"""The columns of a commit: where it is in the log; its times, at most FARTHEST_MS from 1970; 0 for a value that cannot
+be decoded, otherwise 1; and 1 for a `LegacyOffsetCommit`. Tombstones have keys of `OffsetCommit`, so a cleaner never
+removes such a commit with them, and a cleaned log may still have it although its offset was deleted long ago. TOPIC_ID
+is a number for the id that the commit names, 0 if it names none."""
 
 _COLUMNS: Final = 6
 
 
 class CommitRows(NamedTuple):
-    """Commits of some rows of a log, an element of each array for each."""
+    """Commits of some rows of a log; each array has an element for each."""
 
     keys: INT64
     """Numbers of `LiveOffsets`."""
     values: INT64
-    """By row LOG_OFFSET, COMMIT_MS and so on: one array, so that one assignment moves all."""
+    """The columns LOG_OFFSET, COMMIT_MS and so on, by row: one array, so that one assignment moves all."""
 
     @property
     def log_offset(self) -> INT64:
@@ -53,7 +53,7 @@ class CommitRows(NamedTuple):
         return self.values[:, LOG_OFFSET]
 
     def chosen(self, which: FLAGS | slice) -> CommitRows:
-        """Some of them."""
+        """The commits at some places."""
         return CommitRows(self.keys[which], self.values[which])
 
 
@@ -68,16 +68,17 @@ class LiveOffsets:
         self.deletions = 0
         """How many times `delete` was called."""
         self.deleted_by: list[int] = []
-        """By number, the last of these times at which a tombstone took the offset while it was there; 0 for none."""
+        """By number, the last call of `delete` in which a tombstone deleted the existing offset; 0 for none."""
         # The numbers of existing offsets in the order of their creation, because results must not depend on how many
         # rows are processed at a time.
         self._of_group: dict[str, dict[int, None]] = {}
         self._of_topic: dict[str, dict[int, None]] = {}
         self._pending: dict[int, list[CommitRows]] = {}
         self._gone: set[int] = set()
-        """Numbers to look at in `forget`: those of offsets that are neither there nor pending are among them."""
+        """The numbers that `forget` checks: all numbers of offsets that neither exist nor are pending are among
+        them."""
         self._waits: dict[str, dict[CommitKey, tuple[int, bool]]] | None = None
-        """What `pending` says, by group, until something changes it."""
+        """The answers of `pending`, by group, until something changes them."""
 
     @property
     def keys(self) -> list[CommitKey]:
@@ -120,7 +121,7 @@ class LiveOffsets:
     # -- what records do -----------------------------------------------------------------------------------------------
 
     def commit(self, rows: CommitRows) -> None:
-        """Take commits that take effect where they are, in the order of the log."""
+        """Add commits that take effect where they are, in the order of the log."""
         keys = rows.keys
         is_there = self.is_there[keys]
         if b"\0" in is_there.tobytes():  # faster than numpy for a few elements
@@ -133,13 +134,13 @@ class LiveOffsets:
         self.values[keys] = rows.values
 
     def wait(self, producer: int, rows: CommitRows) -> None:
-        """Take commits in a transaction of a producer, in the order of the log."""
+        """Add commits in a transaction of a producer, in the order of the log."""
         self._waits = None
         self._pending.setdefault(producer, []).append(rows)
 
     def end(self, producer: int, is_committed: bool) -> None:
-        """Take the end of its transaction. A plain commit written behind one of the transaction stays
-        (`OffsetMetadataManager.replayEndTransactionMarker`)."""
+        """Apply the end of its transaction. A commit that was written without a transaction, and after one of the
+        transaction, remains (`OffsetMetadataManager.replayEndTransactionMarker`)."""
         self._waits = None
         for rows in self._pending.pop(producer, ()):
             if is_committed:
@@ -148,7 +149,7 @@ class LiveOffsets:
             self._gone.update(rows.keys.tolist())
 
     def delete(self, keys: Iterable[CommitKey]) -> None:
-        """Take tombstones. Each takes the pending offsets of its partition along (`OffsetMetadataManager.replay`)."""
+        """Apply tombstones. Each also removes the pending offsets of its partition (`OffsetMetadataManager.replay`)."""
         self.deletions += 1
         known, of_number = self._numbers.get, self.keys
         gone = {number: None for key in keys if (number := known(key)) is not None}
@@ -169,7 +170,7 @@ class LiveOffsets:
                 self._pending[producer] = [_without(rows, list(gone)) for rows in lots]
 
     def forget(self) -> None:
-        """Give up the numbers of offsets that are not there and not pending. Rows made before must have been taken."""
+        """Free the numbers of offsets that neither exist nor are pending. Rows made before must have been added."""
         waiting, is_there = self._waiting(), self.is_there
         self._numbers.forget(each for each in self._gone if not is_there[each] and each not in waiting)
         self._gone.clear()
@@ -184,12 +185,12 @@ class LiveOffsets:
     # -- what is asked -------------------------------------------------------------------------------------------------
 
     def number(self, key: CommitKey) -> int | None:
-        """The number of an offset that is there, or None."""
+        """The number of an existing offset, or None."""
         number = self._numbers.get(key)
         return number if number is not None and number in self._of_group.get(key[0], ()) else None
 
     def pending(self, groups: Sequence[str], *, is_log_whole: bool) -> dict[CommitKey, int]:
-        """What open transactions commit for sure for some groups: where the commit is in the log."""
+        """The offsets that open transactions certainly commit for some groups: where each commit is in the log."""
         if not self._pending:
             return {}
         waits = self._waits_by_group()
@@ -205,13 +206,14 @@ class LiveOffsets:
         return self._waits
 
     def of_group(self, group: str) -> Set[int]:
-        """The offsets of a group that are there."""
+        """The existing offsets of a group."""
         return self._of_group.get(group, {}).keys()
 
     def of_topic(self, topic: str, without: set[int], most: int, *, is_log_whole: bool) -> tuple[int, ...]:
-        """Offsets of a topic that are there for sure, of any group, `most` of them: those that go when the topic of
-        those `without` goes. A deletion leaves offsets alone that name the id of another topic of this name, whose own
-        deletion a coordinator missed (`OffsetMetadataManager.onTopicsDeleted`)."""
+        """Offsets of a topic that certainly exist, of any group, at most `most` of them: those that are deleted
+        together with the offsets `without` when their topic is deleted. A deletion leaves offsets alone that name the
+        id of another topic with this name, whose own deletion a coordinator missed
+        (`OffsetMetadataManager.onTopicsDeleted`)."""
         value, keys = self.values.item, self.keys
         ids = {0, *[value(number, TOPIC_ID) for number in without if keys[number][1] == topic]}
         found: list[int] = []

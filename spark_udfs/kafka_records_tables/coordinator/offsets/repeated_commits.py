@@ -1,4 +1,4 @@
-"""Commits that took effect and changed nothing, since the same offset was committed already."""
+"""Commits that took effect and changed nothing, because the same offset was already committed."""
 
 from __future__ import annotations
 
@@ -37,19 +37,19 @@ _NOTHING: Final = pa.RecordBatch.from_pylist([], COMMITS)
 
 
 class RepeatedCommits:
-    """Takes the commits of a log partition in order. Memory follows the offsets that there are and the commits that
-    wait for their markers; in a source without control rows all commits after the first one of a transaction."""
+    """Receives the commits of a log partition in order. Memory grows with the existing offsets and the commits that
+    wait for their markers; in a source without control rows, with all commits after the first one of a transaction."""
 
     def __init__(self, context: Context) -> None:
         self._settling = TransactionResolver(context, tombstones_at_once=True, last_of_key=False)
         self._has_markers = False
         self._effects: list[pa.RecordBatch] = []
-        """What took effect and was not compared yet, with the `place` where it did."""
+        """The rows that took effect and were not compared yet, with the `place` where they did."""
         self._before: pa.RecordBatch | None = None
-        """The last of each partition that was."""
+        """The last row of each partition that was compared."""
 
     def take(self, rows: pa.RecordBatch) -> pa.RecordBatch:
-        """Add rows of COMMITS after those before. The repeats that are known by now, in no order."""
+        """Add the rows of COMMITS that follow. Returns the repeats that are known by now, in no order."""
         markers = rows.filter(pc.is_valid(rows.column("control")))
         self._has_markers |= markers.num_rows > 0
         for settled in self._settling.take(rows):
@@ -58,13 +58,13 @@ class RepeatedCommits:
         return self._compared() if self._has_markers or not self._settling.waits else _NOTHING
 
     def rest(self) -> pa.RecordBatch:
-        """Those that are known at the end of the log."""
+        """The repeats that are known at the end of the log."""
         for settled in self._settling.rest():
             self._keep(settled, None)
         return self._compared()
 
     def keys(self) -> INT64:
-        """The keys of all rows that are held."""
+        """The keys of all rows in memory."""
         held = [self._before] if self._before is not None else []
         columns = [rows.column("key") for rows in (*held, *self._effects)] + self._settling.waiting("key")
         return np.concatenate([np.zeros(0, np.int64), *(column.to_numpy() for column in columns)])

@@ -1,1 +1,1 @@
-"""Records in columns, and by name."""
+"""Records, in columns and one by one."""

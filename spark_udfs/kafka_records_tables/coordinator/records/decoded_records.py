@@ -1,4 +1,4 @@
-"""Records that a table looks at: chosen by type, decoded in columns, and what is found about them."""
+"""The records that a table needs: selected by type, decoded in columns, and the findings about them."""
 
 from __future__ import annotations
 
@@ -40,13 +40,13 @@ def schemas(context: Context, folder: str) -> Mapping[int, RecordSchema]:
 
 
 def numbers_of(schemas: Mapping[int, RecordSchema], names: Iterable[str]) -> tuple[int, ...]:
-    """The types of the records called `names`."""
+    """The types of the records with these names."""
     by_name = {schema.name: number for number, schema in schemas.items()}
     return tuple(by_name[name] for name in names)
 
 
 def are_of_types(numbers: INT16, types: Iterable[int]) -> FLAGS:
-    """Which of some record types are among `types`: what `numpy.isin` tells, five times as fast."""
+    """Which of some record types are among `types`: the same as `numpy.isin`, five times as fast."""
     wanted = np.zeros(1 << 16, np.bool_)
     wanted[np.array([*types], np.int16).view(np.uint16)] = True
     found: FLAGS = wanted[numbers.view(np.uint16)]
@@ -74,7 +74,7 @@ def filter_record_types(
 
 
 def report_without_type(batch: pa.RecordBatch, context: Context, consequence: str) -> None:
-    """Report the records whose keys hold no type, with the `consequence`."""
+    """Report the records whose keys have no type, with the `consequence`."""
     _, has_type = prefix_column(batch.column("key"))
     if not has_type.all():
         nameless = ~has_type & batch.column("control").is_null().to_numpy(zero_copy_only=False)
@@ -92,14 +92,14 @@ def _tell_without_type(batch: pa.RecordBatch, which: FLAGS, context: Context, co
 class DecodedRecords:
     """Some raw rows of one log partition, decoded; masks and arrays have an element per row.
 
-    Rows without the column `value` are decoded by their keys alone, and each has none.
+    Rows without the column `value` are decoded only by their keys, and have no values.
     """
 
     def __init__(
         self, rows: pa.RecordBatch, schemas: Mapping[int, RecordSchema], shared: dict[Any, Any] | None = None
     ) -> None:
-        """What the tables of a reading have `shared` (`Context.shared`) remembers the last rows that were decoded:
-        several of them decode the same ones."""
+        """`shared` (`Context.shared`), which the tables of a reading have in common, remembers the last rows that were
+        decoded, because several tables decode the same ones."""
         if "value" not in rows.schema.names:
             rows = rows.append_column("value", pa.nulls(rows.num_rows, pa.binary()))
         self.rows = rows
@@ -116,7 +116,7 @@ class DecodedRecords:
 
     @cached_property
     def last_value(self) -> INT64:
-        """The offset of the last value of each key (`latest.LAST_VALUE`), -1 where rows do not have it."""
+        """The offset of the last value of each key (`latest.LAST_VALUE`), -1 if rows do not have it."""
         if LAST_VALUE not in self.rows.schema.names:
             return np.full(self.rows.num_rows, -1, np.int64)
         offsets: INT64 = self.rows.column(LAST_VALUE).to_numpy()
@@ -130,7 +130,7 @@ class DecodedRecords:
 
     @cached_property
     def timestamps(self) -> list[int | None] | None:
-        """When the records were written, in milliseconds since 1970; None if rows came without timestamps."""
+        """When the records were written, in milliseconds since 1970; None if rows have no timestamps."""
         if "timestamp_ms" not in self.rows.schema.names:
             return None
         times: list[int | None] = self.rows.column("timestamp_ms").to_pylist()
@@ -170,7 +170,7 @@ class DecodedRecords:
         return pc.coalesce(*found) if len(found) > 1 else found[0]
 
     def report(self, context: Context, consequence: Callable[[int], str], which: FLAGS | None = None) -> None:
-        """Find the records that could not be decoded, and count what was let pass in the others."""
+        """Report the records that could not be decoded, and count what was accepted in the others."""
         columns = self.columns
         for row, error in sorted(columns.errors.items()):
             if (which is None or which[row]) and context.findings.has_room("damage", reason_of(error)):
@@ -212,7 +212,7 @@ def _columns(rows: pa.RecordBatch, schemas: Mapping[int, RecordSchema], shared: 
 
 
 def nulled(column: pa.Array, nothing: Any) -> pa.Array:
-    """The column, null if it holds what stands for nothing."""
+    """The column, with null for the value that stands for an absent one."""
     return pc.if_else(pc.equal(column, nothing), pa.scalar(None, column.type), column)
 
 
@@ -224,7 +224,8 @@ def undecodable(
     record_type: int | None,
     consequence: str,
 ) -> Finding:
-    """The finding about a record that could not be decoded; without bytes of the metadata log, which may be secrets."""
+    """The finding about a record that could not be decoded; without its bytes for the metadata log, which may be
+    secrets."""
     where = error if isinstance(error, DecodeError) else None
     return Finding(
         severity="damage",
@@ -257,7 +258,7 @@ def undecided(
 
 
 def place_of(rows: pa.RecordBatch, row: int, context: Context) -> dict[str, Any]:
-    """Where a row is, as far as its source told."""
+    """The place of a row, as far as its source reported it."""
     there = rows.schema.names
     file, position, base_offset = (rows.column(name)[row].as_py() if name in there else None for name in _BATCH_PLACE)
     return {

@@ -1,7 +1,7 @@
 """The last record of each key, out of all records of a log partition.
 
-A thousand commits of one key cost one decode: rows gather, and whenever there are enough of them all but the last of
-each key are dropped, as Kafka's own cleaner does it. Memory follows the number of keys.
+A thousand commits of one key cost one decode: rows gather, and when there are enough of them all but the last of each
+key are dropped, as Kafka's own cleaner does it. Memory grows with the number of keys.
 """
 
 from __future__ import annotations
@@ -16,15 +16,15 @@ from kafka_records_engine.numpy_types import FLAGS, INT64
 from kafka_records_tables.coordinator.records.lot_size import LOT_BYTES, LOT_ROWS
 
 LAST_VALUE: Final = "last_value"
-"""The column that `Latest` adds: the offset of the last record of the key that was not a tombstone, regardless of what
-became of it; -1 if none was seen."""
+"""The column that `Latest` adds: the offset of the last record of the key that was not a tombstone, whether or not it
+was committed; -1 if none was seen."""
 
 
 class Latest:
     """Keeps the row with the highest offset per key; `columns` of it, `key` and `offset` among them.
 
-    Rows may come in any order of offsets. Keys are compared as bytes: two keys that are one to Kafka (types 0 and 1,
-    bytes after a key) stay two here.
+    Rows may come in any order of offsets. Keys are compared as bytes: two keys that are the same for Kafka (types 0 and
+    1, bytes after a key) differ here.
     """
 
     def __init__(self, columns: Iterable[str]) -> None:
@@ -57,7 +57,7 @@ class Latest:
             self._squeeze()
 
     def rows(self) -> pa.RecordBatch | None:
-        """The rows that are left, by their offsets; None when there was none."""
+        """The remaining rows, in the order of their offsets; None if there are none."""
         if not self._rows:
             return None
         self._squeeze()

@@ -1,4 +1,4 @@
-"""Records one after another, as a coordinator replays them, for what the last record of a key does not tell."""
+"""Single records as a coordinator replays them, for what the last record of a key does not show."""
 
 from __future__ import annotations
 
@@ -17,20 +17,20 @@ from kafka_records_engine.numpy_types import INT64
 from kafka_records_tables.coordinator.records.decoded_records import DecodedRecords
 
 SIZE: Final = "#"
-"""Behind the name of an array in `Picked`: how many elements it has."""
+"""Follows the name of an array in `Picked`: the number of its elements."""
 
 INSIDE: Final = "."
-"""Between the name of a member and that of a member inside of it, or inside of each of its elements."""
+"""Separates the name of a member from that of a member inside of it, or inside of each of its elements."""
 
 Picked = Mapping[str, tuple[str, ...]]
-"""By record, the members of its value that a fold needs. Only these become Python objects: a value may be large."""
+"""By record, the members of its value that a replay needs. Only these become Python objects: a value may be large."""
 
 
 _OFFSET: Final = itemgetter(0)
 
 
 class Event(NamedTuple):
-    """One record as a fold sees it."""
+    """One record, for a replay."""
 
     offset: int
     record: str
@@ -38,13 +38,13 @@ class Event(NamedTuple):
     """The fields of the key, in their order."""
     value: Any
     """The members of the value that were picked, a named tuple (`attribute` has the names); None for a tombstone, and
-    where `is_broken` or `is_past`."""
+    if `is_broken` or `is_past`."""
     is_broken: bool
-    """Whether the value is there and could not be decoded."""
+    """Whether there is a value that could not be decoded."""
     is_past: bool
-    """Whether this is a value of which only the offset is known, because a later tombstone of the key deleted it."""
+    """Whether this is a value of which only the offset is known, because a later tombstone deleted the key."""
     timestamp_ms: int | None
-    """When it was written; None if rows came without timestamps, and where `is_past`."""
+    """When it was written; None if rows have no timestamps, and if `is_past`."""
 
     @property
     def group_id(self) -> str:
@@ -54,8 +54,8 @@ class Event(NamedTuple):
 
     @property
     def member_id(self) -> str:
-        """The last field of the key: the member, where the record is about one, or the regular expression; the group
-        where it is about the group."""
+        """The last field of the key: the member or the regular expression if the record is about one; the group if it
+        is about the group."""
         member_id: str = self.key[-1]
         return member_id
 
@@ -72,7 +72,7 @@ def attribute(member: str) -> str:
 
 
 def value_of(record: str, members: tuple[str, ...], parts: Iterable[Any]) -> Any:
-    """The value of a record, of which these `members` were picked (`Event.value`)."""
+    """The value of a record with the picked `members` (`Event.value`)."""
     return _kind_of(record, members)(*parts)
 
 
@@ -88,8 +88,8 @@ def _kind_of(record: str, members: tuple[str, ...]) -> Any:
 def events(found: DecodedRecords, picked: Picked) -> Iterator[Event]:
     """The records whose keys can be read, of those that `picked` names, by their offsets.
 
-    Where the rows come from `latest.Latest` with LAST_VALUE, a tombstone is preceded by the value it deleted, as far as
-    one was seen.
+    If the rows are those of `latest.Latest` with LAST_VALUE, a tombstone is preceded by the value it deleted, if one
+    was seen.
     """
     offsets, last_values = found.offsets, found.last_value
     of_record: dict[int, Iterator[Event]] = {}

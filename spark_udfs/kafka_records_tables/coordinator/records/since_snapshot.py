@@ -1,8 +1,8 @@
-"""Of each share partition the records from its last snapshot on: what its state is made of.
+"""The records of each share partition from its last snapshot on, which make its state.
 
-Rows gather, and whenever there are enough of them those are dropped that a later snapshot of their share partition
-replaces. Memory follows the number of share partitions and the updates between two snapshots of one
-(`share.coordinator.snapshot.update.records.per.snapshot`, 500 unless told otherwise), as in the coordinator.
+Rows gather, and when there are enough of them, those that a later snapshot of their share partition replaces are
+dropped. Memory grows with the number of share partitions and the updates between two snapshots of one
+(`share.coordinator.snapshot.update.records.per.snapshot`, 500 by default), as in the coordinator.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _MOST_ROWS: Final = 65_536
 class SinceSnapshot:
     """Keeps `columns` of rows, `key` and `offset` among them, which come in the order of the log.
 
-    A snapshot (records of type `snapshot`) and the updates on top of it have keys that differ in only the record type.
+    The keys of a snapshot (records of type `snapshot`) and of the updates on top of it differ only in the record type.
     A snapshot's tombstone replaces what is before it too.
     """
 
@@ -44,7 +44,7 @@ class SinceSnapshot:
                 self._squeeze()
 
     def rows(self) -> pa.RecordBatch | None:
-        """The rows that are left, in their order; None when there was none."""
+        """The remaining rows, in their order; None if there are none."""
         if not self._rows:
             return None
         self._squeeze()

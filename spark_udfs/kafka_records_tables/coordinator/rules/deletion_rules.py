@@ -1,5 +1,4 @@
-"""Whether a broker deletes offsets and groups when it is asked to: the rules of Kafka 4.3 for OffsetDelete and
-DeleteGroups.
+"""Whether a broker deletes offsets and groups on request: the rules of Kafka 4.3 for OffsetDelete and DeleteGroups.
 
 `GroupCoordinatorService.deleteOffsets`, `OffsetMetadataManager.deleteOffsets`, and `validateOffsetDelete`,
 `validateDeleteGroup` and `isSubscribedToTopic` of each kind's class (`ClassicGroup`, `ConsumerGroup`, `ShareGroup`,
@@ -26,7 +25,7 @@ UNREADABLE: Final = "unreadable"
 
 
 class DeleteAnswer(NamedTuple):
-    """What the broker does for a reason."""
+    """The action of the broker for a reason."""
 
     is_deletable: bool | None
     error: str | None = None
@@ -45,12 +44,12 @@ DELETE_ANSWERS: Final = {
     NO_NAME: DeleteAnswer(False, "INVALID_GROUP_ID"),
     UNREADABLE: DeleteAnswer(None),
 }
-"""What the broker does, by reason."""
+"""The action of the broker, by reason."""
 
 
 def offset_reason(group_id: str, group: HeldGroup | None) -> str:
-    """The reason for the offsets of a group, of topics that it does not subscribe to: SUBSCRIBED takes its place for
-    topics that are in `HeldGroup.topics`. None for offsets whose group is gone."""
+    """The reason for the offsets of a group for topics that it does not subscribe to; SUBSCRIBED replaces it for topics
+    in `HeldGroup.topics`. None for offsets whose group no longer exists."""
     if not group_id:
         return NO_NAME
     if group is None:

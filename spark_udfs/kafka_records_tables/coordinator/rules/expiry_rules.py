@@ -1,4 +1,4 @@
-"""By which rule an offset of a group expires: Kafka 4.3's rules, and the table of states in KIP-211.
+"""The rule by which an offset of a group expires: Kafka 4.3's rules, and the table of states in KIP-211.
 
 `ClassicGroup.offsetExpirationCondition`, `ConsumerGroup`, `StreamsGroup` and `ShareGroup` have the rules of Kafka.
 """
@@ -25,7 +25,7 @@ UNREADABLE: Final = "unreadable"
 NO_TIME: Final = "no_time"
 
 PROTECTED_BY: Final = {SUBSCRIBED: "subscription", MEMBERS: "members", OPEN_TRANSACTION: "transaction"}
-"""What has to end, by rule."""
+"""What must end before the offset expires, by rule."""
 
 CHANGES_WITH: Final[dict[str, tuple[str, ...]]] = {
     COMMIT_TIMESTAMP: ("commit", "subscription"),
@@ -46,11 +46,11 @@ CHANGES_WITH: Final[dict[str, tuple[str, ...]]] = {
 
 
 class GroupRule(NamedTuple):
-    """What decides about the offsets of a group."""
+    """The facts that decide about the offsets of a group."""
 
     rule: str
     base_ms: int | None = None
-    """From when the retention counts, for STATE_TIMESTAMP."""
+    """The start of the retention for STATE_TIMESTAMP."""
     topics: frozenset[str] = frozenset()
     """The offsets of these topics do not expire."""
 
@@ -61,7 +61,7 @@ class GroupRule(NamedTuple):
 
 
 def kafka_rule(group: HeldGroup | None) -> GroupRule:
-    """What Kafka 4.3 does with the offsets of a group; None for offsets whose group is gone."""
+    """What Kafka 4.3 does with the offsets of a group; None for offsets whose group no longer exists."""
     if group is None:
         return GroupRule(NO_GROUP)
     if group.kind == SHARE:
@@ -83,8 +83,8 @@ def kafka_rule(group: HeldGroup | None) -> GroupRule:
 def kip_211_rule(group: HeldGroup | None) -> GroupRule:
     """What the table of states in KIP-211 says about the offsets of a group.
 
-    Its kinds of groups are those with a protocol type and those without. It knows no other topics of a group than those
-    that members name, so one whose subscriptions nobody can read keeps its offsets, as in any state but Empty.
+    It distinguishes groups with a protocol type and groups without. The only topics of a group that it considers are
+    those that members name, so a group whose subscriptions cannot be read keeps its offsets, as in any state but Empty.
     """
     if group is None:
         return GroupRule(NO_GROUP)

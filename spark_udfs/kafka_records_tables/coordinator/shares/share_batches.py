@@ -11,7 +11,7 @@ UNDECIDED: Final = -1
 
 
 class StateBatch(NamedTuple):
-    """Some offsets in a row with one delivery state. Batches sort by these members, in this order."""
+    """Consecutive offsets with one delivery state. Batches sort by these members, in this order."""
 
     first_offset: int
     last_offset: int
@@ -21,16 +21,16 @@ class StateBatch(NamedTuple):
 
     @property
     def said(self) -> tuple[int, int]:
-        """What it says about its offsets. Where two batches overlap, the higher of the two is right."""
+        """The delivery state of its offsets. If two batches overlap, the higher of the two is right."""
         return self[2:]
 
 
 def combined(so_far: Iterable[StateBatch], new: Iterable[StateBatch], start_offset: int) -> list[StateBatch]:
-    """The batches that amount to those so far and some new ones: no two overlap, and none begins below `start_offset`.
+    """The result of adding some new batches to the present ones: no two overlap, and none begins below `start_offset`.
 
-    Neighbours that say the same become one batch where the coordinator makes them one: it goes through the batches from
-    the lowest on, and does not look back at one that it has passed. So which batches there are depends on the order in
-    which they came, and what they say about an offset does not.
+    Neighbours with the same state become one batch if the coordinator joins them: it goes through the batches from the
+    lowest on, and does not return to one that it has passed. So the boundaries of batches depend on the order in which
+    they were added, and the state of an offset does not.
     """
     left = _from(start_offset, [*so_far, *new])
     if len(left) < 2:

@@ -29,7 +29,7 @@ PICKED: Final[Picked] = {
     SNAPSHOT: (*_OF_BOTH, "state_epoch", "create_timestamp", "write_timestamp"),
     UPDATE: _OF_BOTH,
 }
-"""What the replay wants of each record."""
+"""What the replay needs of each record."""
 
 _NO_CHANGE: Final = -1
 """The start offset or leader epoch of an update that leaves what there is."""
@@ -48,15 +48,15 @@ class ShareState:
     delivery_complete_count: int
     batches: list[StateBatch]
     log_offset: int
-    """Of the last record that it is made of."""
+    """The place of the last record that makes the state."""
     state_epoch: int | None = None
     create_timestamp: int | None = None
     write_timestamp: int | None = None
     snapshot_log_offset: int | None = None
     update_count: int = 0
-    """Updates on top of the snapshot."""
+    """The number of updates on top of the snapshot."""
     is_partial: bool = False
-    """Whether the snapshot that an update builds on was not among the records."""
+    """Whether the update has no snapshot to build on among the records."""
 
 
 @dataclass(slots=True)
@@ -90,7 +90,7 @@ class ShareReplay:
 
 
 def refused_records(found: DecodedRecords, types: tuple[int, ...]) -> dict[int, str]:
-    """By their rows the records that can be decoded and that no coordinator can replay, each with what is wrong.
+    """By their rows, the records that can be decoded and that no coordinator can replay, each with what is wrong.
     `types` are those of a snapshot and of an update."""
     is_update = np.isin(found.columns.record_type, types[1:]) & found.has_key
     said = dict.fromkeys(np.flatnonzero(is_update & found.is_tombstone).tolist(), "an update without a value")
@@ -104,7 +104,7 @@ def refused_records(found: DecodedRecords, types: tuple[int, ...]) -> dict[int, 
 
 
 def reported_as_refused(found: DecodedRecords, types: tuple[int, ...], context: Context, consequence: str) -> set[int]:
-    """Report the `refused_records` with the `consequence`; their offsets."""
+    """Report the `refused_records` with the `consequence`; returns their offsets."""
     said = refused_records(found, types)
     for row, what in said.items():
         number = int(found.columns.record_type[row])
