@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 for _name in ("COLUMNS", "LINES"):
     os.environ.pop(_name, None)
 
-# Most JVMs of tests end before their second compiler has paid for itself. Spark's scripts pass these on and print nothing.
+# Most JVMs of tests end before their second compiler has paid for itself. Spark's scripts pass these on silently.
 for _name in ("SPARK_SUBMIT_OPTS", "SPARK_LAUNCHER_OPTS", "MAVEN_OPTS"):
     os.environ[_name] = f"{os.environ.get(_name, '')} -XX:TieredStopAtLevel=1 -XX:+UseSerialGC".strip()
 
