@@ -149,6 +149,7 @@ def test_spark_sql_on_a_cluster_of_two_workers(
         assert copies, "each worker was sent the jar"
 
 
+@pytest.mark.matrix
 def test_a_job_whose_workers_have_no_python(
     cluster: Cluster, master: str, raw: Path, expected_contents: dict[str, Any]
 ) -> None:

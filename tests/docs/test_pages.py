@@ -48,9 +48,8 @@ WITH_SPARK = ("README.md", "docs/spark.md", "docs/start/decode-in-spark.md", "do
 
 def environment() -> dict[str, str]:
     """What a reader has in the shell, and no more: the workers' Python is what the page says."""
-    taken = {
-        name: value for name, value in os.environ.items() if not name.startswith(("PYSPARK_", "SPARK_", "PYTEST_"))
-    }
+    ours = ("PYSPARK_", "SPARK_LOCAL_", "SPARK_HOME", "PYTEST_")
+    taken = {name: value for name, value in os.environ.items() if not name.startswith(ours)}
     return {
         **taken,
         "PATH": os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]]),

@@ -373,7 +373,7 @@ class TestExamples:
         [
             "kafka_records_engine.spark.functions",
             "kafka_records.spark.consumer_protocol",
-            "kafka_records.spark.control",
+            pytest.param("kafka_records.spark.control", marks=pytest.mark.matrix),
         ],
     )
     def test_examples_run(self, spark: SparkSession, name: str) -> None:

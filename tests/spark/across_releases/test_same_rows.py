@@ -47,8 +47,8 @@ def _compared(
         ("kafka-4.3", OFFSETS, 859),
         ("kafka-4.3", SHARE, 95),
         ("kafka-4.3", TRANSACTIONS, 45),
-        ("kafka-2.8", OFFSETS, 496),
-        ("kafka-2.8", TRANSACTIONS, 68),
+        pytest.param("kafka-2.8", OFFSETS, 496, marks=pytest.mark.matrix),
+        pytest.param("kafka-2.8", TRANSACTIONS, 68, marks=pytest.mark.matrix),
     ],
 )
 def test_captured_topics(

@@ -38,7 +38,7 @@ def segments(topics_dir: Path) -> str:
     return str(topics_dir / "kafka-4.3" / "segments")
 
 
-@pytest.fixture(scope="module", params=["python", "jvm"])
+@pytest.fixture(scope="module", params=["python", pytest.param("jvm", marks=pytest.mark.matrix)])
 def outcome(
     request: pytest.FixtureRequest,
     server: Server,
@@ -111,6 +111,7 @@ def test_tables_over_files(outcome: Outcome, inputs: Inputs, segments: str) -> N
     assert found["functions"] > 100
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize("outcome", ["jvm"], indirect=True)
 def test_sql_has_qualified_names_in_the_jvm(outcome: Outcome, inputs: Inputs) -> None:
     assert [tuple(row.values()) for row in in_order(outcome["rows"]["sql"])] == _snapshots(inputs)

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from tests.spark.across_releases.reading import Record
     from tests.spark.ways.conftest import Inputs, Server
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.matrix]  # the same queries run in a batch and in a stream beside this
 
 EXAMPLE = ROOT / "examples" / "pipeline"
 REFUSED = (
@@ -60,7 +60,7 @@ NO_CATALOG = (
 )
 
 
-@pytest.fixture(scope="module", params=[pytest.param("python", marks=pytest.mark.matrix), "jvm"])
+@pytest.fixture(scope="module", params=["python", "jvm"])
 def pipeline(
     request: pytest.FixtureRequest,
     server: Server,
@@ -186,7 +186,6 @@ def test_the_example_knows_what_members_read(pipeline: Run, inputs: Inputs) -> N
 
 
 @pytest.mark.slow
-@pytest.mark.matrix
 def test_the_example_has_every_table(topics_dir: Path, tmp_path: Path) -> None:
     """As the local engine gives them, by the command as the example shows it."""
     shutil.copytree(EXAMPLE / "transformations", tmp_path / "transformations")
