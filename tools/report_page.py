@@ -221,7 +221,7 @@ def _rule(rule: ReportRule) -> Iterator[str]:
         yield f"| `{level.word}` | {rule.levels[level]} |"
     if rule.causes:
         yield ""
-        yield "| cause | what it is | what speaks for it and against it |"
+        yield "| cause | what it is | evidence for it and against it |"
         yield "|---|---|---|"
         for cause in rule.causes:
             yield f"| `{cause.name}` | {cause.about} | {cause.evidence} |"
@@ -230,7 +230,8 @@ def _rule(rule: ReportRule) -> Iterator[str]:
         yield _wrapped(f"Between `{question.yes}` and `{question.no}`: {question.question}")
     if rule.folds:
         yield ""
-        yield _wrapped(f"Told as effects of it: {', '.join(f'[{each.kind}](#{each.kind})' for each in rule.folds)}.")
+        folds = ", ".join(f"[{each.kind}](#{each.kind})" for each in rule.folds)
+        yield _wrapped(f"Findings that are shown as its effects: {folds}.")
     if rule.thresholds:
         yield ""
         yield from _thresholds(rule.thresholds)

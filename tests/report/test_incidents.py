@@ -239,7 +239,7 @@ def test_a_coordinator_that_cannot_load_stops_all_groups_of_its_partition(incide
     assert {*told.group_ids} - {*found.truth.group_ids} == {"console-consumer-48213"}
     assert {*found.truth.group_ids} < {*told.group_ids}
     assert f"{len(told.group_ids)} groups have their records there, and all of them are affected" in told.problem
-    assert told.problem.endswith("it looks as if that had happened already.")
+    assert told.problem.endswith("it seems that this has already happened.")
     assert told.confidence == "medium"
     assert any("docs/rescue.md" in step.what for step in told.next)
 
@@ -295,7 +295,7 @@ def test_two_committers_are_one_finding_that_counts_its_first_tooth(incident: Ca
     (told,) = (each for each in report.findings if each.level > Level.NOTE)
     rows = report.tables["regressions"].num_rows
     assert told.measured["falls"] == rows
-    assert f'"{told.topics[0]}" (partitions 0-3) rose and fell by turns' in told.problem
+    assert f'"{told.topics[0]}" (partitions 0-3) rose and fell in turns' in told.problem
     assert f"{rows // 4} times on each of 4 partitions" in told.problem
     assert {condition for each in told.rows for condition in each.where if condition.startswith("kind=")} == {
         "kind=sawtooth",
@@ -313,7 +313,7 @@ def test_a_group_that_waits_for_a_topic_that_is_gone_is_said_to_have_no_members(
     began, waits = found.truth.group_ids
     (told,) = (each for each in read_report(found.folder, processes=1).findings if each.level > Level.NOTE)
     assert (told.group_ids, told.level) == ((waits, began), Level.HIGH)
-    assert f'1 group has gone on with the new one ("{began}")' in told.problem
+    assert f'1 group has continued with the new one ("{began}")' in told.problem
     assert f'The group "{waits}" has had no members since ' in told.problem
     assert told.since_timestamp_ms is not None
     assert found.truth.since_ms <= told.since_timestamp_ms < found.truth.since_ms + 5 * MINUTE

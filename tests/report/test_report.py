@@ -83,7 +83,7 @@ def test_the_command_prints_findings_by_level(segments: Path) -> None:
     assert ran.status == 0
     start = ran.lines.index("") + 1
     assert ran.lines[start : start + 3] == [
-        'HIGH  a share group gave up records that nobody has processed – group "ticket-classifiers", topic',
+        'HIGH  a share group archived records that no consumer has processed – group "ticket-classifiers", topic',
         '  "customer-tickets" (partitions 0-2)',
         "  since 2026-11-21 02:12:46 UTC; is over; 38 records lost, 3 partitions, 5 deliveries",
     ]
@@ -98,7 +98,7 @@ def test_the_command_prints_findings_by_level(segments: Path) -> None:
 
 def test_the_command_prints_details(segments: Path) -> None:
     ran = run("report", str(segments), "--details")
-    assert ran.lines[ran.lines.index("") + 1] == "HIGH  a share group gave up records that nobody has processed"
+    assert ran.lines[ran.lines.index("") + 1] == "HIGH  a share group archived records that no consumer has processed"
     assert [line for line in ran.lines if line.startswith("  shown by ")][:2] == [
         "  shown by __share_group_state-0, offset 5; __share_group_state-2, offsets 5, 9, 10; and 28 more",
         "  shown by __consumer_offsets-5, offsets 197, 198",
@@ -173,4 +173,4 @@ def test_damage_names_the_file(segments: Path, tmp_path: Path) -> None:
     file.write_bytes(file.read_bytes()[:4000] + b"X" + file.read_bytes()[4001:])
     (found,) = (each for each in read_report(folder).findings if each.kind == "damage")
     assert f"1 place of __consumer_offsets-4 could not be read: {file}: byte 3956, batch at offset" in found.problem
-    assert (found.since_timestamp_ms, found.since_note) == (None, "unreadable bytes have no time")
+    assert (found.since_timestamp_ms, found.since_note) == (None, "bytes that cannot be read show no time")

@@ -148,7 +148,7 @@ def test_a_report_goes_by_the_thresholds_that_it_is_given(report: Report, falls:
     [
         ({"offsets_expirin": {"within": "7d"}}, "no threshold is called 'offsets_expirin.within'; did you mean"),
         ({"offsets_expiring": {"withn": "7d"}}, "offsets_expiring has no threshold 'withn'; did you mean within?"),
-        ({"offsets_expiring": 3}, "offsets_expiring is a table: write offsets_expiring.within"),
+        ({"offsets_expiring": 3}, "offsets_expiring names a kind of finding: write offsets_expiring.within"),
         ({"offsets_expiring.within": "soon"}, "offsets_expiring.within: 'soon' is not a duration"),
         ({"commits_flooding": {"share": 2}}, "commits_flooding.share: 2 is not a share: write a number from 0 to 1"),
         ({"report": {"most_of_a_kind": -1}}, "report.most_of_a_kind: -1 is not a count"),

@@ -139,7 +139,7 @@ def _before(each: OpenTransaction) -> list[str]:
     dropped = ", and the offsets that it committed are dropped" if each.topic == "__consumer_offsets" else ""
     return [
         *lines,
-        "  it hangs: nobody will end it",
+        "  it hangs: nothing will end it",
         f"  what will be lost: {_WHAT_IS_LOST}{dropped}",
         f"  what it needs: {RIGHT}",
     ]

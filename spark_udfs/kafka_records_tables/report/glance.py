@@ -34,7 +34,7 @@ _COUNTED: Final = (
 """Name, label, table, conditions."""
 
 _SUMMED: Final = (
-    ("lag", "lag of all groups, as far as known", "group_lag", "lag", "offsets"),
+    ("lag", "lag of all groups, as far as it is known", "group_lag", "lag", "offsets"),
     ("commits", "commits in the log", "activity", "commits", None),
     ("completed_rebalances", "rebalances in the log", "activity", "completed_rebalances", None),
     ("key_bytes", "bytes of keys in the offsets topic", "activity", "key_bytes", "bytes"),

@@ -26,22 +26,22 @@ _GENERAL: Final = (
         "most_of_a_kind",
         "count",
         20,
-        "findings of one kind and level that are shown one by one; the others are summed up in one",
-        "more than a screen of the same is not read",
+        "findings of one kind and level that are shown one by one; the others are combined into one",
+        "nobody reads more than a screen of the same",
     ),
     Threshold(
         "most_notes_of_a_kind",
         "count",
         5,
         "the same for notes",
-        "nothing is wrong with them, and they are in the way of what is",
+        "nothing is wrong with them, and they hide what is wrong",
     ),
     Threshold(
         "group_settles_within",
         "duration",
         "15s",
-        "how a group is now is judged when nothing has happened to it for so long",
-        "a member hears of a new assignment with its next heartbeat, every 5 s (every 3 s in classic groups), and a "
+        "how long nothing must have happened to a group before its present state is judged",
+        "a member learns of a new assignment with its next heartbeat, every 5 s (every 3 s in classic groups), and a "
         "rebalance takes three of them: one member gives a partition up, another one takes it over",
     ),
 )
@@ -125,7 +125,9 @@ def _unknown(name: str, known: Mapping[str, Threshold]) -> str:
         return f"no threshold is called {name!r}; {meant}"
     own = [each.partition(".")[2] for each in known if each.startswith(f"{kind}.")]
     return (
-        f"{kind} has no threshold {rest!r}; {near(rest, own)}" if dot else f"{kind} is a table: write {kind}.{own[0]}"
+        f"{kind} has no threshold {rest!r}; {near(rest, own)}"
+        if dot
+        else f"{kind} names a kind of finding: write {kind}.{own[0]}"
     )
 
 

@@ -89,14 +89,20 @@ def _incident(
     lasts = times[-1] - times[0] if times else 0
     goes_on = until is not None and until >= context.at_ms - max(MINUTE_MS, 3 * lasts // max(len(ranges), 1))
     gap = _usual_gap(ranges)
-    pattern = f" Most of them are {gap} offsets apart: the same kind of record fails each time." if gap else ""
+    pattern = (
+        f" Most of them are {gap} offsets apart, so the same kind of record probably fails each time." if gap else ""
+    )
     members = [each for each in context.table("members").to_pylist() if each["group_id"] == group]
     clients = list(dict.fromkeys(each["client_id"] or each["member_id"] for each in members))
     unnamed = context.ask_kafka(
-        "Ask for the name of the topic, which no file here has", "kafka-topics", "--describe", "--topic-id", topic_id
+        "Ask the brokers for the name of the topic, which no file here contains",
+        "kafka-topics",
+        "--describe",
+        "--topic-id",
+        topic_id,
     )
     look = context.ask_kafka(
-        "Look at such a record, and look in the logs of the consumers "
+        "Look at such a record, and in the logs of the consumers "
         f"({listed(clients) if clients else 'none is there now'}) for what fails"
         + ("; if another offset is printed, there is no record at this one" if is_rejected else ""),
         "kafka-console-consumer",
@@ -117,10 +123,10 @@ def _incident(
         *option("--group", group),
     ]
     how = (
-        f"archived after {usual} deliveries, without being processed"
-        + (f" ({others} of them after fewer, as consumers said)" if others else "")
+        f"after {usual} deliveries, without being processed"
+        + (f" ({others} of them after fewer, as consumers requested)" if others else "")
         if not is_rejected
-        else "archived at the first deliveries, as consumers said"
+        else "at the first deliveries, as consumers requested"
     )
     evidence = (
         Evidence(
@@ -138,8 +144,8 @@ def _incident(
         refuted_by=None if is_rejected else evidence[0],
     )
     no_records = Verdict(
-        "There is not a record at these offsets: they are markers of transactions, or gaps that compaction left, and "
-        "a consumer says so of each (GAP). Then nothing is lost.",
+        "There are no records at these offsets: they are markers of transactions, or gaps that compaction left, and "
+        "consumers acknowledge each as GAP. Then nothing is lost.",
         refuted_by=None if is_rejected else evidence[0],
         lacked=("the share state does not say whether an offset has a record",) if is_rejected else (),
     )
@@ -153,17 +159,18 @@ def _incident(
     finding = ReportFinding(
         kind=KIND,
         level=Level.MODERATE if is_rejected else Level.CRITICAL if goes_on else Level.HIGH,
-        title=RULE.title if not is_rejected else "a share group passes over offsets at their first delivery",
+        title=RULE.title if not is_rejected else "a share group skips offsets at their first delivery",
         problem=(
-            f"The share group {shown(group)} gave up {counted(count, 'record')} of {shown(topic)}"
-            f" ({partitions_shown(partitions)}): {how}.{pattern}"
+            f"The share group {shown(group)} archived {counted(count, 'record')} of {shown(topic)} "
+            f"({partitions_shown(partitions)}): {how}.{pattern}"
             + (f" The last one was at {moment(until)}, {length(lasts)} after the first." if until is not None else "")
         ),
         impact=(
             "The group will not get these records again: it has moved on. They are still in the topic until its "
             "retention deletes them."
             if not is_rejected
-            else "If they are records, nobody gets them again; they are in the topic until its retention deletes them."
+            else "If they are records, the group will not get them again; they are in the topic until its "
+            "retention deletes them."
         ),
         consequence="data_lost",
         group_ids=(group,),
@@ -201,7 +208,7 @@ def _incident(
                 "deliveries help, raise share.delivery.count.limit"
             ),
             *(
-                [NextStep("See each change of its state, with its time", command_line(words))]
+                [NextStep("List each change of its state, with its time", command_line(words))]
                 if context.request.source_arguments
                 else []
             ),
@@ -214,13 +221,13 @@ def _incident(
 
 RULE = incident_rule(
     kind=KIND,
-    title="a share group gave up records that nobody has processed",
+    title="a share group archived records that no consumer has processed",
     about="""\
-Ranges of offsets that the state of a share partition ever had as archived after `deliveries` deliveries or more (or as
-many as the share.delivery.count.limit of the group, if the metadata log shows it), counted over all records of the
-state: when the start offset has passed them, the present state no longer has them.
-Records that a consumer rejects at its first deliveries are reported if there are `rejected` of them or more: the
-consumer has decided so.""",
+Ranges of offsets that were archived after `deliveries` deliveries or more (or after as many as the
+share.delivery.count.limit of the group, if the metadata log shows it). They are counted over all records of the state
+of a share partition, because the present state no longer has them when its start offset has passed them. Records that a
+consumer rejects at its first deliveries are reported if there are `rejected` of them or more: there the consumer
+decided.""",
     tables=("share_partitions", "share_group_topics", "members"),
     levels={
         Level.CRITICAL: "it goes on",
@@ -236,12 +243,12 @@ consumer has decided so.""",
             "for: archived after as many deliveries as the limit allows; a rejection at the last one looks the same",
         ),
         PossibleCause(
-            "rejected", "consumers reject the records", "for: archived at the first deliveries; else refuted"
+            "rejected", "consumers reject the records", "for: archived at the first deliveries; refuted otherwise"
         ),
         PossibleCause(
             "no_records",
             "the offsets are markers of transactions or gaps (`AcknowledgeType.GAP`)",
-            "archived at the first deliveries; else refuted",
+            "for: archived at the first deliveries; refuted otherwise",
         ),
     ),
     thresholds=(
@@ -250,7 +257,7 @@ consumer has decided so.""",
             "deliveries",
             "count",
             3,
-            "deliveries of a record that was not just rejected",
+            "from how many deliveries on a record counts as failed, not rejected",
             "share.delivery.count.limit is 5, and brokers allow no less than 2",
         ),
     ),

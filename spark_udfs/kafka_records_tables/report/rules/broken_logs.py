@@ -128,7 +128,7 @@ def _tell_of(kind: str) -> Callable[[RuleContext, dict[str, Any]], ReportFinding
             ),
             evidence_count=len(details),
             rows=(rows,),
-            next=(context.see("See all of it", rows), *_more(context, kind, case)),
+            next=(context.see("List all of them", rows), *_more(context, kind, case)),
             measured={"problems": len(details), **({"logs": len(logs)} if "log_topic" in places else {})},
         )
 
@@ -181,7 +181,7 @@ def _stopped_since(context: RuleContext, groups: Sequence[str], case: dict[str, 
     written = max((each for each in case["log_timestamp_ms_list"] if each is not None), default=None)
     if last is None or written is None or last > written or context.at_ms - written < HOUR_MS:
         return ""
-    return f"None of them has a commit that can be read after {moment(last)}: it looks as if that had happened already."
+    return f"None of them has a commit that can be read after {moment(last)}: it seems that this has already happened."
 
 
 def groups_shown(groups: Sequence[str]) -> str:
@@ -216,17 +216,17 @@ def _more(context: RuleContext, kind: str, case: dict[str, Any]) -> tuple[Any, .
     steps = []
     if kind == "coordinator_cannot_load":
         log = f"{case['log_topic']}-{case['log_partition_list'][0]}"
-        steps.append(NextStep(f"Copy the folder {log} with all its segments before anybody changes it"))
+        steps.append(NextStep(f"Copy the folder {log} with all its segments before anything changes it"))
     if offset is not None and context.request.source_arguments:
         place = ["--topic", case["log_topic_list"][0], "--offset", str(offset)]
         if case["group_id_list"][0] is not None:
             place += option("--group", case["group_id_list"][0])
         line = context.reading_command("dump", *place)
-        steps.append(NextStep("Look at the first of the records that show it", line))
+        steps.append(NextStep("Look at the first record that shows it", line))
     if kind == "coordinator_cannot_load":
         steps.append(
             context.ask_kafka(
-                f"Ask which broker leads {log}, and look into the log of that broker for an error while loading it",
+                f"Ask which broker leads {log}, and look in the log of that broker for an error while loading it",
                 "kafka-topics",
                 "--describe",
                 "--topic",
@@ -276,12 +276,12 @@ _NOT_SURE: Final = {
     "coordinator_cannot_load": ("no release of Kafka that this package knows reads past them; a newer one may")
 }
 _ASK_FOR_RELEASES: Final = (
-    "Find out whether a newer broker has been in the cluster, or brokers were rolled back to an older release: a broker"
-    " of the newer release loads what it wrote"
+    "Find out whether a newer broker was in the cluster, or brokers were rolled back to an older release: a broker of "
+    "the newer release can load these records"
 )
 _GIVE_BACK: Final = (
-    "If no newer broker can be run: docs/rescue.md shows how to read the offsets out, let the broker load and "
-    "restore the offsets"
+    "If no newer broker can be run: docs/rescue.md shows how to read the offsets, let the broker load and restore the "
+    "offsets"
 )
 _WHAT: Final = {
     "records_misplaced": (
@@ -289,14 +289,15 @@ _WHAT: Final = {
         "effect. It happens when partitions are added to the topic."
     ),
     "records_unknown": "Most likely a newer release wrote them.",
-    "assignments_broken": "Two members may consume the same partition, or a member that is gone keeps one.",
+    "assignments_broken": "Two members may consume the same partition, or a partition may be assigned to a member that "
+    "has left.",
     "partitions_unassigned": (
         "No member of the group consumes these partitions, although it has members: their lag grows."
     ),
     "share_state_broken": (
         "No member of the group can consume these partitions: the leader that reads the state is refused."
     ),
-    "share_state_left": "A group of that name may be refused its own.",
+    "share_state_left": "A group with this name may be refused a state of its own.",
 }
 _NOT_LOADED: Final = {
     OFFSETS: (
@@ -309,14 +310,14 @@ _NOT_LOADED: Final = {
         "partitions with their state in it cannot be consumed, until that is fixed."
     ),
     TRANSACTIONS: (
-        "Its coordinator goes on without the records after it: it does not know the transactions there, and nothing "
+        "Its coordinator continues without the records after it: it does not know the transactions there, and nothing "
         "ends them."
     ),
 }
 """What follows by the log that cannot be loaded."""
 
 
-_UNDER_WAY: Final = " What is under way counts after `report.group_settles_within`."
+_UNDER_WAY: Final = " A change that is under way counts after `report.group_settles_within`."
 
 
 def _checks_rule(kind: str, title: str, about: str, levels: dict[Level, str]) -> ReportRule:
@@ -340,41 +341,41 @@ RULES = (
         "Records at which a coordinator stops loading. One finding for a topic and a reason, with all its groups.",
         {
             Level.CRITICAL: "in the log of a group or share coordinator",
-            Level.HIGH: "in `__transaction_state`, whose coordinator goes on without the records after it",
+            Level.HIGH: "in `__transaction_state`, whose coordinator continues without the records after it",
         },
     ),
     _checks_rule(
         "records_misplaced",
         "records are in a partition that their coordinator does not read",
-        "Records whose group, transactional id or share partition belongs into another partition. How many partitions "
-        "a topic has is known from running brokers; for files, give `--partitions`. One finding for a topic.",
+        "Records whose group, transactional id or share partition belongs in another partition. How many partitions a "
+        "topic has is known from running brokers; for files, give `--partitions`. One finding for a topic.",
         {Level.HIGH: "always"},
     ),
     _checks_rule(
         "partitions_unassigned",
         "some partitions of a group with members are assigned to nobody",
-        f"Partitions that are in no target assignment, although they are there.{_UNDER_WAY}",
+        f"Partitions that exist but are in no target assignment.{_UNDER_WAY}",
         {Level.HIGH: "always", Level.NOTE: "while the change is under way"},
     ),
     _checks_rule(
         "assignments_broken",
         "assignments of a group contradict one another",
-        f"Assignments of somebody who is not a member, or of one partition to two members.{_UNDER_WAY}",
+        f"Assignments to a member that does not exist, or of one partition to two members.{_UNDER_WAY}",
         {Level.HIGH: "always", Level.NOTE: "while the change is under way"},
     ),
     _checks_rule(
         "share_state_broken",
         "a share group lacks the state of partitions",
         f"Share partitions that count as initialized and have no state.{_UNDER_WAY}",
-        {Level.HIGH: "always", Level.NOTE: "while it may be under way"},
+        {Level.HIGH: "always", Level.NOTE: "while the change may be under way"},
     ),
     _checks_rule(
         "share_state_left",
         "state of share partitions is left over, or under way",
-        f"Share state that no group names, and what is being made or deleted.{_UNDER_WAY}",
+        f"Share state that no group names, or that is being created or deleted.{_UNDER_WAY}",
         {
             Level.LOW: "nobody names it",
-            Level.NOTE: "it is being made or deleted",
+            Level.NOTE: "it is being created or deleted",
         },
     ),
     _checks_rule(

@@ -126,8 +126,8 @@ def _incident(context: RuleContext, group: str, stuck: list[StuckPartition], oth
     goes_on = max(each.left_ms or 0 for each in tries) >= context.at_ms - max(10 * usual, 60_000)
     words = ("--group", group), ("--topic", f"{first.topic}:{first.partition}")
     skip = context.ask_kafka(
-        f"If the record cannot be processed, put it aside and stop the members of {shown(group)}; this shows what going"
-        f" on at {first.offset + 1} would be, and does it with --execute in the place of --dry-run",
+        f"If the record cannot be processed, save it elsewhere and stop the members of {shown(group)}; this shows "
+        f"what continuing at {first.offset + 1} would do, and does it with --execute in place of --dry-run",
         "kafka-consumer-groups",
         "--reset-offsets",
         *(word for name, value in words for word in option(name, value)),
@@ -136,8 +136,8 @@ def _incident(context: RuleContext, group: str, stuck: list[StuckPartition], oth
         "--dry-run",
     )
     look = context.ask_kafka(
-        f"Look at the record at offset {first.offset} of {first.place}, and look in the log of the application for "
-        "what fails",
+        f"Look at the record at offset {first.offset} of {first.place}, and in the log of the application for what "
+        "fails",
         "kafka-console-consumer",
         *option("--topic", first.topic),
         "--partition",
@@ -160,7 +160,7 @@ def _incident(context: RuleContext, group: str, stuck: list[StuckPartition], oth
                 first.span.log_offset,
                 first.span.from_ms,
             ),
-            *((Evidence("other partitions of the group go on", OFFSETS, first.span.log_partition),) if moves else ()),
+            *((Evidence("other partitions of the group move on", OFFSETS, first.span.log_partition),) if moves else ()),
         ),
         steps=(look, skip),
     )
@@ -168,14 +168,14 @@ def _incident(context: RuleContext, group: str, stuck: list[StuckPartition], oth
         "The application fails before it has processed anything, regardless of the record: no partition of the group "
         "moves.",
         evidence_for=() if moves else (Evidence("no partition of the group moves", OFFSETS, first.span.log_partition),),
-        refuted_by=Evidence("other partitions of the group go on meanwhile") if moves else None,
+        refuted_by=Evidence("other partitions of the group move on meanwhile") if moves else None,
     )
     slow = _polls_too_late(context, group, stays)
     late = Verdict(
         f"The application of {shown(group)} polls too late: its members are removed from the group when"
         " max.poll.interval.ms is over, before they commit, and the next ones get the same records.",
         evidence_for=(Evidence(slow),) if slow else (),
-        evidence_against=(Evidence("others of its partitions go on"),) if moves else (),
+        evidence_against=(Evidence("other partitions of the group move on"),) if moves else (),
         is_certain=bool(slow) and not moves,
         refuted_by=None if slow else Evidence(f"half of the members left within {length(usual)}, and at no fixed time"),
         steps=(
@@ -188,7 +188,7 @@ def _incident(context: RuleContext, group: str, stuck: list[StuckPartition], oth
     finding = ReportFinding(
         kind=KIND,
         level=Level.HIGH if goes_on else Level.MODERATE,
-        title=RULE.title if not late.is_certain else "members poll too late, are put out and come back, for ever",
+        title=RULE.title if not late.is_certain else "members poll too late, are removed and join again, endlessly",
         problem=(
             f"The group {shown(group)} does not get past offset {first.offset} of {shown(first.topic)} partition"
             f" {first.partition}: {counted(len(tries), 'member')} took the partition since and left, half of"
@@ -228,8 +228,8 @@ def _incident(context: RuleContext, group: str, stuck: list[StuckPartition], oth
         evidence_count=len(tries),
         rows=(Rows("timeline", of_group(group)), Rows("lag", of_group(group))),
         next=(
-            context.see("See who joined, what each member had and when it left", Rows("timeline", of_group(group))),
-            context.see("See which offsets move and which do not", Rows("lag", of_group(group))),
+            context.see("List who joined, what each member had and when it left", Rows("timeline", of_group(group))),
+            context.see("List which offsets move and which do not", Rows("lag", of_group(group))),
         ),
         measured={"attempts": len(tries), "stay_ms": round(usual)},
         thresholds=context.limits_of(f"{KIND}.attempts"),
@@ -274,11 +274,11 @@ def _how_they_left(context: RuleContext, group: str, usual: float) -> str:
 
 RULE = incident_rule(
     kind=KIND,
-    title="members fail on a record, leave and come back, for ever",
+    title="members fail on a record, leave and join again, endlessly",
     about="""\
-Partitions with records to read whose offset does not move while members get the partition, leave, and others get it:
-`attempts` of them. The first waiting record in time is the one that no member gets past. Members of jobs that come and
-go leave moved offsets or nothing to read, and are not a finding.""",
+Partitions with records to read whose offset does not move while `attempts` members get the partition one after another
+and leave. The waiting record that was written first is the one that no member gets past. Members of jobs that start and
+end leave moved offsets or nothing to read, and are not a finding.""",
     tables=("timeline", "lag", "members"),
     levels={Level.HIGH: "it goes on", Level.MODERATE: "the last member that failed left a while ago"},
     find=_find,
@@ -286,8 +286,8 @@ go leave moved offsets or nothing to read, and are not a finding.""",
     causes=(
         PossibleCause(
             "polls_too_late",
-            "members are put out when max.poll.interval.ms is over",
-            "for: they stay exactly that long; against: other partitions move; refuted where they leave at any time",
+            "members are removed when max.poll.interval.ms is over",
+            "for: they stay exactly that long; against: other partitions move; refuted if they leave at other times",
         ),
         PossibleCause(
             "poison_record",
@@ -297,7 +297,7 @@ go leave moved offsets or nothing to read, and are not a finding.""",
         PossibleCause(
             "fails_at_start",
             "the application cannot work at all",
-            "for: no partition moves; refuted where one does",
+            "for: no partition moves; refuted if one does",
         ),
     ),
     thresholds=(

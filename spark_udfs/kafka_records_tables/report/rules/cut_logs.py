@@ -110,7 +110,7 @@ def _tell(context: RuleContext, case: dict[str, Any]) -> ReportFinding:
         partitions=tuple(sorted(partitions)),
         since_timestamp_ms=None if is_start else case["last_ms_min"],
         since_note=(
-            "no record tells when the files went"
+            "no record shows when the files disappeared"
             if is_start or case["last_ms_min"] is None
             else "the last record that is left"
         ),
@@ -122,15 +122,15 @@ def _tell(context: RuleContext, case: dict[str, Any]) -> ReportFinding:
         evidence_count=len(partitions),
         rows=(rows,),
         next=(
-            context.see("See where the logs begin and end", rows),
+            context.see("List where the logs begin and end", rows),
             NextStep(
-                f"Look for {'earlier' if is_start else 'later'} files of {topic}-{first} on this broker and on the"
-                " others that have the partition; make the report of a replica that has them"
+                f"Look for {'earlier' if is_start else 'later'} files of {topic}-{first} on this broker and on the "
+                "others that have the partition; make a report of a replica that has them"
             ),
             context.ask_kafka("Ask which brokers have the partitions", "kafka-topics", "--describe", "--topic", topic),
             NextStep(
-                "Until that is clear, let no broker without the files become leader of the partition: its "
-                "coordinator would go on from what is left"
+                "Until that is clear, let no broker without the files become leader of the partition: its coordinator "
+                "would continue with the remaining records"
             ),
         ),
         measured={"missing_offsets": case["missing_sum"], "logs": len(partitions)},
@@ -145,17 +145,18 @@ _START: Final = (
     "groups that have written nothing since are not in this report."
 )
 _END: Final = (
-    "{logs} lacks its end: {missing} that it had, by what the broker wrote beside it. {groups}Their later records are "
-    "unknown, so the report concludes nothing from what they have not done since; groups with records in the missing "
-    "part only are not in it."
+    "{logs} lacks its end: {missing} that it had, as other files of the broker show. {groups}Their later records are "
+    "unknown, so the report concludes nothing from what they have not done since; groups whose only records are in "
+    "the missing part are not in it."
 )
 _COPIED: Final = (
     "{logs} ends {missing} before the offset that the broker wrote down a little later, as in a copy that was made "
     "while the broker wrote. {groups}What they did in the meantime is unknown."
 )
-_START_UNSURE: Final = "only some of the files may have been copied, or somebody has once had the topic deleted by age"
+_START_UNSURE: Final = "only some of the files may have been copied, or the topic once had records deleted by their age"
 _END_UNSURE: Final = (
-    "only some of the files may have been copied, or the log long before the others, or a power failure took records"
+    "only some of the files may have been copied, or the log was copied long before the others, or a power failure "
+    "lost records"
 )
 _COPIED_UNSURE: Final = "the last file may also have been cut"
 
@@ -163,15 +164,16 @@ RULE = ReportRule(
     kind=_KIND,
     title="a log lacks its beginning or its end",
     about="""\
-Logs of `__consumer_offsets` and `__transaction_state` that do not begin at offset 0, which no clean-up brings about,
-and logs of all coordinators that ended later once: by the high watermarks and recovery points that the broker wrote
-down (`replication-offset-checkpoint`, `recovery-point-offset-checkpoint`), by producer snapshots of later offsets, by
-indexes of files that are gone, empty or cut, or because there is no file at all. In a copy of a directory that a broker
-was writing to, logs end a little before: that is a note. Kinds that conclude from what a group has not done leave out
-the groups of such a log. A file that is missing in between is `segment_lost`.""",
+Logs of `__consumer_offsets` and `__transaction_state` that do not begin at offset 0, which no clean-up causes, and logs
+of all coordinators that once ended later. This is shown by the high watermarks and recovery points that the broker
+wrote (`replication-offset-checkpoint`, `recovery-point-offset-checkpoint`), by producer snapshots of later offsets, by
+indexes of files that are missing, empty or cut, or by the absence of any file. In a copy of a directory that a broker
+was writing to, logs end a little earlier: that is a note. Kinds that conclude something from what a group has not done
+leave out the groups of such a log. A file that is missing in between is `segment_lost`.""",
     tables=("log_ends", "groups"),
     levels={
-        Level.HIGH: "files show it, the broker had stopped, or the end was noted `silent_for` after the last record",
+        Level.HIGH: "files show it, the broker had stopped, or it wrote the later end `silent_for` after the last "
+        "record",
         Level.NOTE: "it may have been copied while the broker wrote",
     },
     cases=_cases,
@@ -182,8 +184,8 @@ the groups of such a log. A file that is missing in between is `segment_lost`.""
             "silent_for",
             "duration",
             "2h",
-            "from the last record of a log to the moment when the broker noted a later offset",
-            "copying a directory takes minutes, and seldom hours",
+            "time from the last record of a log until the broker wrote a later offset",
+            "copying a directory takes minutes, rarely hours",
         ),
     ),
 )

@@ -57,7 +57,7 @@ def _damage_cases(context: RuleContext) -> pa.Table:
 
 def _see_places(found: Sequence[Finding], context: RuleContext) -> NextStep:
     """The command that reads what is damaged, which is of one topic: `counts` reads records of coordinators alone."""
-    what, topic = "See every damaged place: file, byte and what is lost", found[0].topic
+    what, topic = "List every damaged place: file, byte and what is lost", found[0].topic
     if topic == METADATA:
         return context.see(what, Rows("topics"))
     # For other topics, only batch headers and producer snapshots are read.
@@ -84,8 +84,8 @@ def _tell_damage(context: RuleContext, case: dict[str, Any]) -> ReportFinding:
         steps.append(_see_places(found, context))
     steps.append(
         NextStep(
-            "Compare with another replica: copy the partition's folder from another broker, and make the report of "
-            "it. When it is whole, let the damaged replica be fetched again"
+            "Compare with another replica: copy the partition's folder from another broker, and make a report of it. "
+            "If it is complete, have the damaged replica fetched again"
         )
     )
     return ReportFinding(
@@ -100,7 +100,7 @@ def _tell_damage(context: RuleContext, case: dict[str, Any]) -> ReportFinding:
         group_ids=groups,
         topics=() if first.topic is None else (first.topic,),
         partitions=tuple(numbers),
-        since_note="unreadable bytes have no time",
+        since_note="bytes that cannot be read show no time",
         evidence=tuple(
             Evidence(
                 str(each), each.topic, each.partition, each.offset if each.offset is not None else each.base_offset
@@ -117,9 +117,9 @@ DAMAGE = ReportRule(
     kind="damage",
     title="a log is damaged, or records cannot be used",
     about="""\
-Everything that was found while reading and that counts as damage: wrong checksums, torn batches, records that cannot be
-decoded, transactions with an unknown end. One finding for a topic, with all its partitions: a disk that fails hits
-many. Missing rights are `right_missing`.""",
+All damage that was found while reading: wrong checksums, torn batches, records that cannot be decoded, transactions
+with an unknown end. One finding for a topic, with all its partitions: a disk that fails hits many. Missing rights are
+`right_missing`.""",
     tables=("checks", "groups"),
     levels={Level.HIGH: "always"},
     cases=_damage_cases,
@@ -169,15 +169,16 @@ def _tell_lost(context: RuleContext, case: dict[str, Any]) -> ReportFinding:
         title=LOST.title,
         problem=(
             f"Missing from {topic}-{first.partition} are the offsets from {first.first} up to "
-            f"{first.behind - 1}{others}: {counted(missing, 'offset')} in no file{span}. Such a log is whole up to "
-            f"there, so no cleaner took them: {_how_lost(first)}. {groups_shown(groups)}The commits, members "
-            "and deletions in it are unknown, so what the report says about these groups may be older than it was."
+            f"{first.behind - 1}{others}: {counted(missing, 'offset')} in no file{span}. The log is complete up to "
+            f"there, so no cleaner removed them: {_how_lost(first)}. {groups_shown(groups)}The commits, members and "
+            "deletions in the missing part are unknown, so what the report says about these groups may be out of "
+            "date."
         ),
         group_ids=groups,
         topics=(topic,),
         partitions=tuple(numbers),
         since_timestamp_ms=min(began, default=None),
-        since_note="the last record before the missing ones; the log does not show when the file went",
+        since_note="the last record before the missing ones; the log does not show when the file disappeared",
         evidence=tuple(
             evidence
             for each in found[: MOST_EVIDENCE // 2]
@@ -189,15 +190,15 @@ def _tell_lost(context: RuleContext, case: dict[str, Any]) -> ReportFinding:
         evidence_count=2 * len(found),
         next=(
             NextStep(
-                f"Look for a file {first.first:020}.log in the folder {topic}-{first.partition}, on this broker and on"
-                " the others that have the partition; make the report of a replica that has it"
+                f"Look for a file {first.first:020}.log in the folder {topic}-{first.partition}, on this broker and "
+                "on the others that have the partition; make a report of a replica that has it"
             ),
             context.ask_kafka("Ask which brokers have the partition", "kafka-topics", "--describe", "--topic", topic),
-            *((context.see(f"See the groups of {topic}-{first.partition}", rows),) if groups else ()),
+            *((context.see(f"List the groups of {topic}-{first.partition}", rows),) if groups else ()),
             NextStep(
                 "Until that is clear, let no broker without the file become leader of the partition: a coordinator "
-                "that loads its log would go on from what is left. If another replica is whole, let this one be "
-                "fetched again"
+                "that loads its log would continue with the remaining records. If another replica is complete, have "
+                "this one fetched again"
             ),
         ),
         measured={
@@ -213,10 +214,10 @@ LOST = ReportRule(
     kind="segment_lost",
     title="records between two segment files are missing",
     about="""\
-Offsets that are in no file, of a log that is whole up to there. A cleaner begins at the start of a log and leaves gaps
-there, so it has not been at these. Where a cleaner has been, a missing file and a cleaned one look the same, and there
-is no finding. Only the first such gap of a log is reported, and the logs of a topic are one finding. A beginning or an
-end that is missing is `log_cut`.""",
+Offsets that are in no file, of a log that is complete up to there. A cleaner begins at the start of a log and leaves
+gaps there, so it has not removed these. In a cleaned part, a missing file and a cleaned one look the same, and there is
+no finding. Only the first such gap of a log is reported, and the logs of a topic are one finding. A beginning or an end
+that is missing is `log_cut`.""",
     tables=("groups",),
     levels={Level.HIGH: "always"},
     cases=_lost_cases,
@@ -228,7 +229,7 @@ end that is missing is `log_cut`.""",
             "count",
             100,
             "records before the missing ones, without a gap",
-            "a cleaner leaves a few in a row, and hardly ever a hundred",
+            "a cleaner leaves a few in a row, and hardly ever a hundred of them",
         ),
     ),
 )
@@ -266,7 +267,7 @@ def _tell_right(context: RuleContext, case: dict[str, Any]) -> ReportFinding:
             f"there are not reported. For instance: {found[0].what}."
         ),
         topics=topics,
-        since_note="brokers do not say since when",
+        since_note="brokers do not report since when",
         evidence=tuple(Evidence(each.what, each.topic) for each in found[:MOST_EVIDENCE]),
         evidence_count=len(found),
         next=(
@@ -276,7 +277,7 @@ def _tell_right(context: RuleContext, case: dict[str, Any]) -> ReportFinding:
             ),
             *(
                 context.ask_kafka(
-                    f"See which users have which rights on {topic}", "kafka-acls", "--list", "--topic", topic
+                    f"List which users have which rights on {topic}", "kafka-acls", "--list", "--topic", topic
                 )
                 for topic in topics[:1]
             ),

@@ -149,14 +149,18 @@ def _incident(
         lacked=(
             ()
             if is_due
-            else (f"offsets.retention.minutes of the brokers: {length(context.request.retention_ms)} was taken",)
+            else (f"offsets.retention.minutes of the brokers ({length(context.request.retention_ms)} was assumed)",)
         ),
     )
     others = {word for _, each in found for word in each["possible_causes"]} - {"expired", "group_expired"}
     deleted = Verdict(
         f"Somebody deleted the group {shown(group)} or its offsets while it was away.",
         evidence_for=() if is_due else evidence[:1],
-        refuted_by=None if others else Evidence("the clean-up deleted exactly what was due, which no request does"),
+        refuted_by=(
+            None
+            if others
+            else Evidence("exactly the offsets that had expired were deleted, which only a clean-up does")
+        ),
     )
     lately = context.at_ms - context.limit(f"{KIND}.lately")
     finding = ReportFinding(
@@ -174,7 +178,7 @@ def _incident(
         impact=(
             f"Without offsets, {' and '.join(what)}."
             if what
-            else "It went on where it was: nothing was lost or repeated."
+            else "It continued where it was: nothing was lost or repeated."
         ),
         consequence="data_lost" if skipped else "work_repeated" if again else "none",
         group_ids=(group,),
@@ -193,18 +197,18 @@ def _incident(
                 " default), or keep a member running"
             ),
             *(
-                (NextStep("Look up auto.offset.reset of the application: with earliest nothing was skipped"),)
+                (NextStep("Look up auto.offset.reset of the application: if it is earliest, nothing was skipped"),)
                 if is_unsure
                 else ()
             ),
             NextStep(
-                f"Read what was skipped with another group id from {restarts[0].before.offset} of {restarts[0].topic}-"
-                f"{restarts[0].partition} on"
+                f"Read the skipped records with another group id, from {restarts[0].before.offset} of "
+                f"{restarts[0].topic}-{restarts[0].partition} on"
                 if skipped
-                else "See whether what was read again did harm: it is the same records"
+                else "Check whether it did harm to read these records a second time"
             ),
-            context.see("See each deletion, and how sure its cause is", Rows("disappearances", of_group(group))),
-            context.see("See what was committed before and after it", Rows("history", of_group(group))),
+            context.see("List each deletion, and how certain its cause is", Rows("disappearances", of_group(group))),
+            context.see("List what was committed before and after it", Rows("history", of_group(group))),
         ),
         measured={"lost": skipped, "repeated": again},
         thresholds=context.limits_of(f"{KIND}.lately"),
@@ -214,17 +218,17 @@ def _incident(
 
 RULE = incident_rule(
     kind=KIND,
-    title="offsets expired while a group was away, and it began again elsewhere",
+    title="offsets expired while a group was away, and it started again elsewhere",
     about="""\
-Tombstones of offsets that a clean-up wrote, and the first commits for these partitions after them. Where the log
-ended when its member came shows whether the group began at the start or at the end; how many records were read again
-or never is counted for each partition. A group that was at the end at its first commit may have begun at either:
-then both counts are given, and one of them happened.""",
+Tombstones of offsets that a clean-up wrote, and the first commits for these partitions after them. The end of the log
+at the time its member joined shows whether the group began at the start or at the end. Records that were read again or
+skipped are counted for each partition. A group that was at the end at its first commit may have begun at either: then
+both counts are given, and one of them is right.""",
     tables=("activity", "current_offsets", "timeline"),
     levels={
         Level.CRITICAL: "records were skipped, or may have been",
         Level.HIGH: "records were read again, or may have been",
-        Level.LOW: "it began again longer than `lately` ago, or got its offsets back",
+        Level.LOW: "it started again longer than `lately` ago, or got its offsets back",
     },
     find=_find,
     listing=Rows("activity", ("expirations>0",)),
@@ -232,9 +236,9 @@ then both counts are given, and one of them happened.""",
         PossibleCause(
             "expired",
             "the group was away for longer than the retention of offsets",
-            "for: tombstones of all that was due",
+            "for: tombstones of all offsets that had expired",
         ),
-        PossibleCause("offsets_deleted", "somebody deleted the offsets", "refuted where `disappearances` rules it out"),
+        PossibleCause("offsets_deleted", "somebody deleted the offsets", "refuted if `disappearances` rules it out"),
     ),
     questions=(
         Question(
@@ -251,8 +255,8 @@ then both counts are given, and one of them happened.""",
             "lately",
             "duration",
             "7d",
-            "what happened within this time matters",
-            "whoever is affected notices within a week",
+            "incidents within this time matter",
+            "those who are affected notice within a week",
         ),
     ),
     folds=(Folds("offsets_began_anew"), Folds("offsets_rewound")),

@@ -123,7 +123,7 @@ def _tell(context: RuleContext, case: dict[str, Any]) -> ReportFinding:
     emptied = soonest - context.request.retention_ms if case["rule_first"] == "state_timestamp" else None
     committed = case["last_ms"] if case["committed_ms"] is None else case["committed_ms"]
     state = (
-        f"it still commits for others, last at {moment(case['committed_ms'])}"
+        f"it still commits for other partitions, last at {moment(case['committed_ms'])}"
         if case["works"]
         else (
             ("it has no members" if emptied is None else f"it has had no members since {moment(emptied)}")
@@ -152,7 +152,7 @@ def _tell(context: RuleContext, case: dict[str, Any]) -> ReportFinding:
         problem=(
             f"{counted(offsets, 'committed offset')} of the group {shown(group)} ({listed(topics)}) "
             f"{'expires' if offsets == 1 else 'expire,'} {when}: {state}. {lived if case['lived_ms'] else ''}If its "
-            "consumers come back later than that, they start where auto.offset.reset says: at the end, and miss the "
+            "consumers come back after that, they start where auto.offset.reset says: at the end, and miss the "
             f"records in between, or at the beginning, and read all of them again.{behind}"
         ),
         group_ids=(group,),
@@ -162,7 +162,7 @@ def _tell(context: RuleContext, case: dict[str, Any]) -> ReportFinding:
         until_timestamp_ms=soonest,
         confidence="high" if is_sure else "medium",
         why_not_sure=(
-            None if is_sure else "a cleaner has taken the records that would show how long the group was in use"
+            None if is_sure else "a cleaner has removed the records that would show how long the group was in use"
         ),
         evidence=tuple(
             Evidence(f"the commit for {topic}-{partition} that expires", OFFSETS, log_partition, log_offset)
@@ -179,11 +179,11 @@ def _tell(context: RuleContext, case: dict[str, Any]) -> ReportFinding:
         evidence_count=offsets,
         rows=(rows,),
         next=(
-            context.describe_group(group, "Ask the brokers whether somebody consumes meanwhile"),
-            context.see("See which offsets expire when, and by which rule", rows),
+            context.describe_group(group, "Ask the brokers whether the group has members by now"),
+            context.see("List which offsets expire when, and by which rule", rows),
             context.ask_kafka(
-                "Commit the same offsets again, which gives them the whole retention once more: keep what this prints, "
-                "and run it with --execute in the place of --dry-run while the group has no members",
+                "Commit the same offsets again, which restarts their retention: save what this prints, and run it "
+                "with --execute in place of --dry-run while the group has no members",
                 "kafka-consumer-groups",
                 "--reset-offsets",
                 *option("--group", group),
@@ -220,22 +220,22 @@ RULE = ReportRule(
     kind="offsets_expiring",
     title="offsets of a group that was in use expire soon",
     about="""\
-Committed offsets that a clean-up takes within `within`, of groups without members: a consumer group that is down
-for as long as the retention loses its place, and so does a simple group, one that assigns itself partitions, which
-has committed nothing for one of them, although it is at work (`alive_within`). A group with members loses only what
-it does not subscribe to, which is `offsets_unneeded`. A group that was in use for a moment only, as that of a console
-consumer, is a note. A group that has lost its last member is left alone for `report.group_settles_within`: it may be a
-restart.
+Committed offsets that a clean-up deletes within `within`, of groups without members. A consumer group that is down for
+as long as the retention loses its place. So does a simple group, one that assigns itself partitions, if it has
+committed nothing for one of them, although it is at work (`alive_within`). A group with members loses only offsets of
+topics that it does not subscribe to, which is `offsets_unneeded`. A group that was in use only for a moment, as that of
+a console consumer, is a note. A group that has lost its last member is not judged for `report.group_settles_within`,
+because it may be a restart.
 
-Offsets whose commit has an expiry time of its own are left out: their client has asked for it.
+Offsets whose commit has an expiry time of its own are left out, because their client requested it.
 
-The records of a group, and its epoch (`in_use_epoch`), which rises whenever a member comes or goes, show how long it
-was in use. If a cleaner has taken the first records and the epoch is low, that is unknown, and the level is one or two
-lower. Expiry is counted with the retention that was given; see `retention_differs`.""",
+The records of a group, and its epoch (`in_use_epoch`), which rises whenever a member joins or leaves, show how long it
+was in use. If a cleaner has removed the first records and the epoch is low, that is unknown, and the level is one or
+two lower. Expiry is computed with the retention that was passed; see `retention_differs`.""",
     tables=("expirations", "groups", "activity", "current_offsets", "timeline"),
     levels={
-        Level.CRITICAL: "the group is at work, and one of its offsets goes within `critical_within`",
-        Level.HIGH: "the group is at work or was in use, and an offset goes within `high_within`",
+        Level.CRITICAL: "the group is at work, and one of its offsets expires within `critical_within`",
+        Level.HIGH: "the group is at work or was in use, and an offset expires within `high_within`",
         Level.MODERATE: (
             "the same within `within`; or within `high_within` if the log does not show how long it was in use"
         ),
@@ -261,13 +261,13 @@ lower. Expiry is counted with the retention that was given; see `retention_diffe
             "duration",
             "24h",
             "a group without members that has committed this recently is at work",
-            "jobs that assign themselves partitions run once a day at least",
+            "jobs that assign themselves partitions run at least once a day",
         ),
         Threshold(
             "in_use_for",
             "duration",
             "24h",
-            "from the first to the last record of a group that was in use",
+            "time from the first to the last record of a group that was in use",
             "tools and tests come and go within a day",
         ),
         Threshold(
@@ -275,14 +275,15 @@ lower. Expiry is counted with the retention that was given; see `retention_diffe
             "count",
             8,
             "the epoch (generation) of a group that was in use",
-            "a tool joins once and leaves; three members that are deployed again twice get this far",
+            "a tool joins once and leaves; three members that are redeployed twice reach this epoch",
         ),
         Threshold(
             "overdue_after",
             "duration",
             "1h",
-            "offsets that should have been gone for longer show that the brokers keep them longer than was given",
-            "brokers clean up every ten minutes, and six clean-ups do not fail",
+            "offsets that should have been deleted longer ago than this show that the retention of the brokers is "
+            "longer than the one that was passed",
+            "brokers clean up every ten minutes, and six clean-ups in a row do not fail",
         ),
     ),
 )
@@ -325,16 +326,16 @@ def _tell_overdue(context: RuleContext, case: dict[str, Any]) -> ReportFinding:
         problem=(
             f"{counted(case['offsets'], 'committed offset')} should have expired up to {length(late)} ago with a "
             f"retention of {length(context.request.retention_ms)}, and are still in the log. So the brokers keep "
-            f"offsets for at least {length(at_least)}, or do not clean up. Nothing is said about the expiry of"
-            " these."
+            f"offsets for at least {length(at_least)}, or do not clean up. The report says nothing about the expiry "
+            "of these offsets."
         ),
         since_timestamp_ms=case["earliest_ms"],
         confidence="medium",
-        why_not_sure="a classic group in a rebalance looks empty in the log, and a broker spares its offsets",
+        why_not_sure="a classic group in a rebalance looks empty in the log, and a broker does not expire its offsets",
         rows=(rows,),
         next=(
             context.ask_kafka(
-                "Ask a broker for offsets.retention.minutes, and give it as --retention",
+                "Ask a broker for offsets.retention.minutes, and pass it as --retention",
                 "kafka-configs",
                 "--entity-type",
                 "brokers",
@@ -358,11 +359,11 @@ def _overdue_rows(context: RuleContext) -> Rows:
 
 OVERDUE = ReportRule(
     kind="retention_differs",
-    title="brokers keep offsets longer than the retention that was given",
+    title="brokers keep offsets longer than the retention that was passed",
     about="""\
-Offsets that should be gone with the retention of this report (`--retention`, 7 days by default) and are not. Then
-the retention is a longer one, and nothing that is counted with it holds. Offsets in a partition that no coordinator
-loads are left out: nobody cleans up there.""",
+Offsets that should have been deleted by the retention of this report (`--retention`, 7 days by default) but were not.
+Then the brokers' retention is longer, and everything that is computed with the one of the report is wrong. Offsets in a
+partition that no coordinator loads are left out, because nothing cleans up there.""",
     tables=("expirations", "checks"),
     levels={Level.NOTE: "always"},
     cases=_overdue_cases,

@@ -61,19 +61,22 @@ def _incident(
         for each in overlapping
     )
     two = Verdict(
-        f"Two processes or more use the transactional.id {shown(name)} at the same time: each one that starts raises"
-        " the epoch and fences the other, which fails (ProducerFencedException, InvalidProducerEpochException), is"
-        " restarted, and fences in turn.",
+        f"Two or more processes use the transactional.id {shown(name)} at the same time: each one that starts raises "
+        "the epoch and fences the other one. That fails (ProducerFencedException, InvalidProducerEpochException), is "
+        "restarted, and fences the first one.",
         evidence_for=(
             *shows[:2],
             Evidence(
-                f"in {len(overlapping)} of {len(run)} starts the one before was at work up to {length(idle)} before"
+                f"in {len(overlapping)} of {len(run)} starts the previous producer was at work until at most "
+                f"{length(idle)} before"
             ),
         ),
     )
     alone = Verdict(
         f"One process with the transactional.id {shown(name)} fails and is restarted again and again.",
-        evidence_against=(Evidence("the id was in use until just before most starts: no time for a restart"),),
+        evidence_against=(
+            Evidence("the id was in use until just before most starts, which leaves no time for a restart"),
+        ),
         refuted_by=(
             Evidence(
                 f"the id was in use until {length(idle)} before a start, in {len(overlapping)} of {len(run)} starts"
@@ -92,12 +95,12 @@ def _incident(
             f" {moment(since)}, every {length(every)}: its epoch rose to {run[-1]['producer_epoch']}."
         ),
         impact=(
-            f"Each start ends the work of the other one: {counted(aborted, 'open transaction')} "
+            f"Each start aborts the work of the other one: {counted(aborted, 'open transaction')} "
             f"{'was' if aborted == 1 else 'were'} aborted, and their work is done again."
         ),
         consequence="work_repeated",
         transactional_ids=(name,),
-        who=(Actor(f"starts with the transactional.id {name}, again and again"),),
+        who=(Actor(f"is started with the transactional.id {name} again and again"),),
         since_timestamp_ms=since,
         is_going_on=is_going_on,
         scale={"fenced": len(run), "transactions_aborted": aborted},
@@ -112,7 +115,7 @@ def _incident(
             context.ask_kafka(
                 "Ask the coordinator for its state now", "kafka-transactions", "describe", "--transactional-id", name
             ),
-            context.see("See its producer id and epoch", rows),
+            context.see("List its producer id and epoch", rows),
         ),
         measured={"starts": len(run), "overlapping": len(overlapping), "idle_ms": idle},
         thresholds=context.limits_of(f"{KIND}.starts", f"{KIND}.pause"),
@@ -124,10 +127,10 @@ RULE = incident_rule(
     kind=KIND,
     title="producers with one transactional id fence each other",
     about="""\
-Starts of producers (records in state Empty, which InitProducerId leaves) of one transactional id, `starts` or more
-without a `pause`, of which at least half came while the one before was at work: within 250 ms of its last record, or
-four times the time that the id usually is quiet. A process that is restarted leaves its id unused for longer. What a
-cleaner has taken is not counted; no record says which client started.""",
+`starts` or more starts of producers with one transactional id (records in state Empty, which InitProducerId writes)
+without a `pause`. At least half of them happened while the previous producer was at work: within 250 ms of its last
+record, or within four times the usual pause between records of the id. A process that is restarted leaves its id unused
+for longer. Records that a cleaner has removed are not counted; no record says which client started.""",
     tables=("transactions",),
     levels={Level.HIGH: "it goes on", Level.LOW: "it has ended"},
     find=_find,
@@ -136,10 +139,10 @@ cleaner has taken is not counted; no record says which client started.""",
         PossibleCause(
             "one_id_twice",
             "two processes have one transactional id",
-            "for: starts while the one before was at work",
+            "for: starts while the previous producer was at work",
         ),
         PossibleCause(
-            "restarts", "one process is restarted again and again", "refuted where the id was in use until the start"
+            "restarts", "one process is restarted again and again", "refuted if the id was in use until the start"
         ),
     ),
     thresholds=(

@@ -93,7 +93,7 @@ def _tell(context: RuleContext, case: dict[str, Any]) -> ReportFinding:
     size = round(case["bytes_sum_sum"] / commits)
     repeated = case["repeated_commits_sum_sum"] / commits
     again = (
-        f" {repeated:.0%} of them repeat the offset that was there."
+        f" {repeated:.0%} of them repeat the offset that was already committed."
         if repeated >= context.limit("commits_flooding.share")
         else ""
     )
@@ -115,13 +115,13 @@ def _tell(context: RuleContext, case: dict[str, Any]) -> ReportFinding:
         since_note=_how_exact(context, case),
         rows=(rows,),
         next=(
-            context.see("See its commits by hour and topic", rows),
-            context.see("See which clients commit", Rows("members", of_group(group))),
+            context.see("List its commits by hour and topic", rows),
+            context.see("List which clients commit", Rows("members", of_group(group))),
             context.describe_group(group, "Ask the brokers for the clients and hosts of its members"),
             *([NextStep(_LESS_METADATA)] if case["is_large_any"] else []),
             NextStep(
-                "Have its application commit by time (auto.commit.interval.ms) or after a batch, and not after every "
-                "record or every poll that returned nothing"
+                "Change its application to commit by time (auto.commit.interval.ms) or after a batch, not after every "
+                "record or every empty poll"
             ),
         ),
         measured={
@@ -136,7 +136,8 @@ def _tell(context: RuleContext, case: dict[str, Any]) -> ReportFinding:
 
 
 _LESS_METADATA = (
-    "Look at the metadata of its commits (table current_offsets), and have the application keep such state elsewhere"
+    "Look at the metadata of its commits (table current_offsets), and change the application to keep such state "
+    "elsewhere"
 )
 
 
@@ -158,7 +159,7 @@ def _how_exact(context: RuleContext, case: dict[str, Any]) -> str:
 
     began = "the first hour with so many commits; they may have begun in the hour before"
     if case["window_start_timestamp_ms_min"] - HOUR_MS < context.at_ms - context.limit("commits_flooding.lately"):
-        return "or earlier: only the last hours were looked at"
+        return "or earlier: only the last hours were examined"
     last = case["window_start_timestamp_ms_max"]
     return began if last > context.at_ms - 2 * HOUR_MS else f"{began}; the last such hour began at {moment(last)}"
 
@@ -175,11 +176,11 @@ RULE = ReportRule(
     kind="commits_flooding",
     title="the commits of a group flood the offsets topic",
     about="""\
-Groups that in an hour within `lately` commit each partition more often than every `interval_ms`, and at least
-`least_commits` times, or write `least_bytes` in commits of `commit_bytes` each, which is metadata, and whose records
-are `share` of all bytes of these hours: mostly consumers that commit after every record. Many partitions that commit
-every few seconds are no flood. A cleaner takes superseded commits away, so counts are lower bounds, and what was
-compacted is not seen.""",
+Groups whose records are `share` of all bytes in some hours within `lately`. In these hours they commit each partition
+more often than every `interval_ms`, and at least `least_commits` times, or write `least_bytes` in commits of
+`commit_bytes` each, most of which is metadata. Mostly these are consumers that commit after every record. Many
+partitions that commit every few seconds are not a flood. A cleaner removes superseded commits, so counts are lower
+bounds, and a flood that was compacted is not found.""",
     tables=("activity", "timeline"),
     levels={
         Level.HIGH: "more often than every `high_interval_ms`, and `high_share` of all bytes",
@@ -189,7 +190,7 @@ compacted is not seen.""",
     tell=_tell,
     listing=lambda _: Rows("activity"),
     thresholds=(
-        Threshold("lately", "duration", "24h", "how far back commits count", "a day includes the busy hours"),
+        Threshold("lately", "duration", "24h", "how far back commits are counted", "a day includes the busy hours"),
         Threshold(
             "interval_ms",
             "count",
@@ -200,7 +201,9 @@ compacted is not seen.""",
         Threshold(
             "high_interval_ms", "count", 200, "the same for the higher level", "25 times the usual rate", "interval_ms"
         ),
-        Threshold("least_commits", "count", 3600, "commits in the busiest hour", "one a second is nothing to a broker"),
+        Threshold(
+            "least_commits", "count", 3600, "commits in the busiest hour", "one a second is no load for a broker"
+        ),
         Threshold(
             "least_bytes",
             "count",
@@ -213,7 +216,7 @@ compacted is not seen.""",
             "count",
             1000,
             "mean bytes of commits that are large",
-            "a usual one has a hundred, and a broker allows 4096 of metadata (offset.metadata.max.bytes)",
+            "a usual one has a hundred, and a broker allows 4096 bytes of metadata (offset.metadata.max.bytes)",
         ),
         Threshold(
             "share",

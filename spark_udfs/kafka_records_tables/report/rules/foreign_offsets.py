@@ -147,7 +147,9 @@ def _incident(context: RuleContext, found: list[ForeignOffset]) -> Incident:
     parts = []
     if went_on:
         clients = (
-            f"{listed(went_on)} has consumed since" if len(went_on) == 1 else f"{listed(went_on)} have consumed since"
+            f"{listed(went_on)} has consumed again since"
+            if len(went_on) == 1
+            else f"{listed(went_on)} have consumed again since"
         )
         if is_unsure:
             parts.append(f"{clients}: out of range, {either_words('they', 'their', begins)}")
@@ -158,7 +160,7 @@ def _incident(context: RuleContext, found: list[ForeignOffset]) -> Incident:
     if waiting:
         parts.append(
             f"{listed(waiting)} will begin where auto.offset.reset says, unless the offsets are set before: with "
-            "`latest` every record in the log is skipped"
+            "`latest` they skip every record in the log"
         )
     steps = []
     if waiting:
@@ -168,8 +170,8 @@ def _incident(context: RuleContext, found: list[ForeignOffset]) -> Incident:
                 waiting[0],
                 topic,
                 "--to-earliest",
-                f"Before {shown(waiting[0])} starts, set its offsets:"
-                " to the earliest, or by time with --to-datetime, which is the moment up to which it had read",
+                f"Before {shown(waiting[0])} starts, set its offsets to the earliest, or by time: with --to-datetime, "
+                "the moment up to which it had read",
             )
         )
     for group in went_on[:1]:
@@ -182,14 +184,14 @@ def _incident(context: RuleContext, found: list[ForeignOffset]) -> Incident:
                     group,
                     topic,
                     "--to-earliest",
-                    f"If auto.offset.reset of {shown(group)} is latest, read what it has skipped ({ranges}): with a "
+                    f"If auto.offset.reset of {shown(group)} is latest, read what it has skipped ({ranges}): use a "
                     "second group id that starts at the earliest, or stop the group and reset its offsets, which "
                     "repeats later records",
                 )
             )
     alone = "never had a member" if never else "had no members"
     lacked = () if is_whole else ("earlier records of the group",)
-    seen = "" if is_whole else " in the records that are left"
+    seen = "" if is_whole else " in the remaining records"
     verdict = Verdict(
         f"Somebody wrote offsets of another cluster or topic for {listed(groups)} with a tool"
         f" (alterConsumerGroupOffsets,"
@@ -203,12 +205,12 @@ def _incident(context: RuleContext, found: list[ForeignOffset]) -> Incident:
                 first.span.log_offset,
                 since,
             ),
-            *((Evidence("the commits have the topic id of today"),) if first.span.topic_id is not None else ()),
+            *((Evidence("the commits have the present topic id"),) if first.span.topic_id is not None else ()),
         ),
         is_certain=is_whole and (never or any(each.end is not None for each in found)),
         lacked=lacked,
     )
-    same_topic = Evidence(f"the commit has the topic id that {topic} has today ({first.span.topic_id})")
+    same_topic = Evidence(f"the commit has the present topic id of {topic} ({first.span.topic_id})")
     nobody = Evidence(f"{first.group_id} {alone} that could have read so far, and the log of {first.place} {ended}")
     finding = ReportFinding(
         kind=KIND,
@@ -245,8 +247,8 @@ def _incident(context: RuleContext, found: list[ForeignOffset]) -> Incident:
         rows=tuple(Rows("lag", of_group(group)) for group in groups[:3]),
         next=(
             *steps,
-            context.see("See all that was committed for the group", Rows("history", of_group(groups[0]))),
-            NextStep("Find the script: offsets of one cluster mean nothing in another one; take them over by time"),
+            context.see("List all commits for the group", Rows("history", of_group(groups[0]))),
+            NextStep("Find the script: offsets of one cluster mean nothing in another one. Translate them by time"),
         ),
         measured={"offsets": len(found), "lost": skipped},
     )
@@ -273,18 +275,20 @@ def _set(context: RuleContext, group: str, topic: str, to: str, what: str) -> Ne
     from kafka_records_tables.report.command_lines import option
 
     words = ("--reset-offsets", *option("--group", group), *option("--topic", topic), to, "--dry-run")
-    return context.ask_kafka(f"{what} (--execute in the place of --dry-run does it)", "kafka-consumer-groups", *words)
+    return context.ask_kafka(
+        f"{what} (with --execute in place of " "--dry-run it is done)", "kafka-consumer-groups", *words
+    )
 
 
 RULE = incident_rule(
     kind=KIND,
     title="offsets of another log were written for a group",
     about="""\
-Commits beyond the end of their log for a group that had no members then, with the topic id of today, or none: no
-consumer has read so far, and no log was cut. If earlier records of the group are gone, members may have been there, and
-both causes are named. What consumers did afterwards is counted from their next commits. If these are at the end, the
-consumers may have begun at either end: then both counts are given.
-What a member committed is no such finding (`offsets_beyond_end`): then its log was cut.""",
+Commits beyond the end of their log for a group that had no members then, with the present topic id or none. No consumer
+has read that far, and no log was cut. If earlier records of the group are missing, it may have had members, and both
+causes are named. What consumers did afterwards is counted from their next commits. If these are at the end, the
+consumers may have begun at the start or at the end: then both counts are given. Offsets that a member committed are
+`offsets_beyond_end`: then the log was cut.""",
     tables=("lag", "regressions", "timeline", "log_ends"),
     levels={Level.CRITICAL: "records were skipped, or may have been", Level.HIGH: "nothing was skipped so far"},
     find=_find,
@@ -293,10 +297,10 @@ What a member committed is no such finding (`offsets_beyond_end`): then its log 
         PossibleCause(
             "another_cluster",
             "a tool wrote offsets of another cluster or topic",
-            "for: no member ever, beyond the end at that moment",
+            "for: the group never had a member, and the offset was beyond the end at that time",
         ),
         PossibleCause("topic_recreated", "the topic was created again", "refuted by the topic id of the commit"),
-        PossibleCause("log_truncated", "the log was cut", "refuted by where the log ended at that moment"),
+        PossibleCause("log_truncated", "the log was cut", "refuted by the end of the log at that time"),
     ),
     folds=(
         Folds("offsets_beyond_end"),

@@ -80,16 +80,16 @@ def _incident(context: RuleContext, group: str, member_id: str, held: list[dict[
     if timeout is not None and timeout >= 0:
         ends = asked_ms + timeout
         fenced = (
-            f" The coordinator removes it when its rebalance time-out of {length(timeout)} is over, at {moment(ends)}."
+            f" The coordinator removes it when its rebalance time-out of {length(timeout)} ends, at {moment(ends)}."
             if ends > context.at_ms
-            else f" Its rebalance time-out of {length(timeout)} was over at {moment(ends)}, and no record removes it."
+            else f" Its rebalance time-out of {length(timeout)} ended at {moment(ends)}, and no record removes it."
         )
     silent = f"has committed nothing since {moment(moved)}" if moved else "has committed nothing"
     verdict = Verdict(
         f"The application of {shown(name)} hangs: it {silent}, and its heartbeats go on, because it is still a member.",
         evidence_for=(
             Evidence(
-                f"{name} was asked to give up {counted(len(places), 'partition')}, and has not",
+                f"{name} has to give up {counted(len(places), 'partition')}, and has not",
                 OFFSETS,
                 held[0]["log_partition"],
                 held[0]["log_offset"],
@@ -134,11 +134,10 @@ def _incident(context: RuleContext, group: str, member_id: str, held: list[dict[
         rows=(Rows("assignments", of_group(group)), Rows("members", of_group(group))),
         next=(
             NextStep(
-                f"Take a thread dump of {shown(name)} on {holder['client_host']} (jstack), to see where it"
-                f" hangs, then restart"
-                " it: the others get its partitions as soon as it has left"
+                f"Take a thread dump of {shown(name)} on {holder['client_host']} (jstack), to find out where it "
+                "hangs, then restart it: the others get its partitions as soon as it has left"
             ),
-            context.see("See what each member has, must give up and will get", Rows("assignments", of_group(group))),
+            context.see("List what each member has, must give up and will get", Rows("assignments", of_group(group))),
             context.describe_members(group),
         ),
         measured={"lasts_ms": context.at_ms - asked_ms, "waiting": waiting},
@@ -151,9 +150,9 @@ RULE = incident_rule(
     kind=KIND,
     title="a member does not give up partitions that others wait for",
     about="""\
-Members of consumer groups (KIP-848) that were asked to give up partitions `after` ago or earlier, still have them, and
-have committed nothing since: their applications hang, while their heartbeats go on. A member that commits works on, and
-gives them up with its next poll. The records of classic groups do not show this.""",
+Members of consumer groups (KIP-848) that have had to give up partitions for `after` or longer, still have them, and
+have committed nothing since: their applications hang, while their heartbeats continue. A member that commits is at
+work, and gives them up with its next poll. The records of classic groups do not show this.""",
     tables=("assignments", "members", "lag"),
     levels={Level.HIGH: "always"},
     find=_find,
@@ -167,7 +166,7 @@ gives them up with its next poll. The records of classic groups do not show this
             "duration",
             "20s",
             "how long a member has to give up partitions",
-            "giving up takes a poll and a heartbeat, which is 5 s",
+            "giving them up takes a poll and a heartbeat, which is sent every 5 s",
         ),
     ),
     folds=(Folds("members_unsettled"), Folds("too_slow"), Folds("endless_rebalances"), Folds("group_stands_still")),

@@ -167,7 +167,7 @@ def _tell(context: RuleContext, case: dict[str, Any]) -> ReportFinding:
         why_not_sure=(
             None
             if is_sure or not hangs
-            else "one topic is read after the other: a transaction that ends in between seems to have no entry"
+            else "topics are read one after another, so a transaction that ends in between seems to have no entry"
         ),
         evidence=tuple(
             Evidence(
@@ -203,7 +203,7 @@ def _why_all(cause: list[dict[str, Any]]) -> str:
     if word == "open":
         return ""
     if word == "left":
-        return f": their {_written(cause)} have no end in the log, and nobody will end them"
+        return f": their {_written(cause)} have no end in the log, and nothing will end them"
     return (
         f", all longer than their time-outs. All belong to the coordinator of __transaction_state-{place}, which should"
         " abort them: it is not running, or its markers do not arrive"
@@ -228,7 +228,7 @@ def _why(context: RuleContext, case: dict[str, Any]) -> str:
     if not (case["is_left"] or case["is_late"]):
         return ""
     if case["transactional_id"] is None:
-        return f": its {_written([case])} have no end in the log, and nobody will end it"
+        return f": its {_written([case])} have no end in the log, and nothing will end it"
     entries = context.table("transactions")
     entries = kept(entries, equal(entries, "transactional_id", case["transactional_id"]))
     updated = pc.max(entries["last_update_timestamp_ms"]).as_py()
@@ -308,7 +308,7 @@ def _seen(context: RuleContext, cause: list[dict[str, Any]], rows: Rows) -> Next
     has only what `__transaction_state` and `__consumer_offsets` tell, so none is named for what only snapshots show."""
     by_records = all(each["hanging_rule"] != "no_entry" or each["holds_back"] for each in cause)
     has_moment = by_records and context.is_stored and not context.request.as_of
-    return context.see("See what is held back", rows, *(("--as-of", str(context.at_ms)) if has_moment else ()))
+    return context.see("List what is held back", rows, *(("--as-of", str(context.at_ms)) if has_moment else ()))
 
 
 def _steps(context: RuleContext, cause: list[dict[str, Any]], rows: Rows) -> tuple[NextStep, ...]:
@@ -331,10 +331,10 @@ def _steps(context: RuleContext, cause: list[dict[str, Any]], rows: Rows) -> tup
         "describe-producers",
         *place,
     )
-    what = "its offsets are dropped" if topic == OFFSETS else "consumers of committed records skip its records"
+    what = "its offsets are discarded" if topic == OFFSETS else "consumers of committed records skip its records"
     others = len(starts) - 1
     more = f" (the same for {others} more, each with its own partition and start offset)" if others else ""
-    sentence = f"If its application is certainly gone, abort it: {what}, and everything that waits goes on"
+    sentence = f"If its application has certainly ended, abort it: {what}, and everything that waits continues"
     if _cause(cause[0])[0] == "left":
         words = ("--topic", f"{topic}:{partition}", "--start-offset", str(offset))
         dry = f"{sentence}. Without --execute this only says what it would do{more}"
@@ -348,14 +348,14 @@ RULE = ReportRule(
     kind="transaction_open",
     title="a transaction hangs",
     about="""\
-Open transactions, from `open_transactions`. One hangs when it is open for longer than its time-out and five
-minutes, or when no transactional id answers for it (KIP-664). In a copy of a log the moment that counts is that of
-the last record, and not the present, so a transaction that had begun a while before is a note. One that is open for a
-shorter time than `open_after` is no finding: it may be over before the report is read. Groups whose committed offset is
-where the transaction begins are named: with `read_committed` they get nothing until it ends.
+Open transactions, from `open_transactions`. One hangs when it is open for longer than its time-out and five minutes, or
+when no transactional id answers for it (KIP-664). In a copy of a log the time of the last record counts, not the
+present, so a transaction that began a while before is a note. A transaction that is open for a shorter time than
+`open_after` is not a finding, because it may have ended before the report is read. Groups whose committed offset is at
+the beginning of the transaction are named: with `read_committed` they get nothing until it ends.
 
-Transactions with the same cause are one finding: orphaned ones by the group whose offsets they hold back, which is
-their application; those that are late by their coordinator; and those that are just open by their group.""",
+Transactions with the same cause are one finding: orphaned ones per group whose offsets they hold back, which is their
+application; late ones per coordinator; and those that are just open per group.""",
     tables=("open_transactions", "pending_offsets", "transactions", "current_offsets", "lag"),
     levels={
         Level.CRITICAL: "it hangs, has been open for `critical_after`, and holds back offsets",
@@ -380,14 +380,14 @@ their application; those that are late by their coordinator; and those that are 
             "duration",
             "5m",
             "a transaction without an entry counts as hanging when it is this old",
-            "topics are read one after another, and a transaction that ends in between looks like a hanging one",
+            "topics are read one after another, so a transaction that ends in between looks like a hanging one",
             "critical_after",
         ),
         Threshold(
             "critical_after",
             "duration",
             "24h",
-            "a transaction that holds back offsets for so long",
+            "how long a transaction must hold back offsets to be critical",
             "the offsets topic grows without being cleaned, and the next restart of the group fails",
         ),
     ),

@@ -104,8 +104,8 @@ def _weighed(
         lacked=lacked,
     )
     hangs = Verdict(
-        f"The instance with {shown(name)} hangs or is gone, and nobody took its place: {shown(its_name)} is another"
-        " instance of the same application.",
+        f"The instance with {shown(name)} hangs or has ended, and no other took its place: {shown(its_name)} is "
+        "another instance of the same application.",
         evidence_for=(silent,) if new or unknown else (silent, use),
         evidence_against=(use,) if new else (),
         lacked=lacked,
@@ -169,7 +169,7 @@ def _incident(context: RuleContext, row: dict[str, Any], later: list[dict[str, A
     hung = (
         (
             NextStep(
-                f"See whether the instance with {shown(name)} still runs: take a thread dump of it, then restart it"
+                f"Check whether the instance with {shown(name)} still runs: take a thread dump of it, then restart it"
             ),
         )
         if is_sibling
@@ -185,11 +185,10 @@ def _incident(context: RuleContext, row: dict[str, Any], later: list[dict[str, A
     finding = ReportFinding(
         kind=KIND,
         level=Level.HIGH if groups else Level.MODERATE,
-        title=RULE.title if not is_sibling else "a transaction hangs, while other instances go on",
+        title=RULE.title if not is_sibling else "a transaction hangs, while other instances continue",
         problem=(
-            f"The transaction of {shown(name)} has been open for {length(age)}, since {moment(since)}, and"
-            f" nothing was added"
-            f" to it for {length(silent)}; {shown(successor['transactional_id'])} goes on meanwhile."
+            f"The transaction of {shown(name)} has been open for {length(age)}, since {moment(since)}, and nothing "
+            f"was added to it for {length(silent)}; {shown(successor['transactional_id'])} continues meanwhile."
             f"{f' It holds back {places_shown(sorted(own))}.' if own else ''}{ended}"
         ),
         impact=waits or "Consumers that read committed records only wait at its first record.",
@@ -216,7 +215,7 @@ def _incident(context: RuleContext, row: dict[str, Any], later: list[dict[str, A
                 "Let an instance use the same transactional.id after a restart: it then ends the transaction that "
                 "the old instance left"
             ),
-            context.see("See the transactional ids, and what each did last", Rows("transactions")),
+            context.see("List the transactional ids, and what each did last", Rows("transactions")),
         ),
         measured={"open_ms": age, "silent_ms": silent},
         thresholds=context.limits_of(f"{KIND}.after", f"{KIND}.times"),
@@ -244,7 +243,7 @@ def _steps(context: RuleContext, row: dict[str, Any], own: list[tuple[str, int]]
         topic, partition, offset = starts[0]
         more = f" (the same for {len(starts) - 1} more, each with its own start offset)" if len(starts) > 1 else ""
         abort = context.ask_kafka(
-            f"When the instance is certainly gone, abort its transaction in {topic}-{partition}{more}",
+            f"If the instance has certainly ended, abort its transaction in {topic}-{partition}{more}",
             "kafka-transactions",
             "abort",
             *("--topic", topic, "--partition", str(partition), "--start-offset", str(offset)),
@@ -253,8 +252,8 @@ def _steps(context: RuleContext, row: dict[str, Any], own: list[tuple[str, int]]
     if not own:
         return [restart]
     find = context.ask_kafka(
-        "When the instance is certainly gone, abort its transaction (kafka-transactions abort with --topic,"
-        f" --partition and --start-offset): this shows the start offset of producer id {row['producer_id']}",
+        "If the instance has certainly ended, abort its transaction (kafka-transactions abort with --topic, "
+        f"--partition and --start-offset): this shows the start offset of producer id {row['producer_id']}",
         "kafka-transactions",
         "describe-producers",
         *("--topic", own[0][0], "--partition", str(own[0][1])),
@@ -266,18 +265,19 @@ RULE = incident_rule(
     kind=KIND,
     title="a dead instance has left a transaction open, and its successor uses another transactional id",
     about="""\
-Open transactions to which nothing was added for `after`, and for `times` as long as the transactions of a similar id
-take (equal but for its end) that began its transactions later. That id took the place of a dead instance if its own
-first record is later too; otherwise it is a sibling. Groups that wait at the last stable offset are found by `lag`.""",
+Open transactions to which nothing was added for `after`, nor for `times` the duration of the transactions of a similar
+id (equal except for its end) that began its transactions later. That id belongs to the successor of a dead instance if
+its own first record is later too; otherwise it is a sibling. Groups that wait at the last stable offset are found by
+`lag`.""",
     tables=("transactions", "open_transactions", "lag"),
-    levels={Level.HIGH: "groups wait there", Level.MODERATE: "no known group does"},
+    levels={Level.HIGH: "groups wait there", Level.MODERATE: "no known group waits"},
     find=_find,
     listing=Rows("open_transactions"),
     causes=(
         PossibleCause(
             "instance_died",
             "the instance died in the transaction",
-            "for: its successor goes on under an id that was first used after that; refuted if the id was used before",
+            "for: its successor continues with an id that was first used after that; refuted if the id was used before",
         ),
         PossibleCause(
             "instance_hangs",
@@ -290,11 +290,15 @@ first record is later too; otherwise it is a sibling. Groups that wait at the la
             "after",
             "duration",
             "20s",
-            "time without anything added",
-            "batches of minutes are rare, and hold back readers",
+            "time in which nothing was added",
+            "batches that take minutes are rare, and hold back readers",
         ),
         Threshold(
-            "times", "count", 20, "how many times as long as a transaction of the successor", "both do the same work"
+            "times",
+            "count",
+            20,
+            "the same, as a multiple of the duration of the successor's transactions",
+            "both do the same work",
         ),
     ),
     folds=(

@@ -19,7 +19,7 @@ _LIVELY = Threshold(
     "duration",
     "24h",
     "a group without members that has committed this recently may come back",
-    "jobs that assign themselves partitions run once a day at least",
+    "jobs that assign themselves partitions run at least once a day",
 )
 
 
@@ -90,13 +90,13 @@ def _tell_of(kind: str, problem: str) -> Callable[[RuleContext, dict[str, Any]],
             rows=(rows,),
             next=(
                 *_PREVENTION.get(kind, ()),
-                context.see("See the offsets and the ends of their logs", rows),
+                context.see("List the offsets and the ends of their logs", rows),
                 context.describe_group(first["group_id"]),
                 context.ask_kafka(
                     f"{'Stop' if first['members'] else 'Before'} the consumers of "
                     f"{shown(first['group_id'])}{', and' if first['members'] else ' start again,'} choose where they "
-                    f"go on: this shows what --to-{_GO_TO[kind]} would be, and sets it with --execute in place of "
-                    "--dry-run" + (f" (the same for {counted(others, 'other group')})" if others else ""),
+                    f"continue: this shows what --to-{_GO_TO[kind]} would do, and sets it with --execute in place "
+                    "of --dry-run" + (f" (the same for {counted(others, 'other group')})" if others else ""),
                     "kafka-consumer-groups",
                     "--reset-offsets",
                     *option("--group", first["group_id"]),
@@ -145,11 +145,11 @@ _PROBLEM = {
 }
 _IMPACT = {
     "offsets_below_log_start": (
-        "These records are lost for the group. A consumer that fetches there goes where auto.offset.reset says."
+        "These records are lost for the group. A consumer that fetches there starts over as auto.offset.reset says."
     ),
     "offsets_beyond_end": (
-        "A consumer that starts there goes where auto.offset.reset says: to the end, and what it had not consumed is"
-        " skipped, or to the beginning, and everything is consumed again."
+        "A consumer that starts there follows auto.offset.reset: it goes to the end and skips what it had not "
+        "consumed, or to the beginning and consumes everything again."
     ),
 }
 
@@ -303,7 +303,7 @@ _QUESTIONS = {
         Question(
             "retention",
             "records_deleted",
-            "Is the age or size of what is left at the retention of the topic?",
+            "Has the log reached the age or size at which the retention of the topic deletes records?",
             lambda context, case: context.ask_kafka(
                 "", "kafka-configs", "--describe", "--entity-type", "topics", *option("--entity-name", case["topic"])
             ).command,
@@ -323,8 +323,8 @@ _GO_TO = {"offsets_below_log_start": "earliest", "offsets_beyond_end": "latest"}
 _PREVENTION = {
     "offsets_below_log_start": (
         NextStep(
-            "To stop this, raise retention.ms or retention.bytes of the topic above what the group is"
-            " behind, until its consumers have caught up, and give the group more consumers when it cannot keep up"
+            "To stop this, raise retention.ms or retention.bytes of the topic above the lag of the group until its "
+            "consumers have caught up, and give the group more consumers if it cannot keep up"
         ),
     )
 }

@@ -88,10 +88,10 @@ def _incident(context: RuleContext, family: str, groups: list[dict[str, Any]]) -
     who = sorted(filter(None, clients))
     level = Level.NOTE if an_hour < context.limit(f"{KIND}.an_hour") else Level.MODERATE if is_going_on else Level.LOW
     verdict = Verdict(
-        f"Each run of a script or job takes a new group id: {shown(family)} and something random or counted.",
+        f"Each run of a script or job uses a new group id: {shown(family)} followed by something random or a counter.",
         evidence_for=(
             Evidence(
-                f"{len(groups)} groups with one prefix, each with one member at most that came once, the last one "
+                f"{len(groups)} groups with one prefix, each with at most one member that joined once, the last one "
                 f"created at {moment(times[-1])}",
                 OFFSETS,
                 first[-1]["log_partition"],
@@ -106,13 +106,13 @@ def _incident(context: RuleContext, family: str, groups: list[dict[str, Any]]) -
         level=level,
         title=RULE.title,
         problem=(
-            f"{counted(len(groups), 'group')} have names that begin with {shown(family)}. Each had one member at most,"
-            f" was used once, and has none now: about {an_hour} new ones an hour"
+            f"{counted(len(groups), 'group')} have names that begin with {shown(family)}. Each had at most one "
+            f"member, was used once, and has none now: about {an_hour} new ones an hour"
             f"{f', which read {listed(topics)}' if topics else ''}, in {length(lasts)}."
         ),
         impact=(
-            "Coordinators keep each of them, and its offsets, for offsets.retention.minutes after its last member left,"
-            " and load all of them after a restart. Each new group begins where auto.offset.reset says."
+            "Coordinators keep each of them, and its offsets, for offsets.retention.minutes after its last member "
+            "left, and load all of them after a restart. Each new group begins as auto.offset.reset says."
         ),
         consequence="waste",
         group_ids=tuple(names[:_MOST_NAMED]),
@@ -126,16 +126,16 @@ def _incident(context: RuleContext, family: str, groups: list[dict[str, Any]]) -
         rows=(Rows("groups", ("member_count=0",)),),
         next=(
             NextStep(
-                "Have the script use one group.id for all runs, or no group: a consumer that assigns itself "
+                "Change the script to use one group.id for all runs, or no group: a consumer that assigns itself "
                 "partitions (assign)"
             ),
             context.ask_kafka(
-                f"Then delete the groups that are left, here the first {min(len(names), 3)} of {len(names)}",
+                f"Then delete the remaining groups, here the first {min(len(names), 3)} of {len(names)}",
                 "kafka-consumer-groups",
                 "--delete",
                 *deletion,
             ),
-            context.see("See all groups without members", Rows("groups", ("member_count=0",))),
+            context.see("List all groups without members", Rows("groups", ("member_count=0",))),
         ),
         measured={"groups": len(groups), "lasts_ms": lasts},
         thresholds=context.limits_of(*(f"{KIND}.{each.name}" for each in RULE.thresholds)),
@@ -147,34 +147,38 @@ RULE = incident_rule(
     kind=KIND,
     title="each run of a program creates a new group",
     about="""\
-Groups whose names are equal except for an end that may be random or counted, `groups` or more, of which nine in ten
-have an epoch of `epochs` at most, had one member at most, and have none now; they came one after another over `spread`
-or longer. Groups of a deployment that came at once are not a finding, and groups of people (fewer than `an_hour`) are a
-note.""",
+`groups` or more groups whose names are equal except for an end that may be random or a counter. Nine in ten have an
+epoch of at most `epochs`, had at most one member, and have none now, and they were created one after another over
+`spread` or longer. Groups of a deployment that were created at once are not a finding, and groups of people (fewer than
+`an_hour`) are a note.""",
     tables=("groups", "timeline", "current_offsets"),
     levels={
         Level.MODERATE: "it goes on",
-        Level.LOW: "the last one came a while ago",
+        Level.LOW: "the last one was created a while ago",
         Level.NOTE: "there are fewer than `an_hour` new ones an hour",
     },
     find=_find,
     listing=Rows("groups", ("member_count=0",)),
     causes=(
         PossibleCause(
-            "new_group_each_run", "each run takes a new group id", "for: many groups of one prefix, each used once"
+            "new_group_each_run", "each run uses a new group id", "for: many groups of one prefix, each used once"
         ),
     ),
     thresholds=(
         Threshold("groups", "count", 25, "groups of one prefix", "an application rarely has as many"),
         Threshold("epochs", "count", 4, "the epoch of a group that was used once", "joining and leaving raise it"),
         Threshold(
-            "spread", "duration", "20s", "time over which they came", "a deployment creates all of its groups at once"
+            "spread",
+            "duration",
+            "20s",
+            "time over which they were created",
+            "a deployment creates all of its groups at once",
         ),
         Threshold(
             "an_hour",
             "count",
             5,
-            "new groups an hour that somebody should look into",
+            "new groups an hour that are worth a look",
             "people who look at a topic create few",
         ),
     ),

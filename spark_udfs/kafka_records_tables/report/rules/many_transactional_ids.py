@@ -67,11 +67,11 @@ def _incident(context: RuleContext, family: str, rows: Any) -> Incident | None:
     an_hour = round(count * HOUR_MS / lasts)
     goes_on = context.at_ms - until <= max(20 * lasts / count, 60_000)
     verdict = Verdict(
-        f"The application makes a new transactional id ({shown(family)} and something random) for each start or each"
-        " transaction, in place of one for each instance.",
+        f"The application makes a new transactional id ({shown(family)} followed by something random) for each start "
+        "or each transaction, instead of one for each instance.",
         evidence_for=(
             Evidence(
-                f"{count} ids of one transaction or few each, the last one at {moment(until)}",
+                f"{count} ids with one or a few transactions each, the last one at {moment(until)}",
                 TRANSACTIONS,
                 last["log_partition"],
                 last["log_offset"],
@@ -84,13 +84,13 @@ def _incident(context: RuleContext, family: str, rows: Any) -> Incident | None:
         level=Level.MODERATE if goes_on else Level.LOW,
         title=RULE.title,
         problem=(
-            f"{counted(count, 'transactional id')} begin with {shown(family)} and were used for one"
-            f" transaction or few each,"
-            f" in {length(lasts)}: about {an_hour} new ones an hour."
+            f"{counted(count, 'transactional id')} begin with {shown(family)} and were used for one or a few "
+            f"transactions each, in {length(lasts)}: about {an_hour} new ones an hour."
         ),
         impact=(
-            "Coordinators keep each of them in memory for transactional.id.expiration.ms (7 days by default), load all"
-            " of them after a restart, and a new id cannot fence the instance before it, so its open transactions stay."
+            "Coordinators keep each of them in memory for transactional.id.expiration.ms (7 days by default), load "
+            "all of them after a restart, and a new id cannot fence the previous instance, so its open transactions "
+            "remain."
         ),
         consequence="waste",
         transactional_ids=tuple(each["transactional_id"] for each in (first, last)),
@@ -102,11 +102,10 @@ def _incident(context: RuleContext, family: str, rows: Any) -> Incident | None:
         rows=(Rows("transactions"),),
         next=(
             NextStep(
-                "Have the application use a fixed transactional.id for each of its instances (its name and the"
-                " number of the"
-                " instance), the same after each restart"
+                "Change the application to use a fixed transactional.id for each of its instances (its name and the "
+                "number of the instance), the same after each restart"
             ),
-            context.see("See all transactional ids", Rows("transactions")),
+            context.see("List all transactional ids", Rows("transactions")),
         ),
         measured={"ids": count, "lasts_ms": lasts},
         thresholds=context.limits_of(*(f"{KIND}.{each.name}" for each in RULE.thresholds)),
@@ -118,16 +117,14 @@ RULE = incident_rule(
     kind=KIND,
     title="an application makes new transactional ids all the time",
     about="""\
-Transactional ids that are equal but for their ends, of which nine in ten were used for `epochs` epochs of a producer at
-most and are done, and which came one after the other over `spread` or longer. Instances of one application that started
+Transactional ids that are equal except for their ends. Nine in ten were used for at most `epochs` epochs of a producer
+and are done, and they appeared one after another over `spread` or longer. Instances of one application that started
 together, and ids that are used again after a restart, are not a finding.""",
     tables=("transactions",),
-    levels={Level.MODERATE: "it goes on", Level.LOW: "the last one came a while ago"},
+    levels={Level.MODERATE: "it goes on", Level.LOW: "the last one appeared a while ago"},
     find=_find,
     listing=Rows("transactions"),
-    causes=(
-        PossibleCause("random_ids", "ids are made with something random", "for: many ids of one transaction each"),
-    ),
+    causes=(PossibleCause("random_ids", "ids contain something random", "for: many ids of one transaction each"),),
     thresholds=(
         Threshold("ids", "count", 100, "ids of one application", "few applications have as many instances"),
         Threshold(
@@ -135,9 +132,15 @@ together, and ids that are used again after a restart, are not a finding.""",
             "count",
             2,
             "epochs of a producer whose id was used once",
-            "an id that a restart uses again has more",
+            "an id that is used again after a restart has more",
         ),
-        Threshold("spread", "duration", "20s", "time over which the ids came", "a large application starts at once"),
+        Threshold(
+            "spread",
+            "duration",
+            "20s",
+            "time over which the ids appeared",
+            "all instances of a large application start at once",
+        ),
     ),
 )
 

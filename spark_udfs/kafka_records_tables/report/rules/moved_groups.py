@@ -168,7 +168,7 @@ def _incident(context: RuleContext, count: int, before: int | None, moved: list[
     if unclear:
         named = listed([each.group_id for each in unclear])
         parts.append(
-            f"{counted(len(unclear), 'group')} ({named}) went on without their offsets where auto.offset.reset says: "
+            f"{counted(len(unclear), 'group')} ({named}) continued without their offsets, as auto.offset.reset says: "
             "with `earliest` they read everything again, with `latest` they skipped the unread records"
         )
     if stopped:
@@ -189,8 +189,8 @@ def _incident(context: RuleContext, count: int, before: int | None, moved: list[
         "offsets.csv",
     )
     write = context.ask_kafka(
-        "Give each group its old offsets back (the same for each group, with its lines of the file), see what it would"
-        " do, and do it with --execute in the place of --dry-run; then start the consumers",
+        "Restore the old offsets of each group (the same for each group, with its lines of the file): this shows what "
+        "would be done, and does it with --execute in place of --dry-run. Then start the consumers",
         "kafka-consumer-groups",
         "--reset-offsets",
         "--group",
@@ -226,7 +226,9 @@ def _incident(context: RuleContext, count: int, before: int | None, moved: list[
             " coordinators know nothing of them."
         ),
         impact=(
-            "; ".join(parts)[:1].upper() + "; ".join(parts)[1:] + "." if parts else "Their offsets are lost to them."
+            "; ".join(parts)[:1].upper() + "; ".join(parts)[1:] + "."
+            if parts
+            else "Their coordinators do not have their offsets."
         ),
         consequence="work_repeated" if again else "work_stopped",
         group_ids=tuple(each.group_id for each in moved),
@@ -248,11 +250,10 @@ def _incident(context: RuleContext, count: int, before: int | None, moved: list[
             keep,
             write,
             NextStep(
-                "The number of partitions cannot be reduced: the old copies are of no use to coordinators"
-                " afterwards, and"
-                " groups that have stopped have to be restarted"
+                "The number of partitions cannot be reduced. The old copies are of no use to coordinators afterwards, "
+                "and groups that have stopped must be restarted"
             ),
-            context.see("See the old copies", old),
+            context.see("List the old copies", old),
             context.ask_kafka(
                 "Ask the brokers for the number of partitions", "kafka-topics", "--describe", "--topic", OFFSETS
             ),
@@ -261,9 +262,8 @@ def _incident(context: RuleContext, count: int, before: int | None, moved: list[
         thresholds=context.limits_of(f"{KIND}.lately"),
     )
     verdict = Verdict(
-        f"Somebody has changed the number of partitions of {OFFSETS}{was} to {count} (kafka-topics --alter):"
-        f" the hash of"
-        " a group's name by the new number is another partition.",
+        f"Somebody has changed the number of partitions of {OFFSETS}{was} to {count} (kafka-topics --alter): with the "
+        "new number, the hash of a group's name gives another partition.",
         evidence_for=facts,
         is_certain=True,
     )
@@ -281,10 +281,10 @@ RULE = incident_rule(
     kind=KIND,
     title=f"groups have lost their offsets: {OFFSETS} has another number of partitions",
     about="""\
-Groups with records in a partition that their coordinators do not read, by the number of partitions that the topic has.
-The commits of each group show what it did to it: a group that began below where it was has read records again; for one
-that went on higher it is unknown without its auto.offset.reset; one without a commit in its new partition has
-stopped.""",
+Groups with records in a partition that their coordinators do not read, given the number of partitions that the topic
+has. The commits of each group show the effect: a group that began at a lower offset has read records again; for a group
+that continued at a higher one, the effect depends on its auto.offset.reset; a group without a commit in its new
+partition has stopped.""",
     tables=("current_offsets", "groups", "checks"),
     levels={Level.CRITICAL: "it happened within `lately`", Level.LOW: "it happened earlier: old copies are left"},
     find=_find,
@@ -297,7 +297,7 @@ stopped.""",
         ),
     ),
     thresholds=(
-        Threshold("lately", "duration", "7d", "what happened within this time matters", "old copies stay for ever"),
+        Threshold("lately", "duration", "7d", "incidents within this time matter", "old copies are never removed"),
     ),
     folds=(
         Folds("records_misplaced"),

@@ -151,8 +151,8 @@ def _tell_of(kind: str) -> Callable[[RuleContext, dict[str, Any]], ReportFinding
             evidence_count=len(places),
             rows=rows,
             next=(
-                *(context.see("See each fall, with the records that show it", each) for each in rows),
-                context.see("See what else the group committed, and when", Rows("history", about)),
+                *(context.see("List each fall, with the records that show it", each) for each in rows),
+                context.see("List what else the group committed, and when", Rows("history", about)),
                 context.see(_LOOK[kind][0], Rows(_LOOK[kind][1], of_group(group))),
                 context.describe_group(group),
                 *map(NextStep, _DECIDE[kind]),
@@ -185,26 +185,26 @@ def _how_sure(kind: str, case: dict[str, Any]) -> tuple[Confidence, str | None]:
     if not case["confidence_min"] == case["confidence_max"] == "high":
         return "low", (
             "the explanation of the fall depends on the members that the group had, and the records that would show "
-            "them are gone"
+            "them are missing"
         )
     if kind == "two_committers":
-        return "medium", "no record tells which clients commit; that the offsets fall by turns is certain"
+        return "medium", "no record shows which clients commit; that the offsets rise and fall in turns is certain"
     if kind == "offsets_reset":
         return "medium", (
-            "no record tells whether a tool or a consumer committed; that the group had no members is certain"
+            "no record shows whether a tool or a consumer committed; that the group had no members is certain"
         )
     return "high", None
 
 
 _FELL = {
-    "two_committers": "rose and fell by turns: they fell",
+    "two_committers": "rose and fell in turns: they fell",
 }
 _IMPACT = {
     "offsets_reset": "The records from the lower offset to the higher one are consumed a second time.",
     "offsets_rewound": "The records from the lower offset to the higher one are consumed a second time.",
-    "offsets_began_anew": "It began where auto.offset.reset says, and consumes old records again.",
+    "offsets_began_anew": "It began as auto.offset.reset says, and consumes old records again.",
     "two_committers": (
-        "Records are consumed twice, and each of the two, after a restart, goes on from the offset of the other."
+        "Records are consumed twice, and after a restart each of the two continues from the offset of the other."
     ),
 }
 
@@ -251,7 +251,7 @@ _CAUSES = {
         Hypothesis(
             "self_assigned_consumer",
             "a consumer that assigns itself partitions went back",
-            "Against: the group is one with members.",
+            "Against: the group has members.",
             _weigh_self_assigned,
         ),
     ),
@@ -281,10 +281,10 @@ _CAUSES = {
         Hypothesis(
             "two_consumers",
             "two consumers commit the same partitions",
-            "For: offsets that rise in two sequences by turns.",
+            "For: offsets that rise in two sequences in turns.",
             _says(
-                "Two consumers commit by turns: two applications with one group id, a consumer that was thought dead"
-                " and its successor, or two that assign themselves the same partition.",
+                "Two consumers commit in turns: two applications with one group id, a consumer that was thought dead "
+                "and its successor, or two that assign themselves the same partition.",
                 "the first fall",
             ),
         ),
@@ -299,18 +299,18 @@ _QUESTIONS = {
     ),
 }
 _LOOK = {
-    "offsets_reset": ("See what happened to the group at that time", "timeline"),
-    "offsets_rewound": ("See which members it had at that time", "timeline"),
-    "offsets_began_anew": ("See what deleted the offsets, and how sure that is", "disappearances"),
+    "offsets_reset": ("List what happened to the group at that time", "timeline"),
+    "offsets_rewound": ("List which members it had at that time", "timeline"),
+    "offsets_began_anew": ("Find out what deleted the offsets, and how certain that is", "disappearances"),
     "two_committers": (
-        "See when the group had members: a client that commits without being a member assigns itself partitions",
+        "List when the group had members: a client that commits without being a member assigns itself partitions",
         "timeline",
     ),
 }
 _DECIDE = {
     "offsets_reset": (
-        "Ask who reset the group at that time and whether it was meant: its results may be there twice",
-        "If it was not: stop the consumers, and set the offsets to where they were, which the evidence names "
+        "Ask who reset the group at that time and whether it was intended: its results may be duplicated",
+        "If it was not: stop the consumers, and set the offsets to the earlier values, which are in the evidence "
         "(kafka-consumer-groups --reset-offsets --to-offset)",
     ),
     "offsets_rewound": (),
@@ -324,10 +324,10 @@ _DECIDE = {
 }
 
 LATELY = Threshold(
-    "lately", "duration", "24h", "what happened within this time is news", "since the last shift", "of_the_past"
+    "lately", "duration", "24h", "incidents within this time are new", "since the last shift", "of_the_past"
 )
 PAST = Threshold(
-    "of_the_past", "duration", "7d", "older falls are notes", "whoever is affected has noticed within a week"
+    "of_the_past", "duration", "7d", "older falls are notes", "those who are affected have noticed within a week"
 )
 
 
@@ -361,7 +361,7 @@ RULES = (
         Level.HIGH,
         Level.MODERATE,
         "two committers take turns in one group",
-        "Offsets of a partition that rise in two sequences by turns, with the fall before the first of them",
+        "Offsets of a partition that rise in two sequences in turns, and the fall before the first of them",
     ),
     _rule(
         "offsets_began_anew",
@@ -381,7 +381,7 @@ RULES = (
         "offsets_rewound",
         Level.MODERATE,
         Level.LOW,
-        "a member set its offsets back",
+        "a member moved its offsets backwards",
         "Lower offsets that a member of the group has committed",
     ),
 )

@@ -116,7 +116,7 @@ def _incident(context: RuleContext, group: str, topic: str, jumps: list[Jump], r
     speed = f", about {counted(a_minute, 'record')} a minute" if a_minute else ""
     goes_on = waiting > 0 or context.at_ms - until <= 3 * lasts / max(len(jumps), 1)
     more = (
-        f" {counted(waiting, 'record')} before the start of the log are among them, which it has not met yet."
+        f" {counted(waiting, 'record')} before the start of the log are among them, which it has not reached yet."
         if waiting
         else ""
     )
@@ -132,9 +132,10 @@ def _incident(context: RuleContext, group: str, topic: str, jumps: list[Jump], r
             f" {counted(lost, 'record')}{speed}.{more}{keeps}"
         ),
         impact=(
-            "The group has not read these records, and they are gone. It continues as long as the group is this slow."
+            "The group has not read these records, and they are deleted. This continues as long as the group is this "
+            "slow."
             if goes_on
-            else "No member of the group has read these records, and they are gone."
+            else "No member of the group has read these records, and they are deleted."
         ),
         consequence="data_lost",
         group_ids=(group,),
@@ -158,8 +159,8 @@ def _incident(context: RuleContext, group: str, topic: str, jumps: list[Jump], r
         evidence_count=len(jumps),
         rows=(Rows("lag", of_group(group)),),
         next=(
-            context.see("See how its offsets moved", Rows("history", of_group(group))),
-            context.see("See where logs start, and where the group is", Rows("lag", of_group(group))),
+            context.see("List how its offsets moved", Rows("history", of_group(group))),
+            context.see("List where logs start, and where the group is", Rows("lag", of_group(group))),
         ),
         measured={"lost": lost, "jumps": len(jumps)},
         thresholds=context.limits_of(f"{KIND}.commits", f"{KIND}.times"),
@@ -201,7 +202,7 @@ def _deleted_by(
             evidence_for=shows,
             refuted_by=Evidence("retention.ms is -1: no record is deleted by its age") if is_for_ever else None,
             steps=(
-                _alter(context, topic, "retention.ms", "604800000", "now, above what the group is behind (7 days"),
+                _alter(context, topic, "retention.ms", "604800000", "now, above the lag of the group (7 days"),
                 faster,
             ),
         )
@@ -211,7 +212,7 @@ def _deleted_by(
             f"{slow} the topic deletes what is more than {size} bytes in a partition (retention.bytes).",
             evidence_for=(*shows, Evidence(f"retention.bytes is {size}")),
             steps=(
-                _alter(context, topic, "retention.bytes", "-1", "now, above what the group is behind (no limit"),
+                _alter(context, topic, "retention.bytes", "-1", "now, above the lag of the group (no limit"),
                 faster,
             ),
         )
@@ -224,7 +225,7 @@ def _deleted_by(
             lacked=() if by_hand or size is not None else ("log.retention.bytes of the brokers",),
             steps=(
                 NextStep(f"Find who deletes records of {shown(topic)} (kafka-delete-records), and stop it"),
-                NextStep("Get the records from their origin, if they are needed"),
+                NextStep("Get the deleted records from their origin if they are needed"),
             ),
         )
     if is_for_ever:
@@ -256,7 +257,7 @@ def _alter(context: RuleContext, topic: str, name: str, value: str, why: str) ->
     from kafka_records_tables.report.rule_context import shown
 
     return context.ask_kafka(
-        f"Raise {name} of {shown(topic)} {why} here), so that nothing more is lost",
+        f"Raise {name} of {shown(topic)} {why} here), so that no more records are lost",
         "kafka-configs",
         "--alter",
         *option("--topic", topic),
@@ -270,8 +271,8 @@ RULE = incident_rule(
     title="records are deleted before a group reads them, again and again",
     about="""\
 Commits that jump `times` as far as commits of the group usually do, from offsets that the log no longer has, in groups
-that are behind; at least one of them, or the present offset, has to show that the log had been deleted up to there. The
-loss is the sum over all jumps, less what the group usually reads in between.""",
+that lag. At least one of them, or the present offset, must show that the log had been deleted up to there. The loss is
+the sum over all jumps, minus what the group usually reads in between.""",
     tables=("lag",),
     levels={Level.CRITICAL: "it goes on", Level.HIGH: "it has ended"},
     find=_find,
@@ -285,12 +286,13 @@ loss is the sum over all jumps, less what the group usually reads in between."""
         PossibleCause(
             "too_slow",
             "the group is slower than the retention of the topic",
-            "for: jumps over the start of the log; refuted where records are kept for ever, or by DeleteRecords",
+            "for: jumps over the start of the log; refuted if records are never deleted, or by DeleteRecords",
         ),
         PossibleCause(
             "by_hand",
             "somebody deletes records",
-            "for: nothing is deleted by its age, and no size is known; certain where logs begin inside of a file",
+            "for: no record is deleted by its age, and no size limit is known; certain if logs begin in the middle of "
+            "a file",
         ),
     ),
     thresholds=(
@@ -298,10 +300,16 @@ loss is the sum over all jumps, less what the group usually reads in between."""
             "commits",
             "count",
             5,
-            "commits of a partition by which the others are measured",
-            "fewer show no usual distance",
+            "the fewest commits of a partition that show its usual distance",
+            "fewer do not show what is usual",
         ),
-        Threshold("times", "count", 4, "how many times the usual distance a jump is", "polls are of different sizes"),
+        Threshold(
+            "times",
+            "count",
+            4,
+            "from how many times the usual distance on a commit is a jump",
+            "polls differ in size",
+        ),
     ),
     folds=(
         Folds("offsets_below_log_start", ("group_id",)),

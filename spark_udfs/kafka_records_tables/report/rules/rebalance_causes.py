@@ -68,7 +68,9 @@ def _weigh_restarts(context: RuleContext, case: dict[str, Any]) -> Verdict:
         "Its processes end and start again: members leave, and others with new ids take their places.",
         evidence_for=(*left, *_as_evidence(moves["member_joined"], "new member id")) if left else (),
         refuted_by=stays,
-        steps=(NextStep("See in the logs of its processes why they end: an error in a record, memory, deployments"),),
+        steps=(
+            NextStep("Find out from the logs of its processes why they end: an error in a record, memory, deployments"),
+        ),
     )
 
 
@@ -77,7 +79,7 @@ def _weigh_late_polls(context: RuleContext, case: dict[str, Any]) -> Verdict:
     left = _as_evidence(moves["member_left"], "departure")
     early, is_certain = _left_early(context, case, moves)
     return Verdict(
-        "Its members poll too late, leave the group for that and join it again with new ids.",
+        "Its members poll too late, leave the group because of that and join it again with new ids.",
         evidence_for=left[:1],
         evidence_against=(early,) if early is not None and not is_certain else (),
         refuted_by=_none_left(case, moves) or (early if is_certain else None),
@@ -123,11 +125,11 @@ def _weigh_changes(context: RuleContext, case: dict[str, Any]) -> Verdict:
     moves = _moves(context, case)
     left = _as_evidence(moves["member_left"], "departure")
     return Verdict(
-        "Its members stay and ask for rebalances: their subscriptions or the partitions of their topics change, or"
-        " clients join again with the ids that they have.",
+        "Its members stay and ask for rebalances: their subscriptions or the partitions of their topics change, or "
+        "clients join again with the same ids.",
         evidence_for=() if left else (Evidence("no member left while it rebalanced"),),
         refuted_by=left[0] if left else None,
-        steps=(NextStep("See in the logs of its clients why they join again (the reason of JoinGroup)"),),
+        steps=(NextStep("Find out from the logs of its clients why they join again (the reason of JoinGroup)"),),
     )
 
 
@@ -164,7 +166,7 @@ QUESTIONS: Final = (
     Question(
         "processes_restart",
         "polls_too_late",
-        "Did the processes of its members start again at the times at which members joined?",
+        "Were the processes of its members started again when members joined?",
         lambda context, case: context.command(
             Rows("timeline", of_joined(case["group_id"], case["at_timestamp_ms_min"]))
         ),

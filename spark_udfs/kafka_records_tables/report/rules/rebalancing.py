@@ -148,7 +148,7 @@ def _why_members_left(context: RuleContext, group: str) -> tuple[NextStep, ...]:
     groups = context.table("groups")
     if "classic" in kept(groups, equal(groups, "group_id", group))["group_kind"].to_pylist():
         return ()
-    what = "See why members left: a session that timed out, a rebalance that did, or by themselves"
+    what = "Find out why members left: a session or a rebalance timed out, or they left by themselves"
     return (context.see(what, Rows("disappearances", of_group(group))),)
 
 
@@ -171,7 +171,7 @@ def _tell(context: RuleContext, case: dict[str, Any]) -> ReportFinding:
             + ("It goes on." if case["goes_on"] else f"The last one was at {moment(last)}.")
             + still
         ),
-        impact="In each rebalance consumers stop; what they had not committed by then is consumed again.",
+        impact="In each rebalance consumers stop; records that they had not committed by then are consumed again.",
         consequence="work_stopped",
         is_going_on=case["goes_on"],
         scale={"rebalances": count},
@@ -185,9 +185,9 @@ def _tell(context: RuleContext, case: dict[str, Any]) -> ReportFinding:
         evidence_count=count,
         rows=(rows,),
         next=(
-            context.see("See who joins and leaves, and how long they stay", Rows("timeline", of_group(group))),
+            context.see("List who joins and leaves, and how long they stay", Rows("timeline", of_group(group))),
             *_why_members_left(context, group),
-            context.see("See the time-outs of its members and the clients they run", Rows("members", of_group(group))),
+            context.see("List the time-outs of its members and the clients they run", Rows("members", of_group(group))),
             context.describe_group(group),
         ),
         measured={
@@ -205,10 +205,10 @@ RULE = ReportRule(
     kind="endless_rebalances",
     title="a group rebalances without end",
     about="""\
-Changes of the epoch (of the generation in classic groups) one after the other, without a `pause`, more than
-members that come or go once would cause. A rolling restart is no such thing: each member leaves and joins once. Nor is
-a job that starts, commits and leaves: a first member that comes and a last one that leaves make nobody wait.
-Where a cleaner has been, earlier changes are gone, so counts are lower bounds.""",
+Changes of the epoch (of the generation in classic groups) one after another, without a `pause`, more than members that
+join or leave once would cause. A rolling restart is not a finding: each member leaves and joins once. Neither is a job
+that starts, commits and leaves: no member waits when the first one joins or the last one leaves. Earlier changes may
+have been removed by a cleaner, so counts are lower bounds.""",
     tables=("timeline", "groups", "current_offsets", "group_lag"),
     levels={
         Level.HIGH: "it goes on",
@@ -232,7 +232,7 @@ Where a cleaner has been, earlier changes are gone, so counts are lower bounds."
             "count",
             6,
             "rebalances of a series for each member",
-            "each joins once, a rolling restart takes two for each, and one that fails and is repeated four",
+            "each joins once; a rolling restart takes two for each, and one that fails and is repeated takes four",
         ),
         Threshold(
             "lately", "duration", "24h", "series that ended this recently are not just notes", "since the last shift"
@@ -246,9 +246,9 @@ Where a cleaner has been, earlier changes are gone, so counts are lower bounds."
 # -- members that never settle -----------------------------------------------------------------------------------------
 
 _WAITS_FOR: Final = {
-    "Assigning": "nobody has been assigned anything for that epoch",
+    "Assigning": "no assignment has been made for that epoch",
     "Reconciling": "members have not given up, or not taken over, what they were assigned",
-    "NotReady": "topics that it needs are not as its topology wants them",
+    "NotReady": "topics that it needs are not as its topology requires",
 }
 """What a group that is under way waits for, by its state."""
 
@@ -350,8 +350,8 @@ def _tell_unsettled(context: RuleContext, case: dict[str, Any]) -> ReportFinding
         evidence_count=len(late),
         rows=(Rows("groups", of_group(group)), rows),
         next=(
-            context.see("See its members, their states and their rebalance time-outs", rows),
-            context.see("See what each member has, must give up and will get", Rows("assignments", of_group(group))),
+            context.see("List its members, their states and their rebalance time-outs", rows),
+            context.see("List what each member has, must give up and will get", Rows("assignments", of_group(group))),
             context.describe_members(group),
         ),
         measured={"lasts_ms": case["lasts_ms"], "members_behind": len(late)},
@@ -364,10 +364,9 @@ UNSETTLED = ReportRule(
     title="members of a group never settle",
     about="""\
 Groups of the newer kinds (consumer, streams) that are Assigning, Reconciling or NotReady since their epoch changed,
-`report.group_settles_within` ago or earlier.
-A member has its rebalance time-out for this, after which the coordinator removes it; a member that sends
-heartbeats and never gives up a partition, or topics that a streams group waits for, keep it so. The records of a
-classic group do not show this.""",
+`report.group_settles_within` ago or earlier. A member has until its rebalance time-out for this, after which the
+coordinator removes it. A member that sends heartbeats and never gives up a partition keeps the group in this state, and
+so do topics that a streams group waits for. The records of a classic group do not show this.""",
     tables=("groups", "timeline", "members"),
     levels={
         Level.HIGH: "for `high_after`",

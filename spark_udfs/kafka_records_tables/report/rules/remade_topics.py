@@ -89,8 +89,8 @@ def _tell(context: RuleContext, case: dict[str, Any]) -> ReportFinding:
     if going:
         verb = "has" if len(going) == 1 else "have"
         parts.append(
-            f"{counted(len(going), 'group')} {verb} gone on with the new one ({listed(going)}): what had not been"
-            " consumed of the old one is gone."
+            f"{counted(len(going), 'group')} {verb} continued with the new one ({listed(going)}): records of the old "
+            "one that had not been consumed are deleted."
         )
     if waiting:
         parts.append(f"{_waiting(context, waits)} {_WAITING}")
@@ -109,7 +109,7 @@ def _tell(context: RuleContext, case: dict[str, Any]) -> ReportFinding:
         since_timestamp_ms=since,
         since_note=note,
         confidence="high" if is_sure else "medium",
-        why_not_sure=None if is_sure else "records that would tell the id of the older topic are gone",
+        why_not_sure=None if is_sure else "records that would show the id of the older topic are missing",
         evidence=tuple(_evidence(topic, each) for each in (went + waits)[:MOST_EVIDENCE]),
         evidence_count=len(rows),
         rows=tuple(seen.values()),
@@ -119,7 +119,7 @@ def _tell(context: RuleContext, case: dict[str, Any]) -> ReportFinding:
                 "Ask the brokers for the topic as it is now", "kafka-topics", "--describe", "--topic", topic
             ),
             *_resets(context, topic, waits),
-            NextStep("Ask who recreated the topic, and whether the unconsumed records are needed from elsewhere"),
+            NextStep("Ask who recreated the topic, and whether the unconsumed records must be restored from elsewhere"),
         ),
         measured={
             "groups_gone_on": len(going),
@@ -137,7 +137,7 @@ def _since(went: list[dict[str, Any]], waits: list[dict[str, Any]]) -> tuple[int
 
     new = [each["commit_timestamp_ms"] for each in went if each["commit_timestamp_ms"] is not None]
     if new:
-        return min(new), "the first commit for the new topic; it was made before"
+        return min(new), "the first commit for the new topic, which was created earlier"
     old = [each["commit_timestamp_ms"] for each in waits if each["commit_timestamp_ms"] is not None]
     return None, f"after {moment(max(old))}, the last commit for the older topic" if old else None
 
@@ -170,9 +170,9 @@ def _resets(context: RuleContext, topic: str, waits: list[dict[str, Any]]) -> li
     also = f" (the same for {counted(more, 'other group')})" if more > 0 else ""
     return [
         context.ask_kafka(
-            f"{'Stop the consumers' if each['members'] else 'Before the consumers'} of {shown(group)}"
-            f"{', and have them begin' if each['members'] else ' start again, have them begin'} with the new topic; it"
-            f" is done with --execute in the place of --dry-run{also}",
+            f"{'Stop the consumers' if each['members'] else 'Before the consumers'} of "
+            f"{shown(group)}{', and have them begin' if each['members'] else ' start again, have them begin'} with "
+            f"the new topic; it is done with --execute in place of --dry-run{also}",
             "kafka-consumer-groups",
             "--reset-offsets",
             *option("--group", group),
@@ -201,19 +201,19 @@ def _evidence(topic: str, row: dict[str, Any]) -> Evidence:
 
 
 _WAITING: Final = (
-    "A consumer that starts from such offsets skips records of the new topic, or goes where auto.offset.reset says; "
-    "unconsumed records of the older topic are gone."
+    "A consumer that starts from such offsets skips records of the new topic, or starts over as auto.offset.reset "
+    "says; unconsumed records of the older topic are deleted."
 )
 _SEE: Final = {
-    "regressions": "See which groups started over, with the records that show it",
-    "lag": "See the offsets of the older topic",
+    "regressions": "List which groups started over, with the records that show it",
+    "lag": "List the offsets of the older topic",
 }
 
 RULE = ReportRule(
     kind=_KIND,
     title="a topic was deleted and recreated under its name",
     about="""\
-Offsets that name another topic id than those before, of groups that have gone on with the new topic (`regressions`,
+Offsets that name another topic id than those before, of groups that have continued with the new topic (`regressions`,
 topic_recreated), and offsets that name another id than the topic has now, of groups that have not (`lag`,
 topic_recreated). One finding for a topic, regardless of the number of groups. Kafka 4.1 and later write these ids.""",
     tables=("regressions", "lag", "groups", "current_offsets", "timeline"),
@@ -221,9 +221,9 @@ topic_recreated). One finding for a topic, regardless of the number of groups. K
         Level.HIGH: (
             "a group that has members, or has committed within `alive_within`, has offsets of the older topic"
         ),
-        Level.MODERATE: "all such groups have gone on, and the last of them within `lately`",
+        Level.MODERATE: "all such groups have continued, and the last of them within `lately`",
         Level.LOW: "it is older, or the groups that have older offsets have no members and do not commit",
-        Level.NOTE: "it is older than `of_the_past`, and all have gone on",
+        Level.NOTE: "it is older than `of_the_past`, and all have continued",
     },
     cases=_cases,
     tell=_tell,
@@ -236,7 +236,7 @@ topic_recreated). One finding for a topic, regardless of the number of groups. K
             "duration",
             "24h",
             "a group without members that has committed this recently may come back",
-            "jobs that assign themselves partitions run once a day at least",
+            "jobs that assign themselves partitions run at least once a day",
         ),
     ),
 )

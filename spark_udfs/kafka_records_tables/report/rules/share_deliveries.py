@@ -86,10 +86,10 @@ def _tell(context: RuleContext, case: dict[str, Any]) -> ReportFinding:
     given_up, again, last = case["given_up_sum"], case["again_sum"], case["last_chance_sum"]
     parts = []
     if given_up:
-        parts.append(f"{counted(given_up, 'record')} given up, after as many deliveries as the limit allows")
+        parts.append(f"{counted(given_up, 'record')} archived, after as many deliveries as the limit allows")
     if again:
         also = f" (for {last} of them the next one is the last)" if last else ""
-        parts.append(f"{counted(again, 'record')} waiting to be delivered again, after several times{also}")
+        parts.append(f"{counted(again, 'record')} waiting to be delivered again, after several deliveries{also}")
     batches = zip(
         case["partition_list"],
         case["first_offset_list"],
@@ -103,17 +103,17 @@ def _tell(context: RuleContext, case: dict[str, Any]) -> ReportFinding:
     return ReportFinding(
         kind="share_redelivery",
         level=Level(case["level"]),
-        title=RULE.title if not given_up else "a share group gave up records that nobody has processed",
+        title=RULE.title if not given_up else "a share group archived records that no consumer has processed",
         problem=(
-            f"In the share group {shown(group)}, topic {shown(topic or topic_id)},"
-            f" {partitions_shown(partitions)}: {'; '.join(parts)}. {_now(context, group)}"
-            f"{' What was given up is not delivered again.' if given_up else ''}"
-            " Its consumers cannot do their work on these records, or do not acknowledge them in time."
+            f"In the share group {shown(group)}, topic {shown(topic or topic_id)}, {partitions_shown(partitions)}: "
+            f"{'; '.join(parts)}. "
+            f"{_now(context, group)}{' Archived records are not delivered again.' if given_up else ''} Its consumers "
+            "cannot process these records, or do not acknowledge them in time."
         ),
         group_ids=(group,),
         topics=(topic,) if topic else (),
         partitions=tuple(partitions),
-        since_note="the state has no times of deliveries, but its records have: see the second step",
+        since_note="the state does not have the times of deliveries, but its records do: see the second step",
         confidence="high" if not given_up else "medium",
         why_not_sure=None if not given_up else "a consumer may have rejected a record at its last delivery",
         evidence=tuple(
@@ -131,7 +131,7 @@ def _tell(context: RuleContext, case: dict[str, Any]) -> ReportFinding:
         evidence_count=len(case["partition_list"]),
         rows=(rows,),
         next=(
-            context.see("See the ranges of offsets, with the state of each", rows),
+            context.see("List the ranges of offsets, with the state of each", rows),
             *_records(context, group),
             context.ask_kafka(
                 "Look at such a record itself",
@@ -153,8 +153,8 @@ def _tell(context: RuleContext, case: dict[str, Any]) -> ReportFinding:
                 *option("--group", group),
             ),
             NextStep(
-                "See in the logs of the consumers what fails at these offsets: fix it, or have them reject such "
-                "records (acknowledge with REJECT); where they only take too long, raise the group's "
+                "Find out from the logs of the consumers what fails at these offsets. Fix it, or have them reject "
+                "such records (acknowledge with REJECT); if they only take too long, raise the group's "
                 "share.record.lock.duration.ms"
             ),
         ),
@@ -173,7 +173,7 @@ def _records(context: RuleContext, group: str) -> list[NextStep]:
     if not context.request.source_arguments:
         return []
     words = ["dump", *context.request.source_arguments, "--topic", SHARE_STATE, *option("--group", group)]
-    return [NextStep("See when: each change of its state, with its time", command_line(["kafka-records", *words]))]
+    return [NextStep("List each change of its state, with its time", command_line(["kafka-records", *words]))]
 
 
 def _now(context: RuleContext, group: str) -> str:
@@ -183,21 +183,21 @@ def _now(context: RuleContext, group: str) -> str:
 
     rows = kept(context.table("groups"), equal(context.table("groups"), "group_id", group))
     members = (rows["member_count"][0].as_py() or 0) if rows.num_rows else 0
-    return f"The group has {counted(members, 'member')}: it goes on." if members else "The group has no members now."
+    return f"The group has {counted(members, 'member')} and continues." if members else "The group has no members now."
 
 
 RULE = ReportRule(
     kind="share_redelivery",
-    title="a share group delivers records again and again, or gave them up",
+    title="a share group delivers records again and again, or archived them",
     about="""\
 Ranges of offsets in the state of share partitions that were delivered `deliveries` times or more and wait to be
-delivered again, and those that were given up because they were delivered as often as `delivery_limit` allows, or the
-limit of the group if the metadata log shows it. Records that a consumer rejected before are not a finding: the consumer
-has decided so. Only offsets at and after the start offset are in the state; what was given up before is in none, once
-the start offset has passed it.""",
+delivered again, and those that were archived because they were delivered as often as `delivery_limit` allows, or the
+limit of the group if the metadata log shows it. Records that a consumer rejected earlier are not a finding: there the
+consumer decided. The state has only offsets at and after the start offset, so archived records that the start offset
+has passed are not counted.""",
     tables=("share_partitions", "share_group_topics", "groups"),
     levels={
-        Level.HIGH: "records were given up, or the next delivery is their last",
+        Level.HIGH: "records were archived, or their next delivery is the last one",
         Level.MODERATE: "records were delivered `deliveries` times",
     },
     cases=_cases,
@@ -208,7 +208,7 @@ the start offset has passed it.""",
             "deliveries",
             "count",
             3,
-            "deliveries that are more than an accident",
+            "deliveries that are more than chance",
             "a consumer that is restarted causes a second one",
         ),
         Threshold(

@@ -184,9 +184,9 @@ def _incident(
         is_certain=clients_apart,
     )
     move = NextStep(
-        f"Give one of the applications a group.id of its own ({shown(later.clients[0])}, which came later),"
-        f" and take its"
-        f" offsets of {listed(sorted(later.topics))} along: this writes them into a file, which kafka-consumer-groups"
+        f"Give one of the applications a group.id of its own ({shown(later.clients[0])}, which joined "
+        "later), and take its"
+        f" offsets of {listed(sorted(later.topics))} with it: this writes them into a file, which kafka-consumer-groups"
         " --reset-offsets --from-file gives to the new group",
         context.command(
             Rows("current_offsets", of_group(group, f"topic={sorted(later.topics)[0]}")),
@@ -201,12 +201,12 @@ def _incident(
         level=Level.HIGH if often else Level.MODERATE,
         title=RULE.title,
         problem=(
-            f"The members of the group {shown(group)} are of {len(apps)} applications that consume different topics: "
-            f"{'; '.join(words)}. Members came or left {counted(len(there), 'time')} while both were there, and each "
-            f"time the group was rebalanced; {counted(churn, 'member')} came as {listed(restless.clients)}."
+            f"The members of the group {shown(group)} belong to {len(apps)} applications that consume different "
+            f"topics: {'; '.join(words)}. Members joined or left {counted(len(there), 'time')} while both were there, "
+            f"and each time the group was rebalanced; {counted(churn, 'member')} came as {listed(restless.clients)}."
         ),
-        impact="Whenever a member of one application comes or goes, the other one is rebalanced and stops for it. "
-        "Monitoring or resetting the group affects both.",
+        impact="Whenever a member of one application joins or leaves, the other one is rebalanced and "
+        "pauses. Monitoring or resetting the group affects both.",
         consequence="work_stopped",
         group_ids=(group,),
         topics=tuple(sorted(set().union(*(app.topics for app in apps)))),
@@ -226,7 +226,7 @@ def _incident(
         rows=(Rows("timeline", of_group(group)), Rows("members", of_group(group))),
         next=(
             move,
-            context.see("See who joins and leaves, and what each is assigned", Rows("timeline", of_group(group))),
+            context.see("List who joins and leaves, and what each is assigned", Rows("timeline", of_group(group))),
             context.describe_members(group),
         ),
         measured={"rebalances": len(there), "members": sum(len(app.lives) for app in apps)},
@@ -240,9 +240,9 @@ RULE = incident_rule(
     title="two applications share a group id",
     about="""\
 Members of one group that consume different topics: no member was ever assigned topics of both sides, and their
-subscriptions, or the assignments while only one side was there, show that they do not want the topics of the other
-side. When one version of an application replaces another one that reads other topics, both are there for one rollout:
-that is not a finding.""",
+subscriptions, or the assignments while only one side was there, show that they do not read the topics of the other
+side. When one version of an application replaces another one that reads other topics, both are there for one rollout,
+which is not a finding.""",
     tables=("timeline", "members"),
     levels={Level.HIGH: "`rebalances_high` rebalances while both were there", Level.MODERATE: "fewer"},
     find=_find,
@@ -250,13 +250,25 @@ that is not a finding.""",
     causes=(
         PossibleCause(
             "shared_group_id",
-            "two applications were given one group id",
+            "two applications were configured with one group id",
             "for: disjoint subscriptions, client ids, hosts; refuted by a member that has topics of both",
         ),
     ),
     thresholds=(
-        Threshold("generations", "count", 3, "times that members came or left while both were there", "a rollout"),
-        Threshold("rebalances_high", "count", 8, "as many are trouble", "two deployments of three members need fewer"),
+        Threshold(
+            "generations",
+            "count",
+            3,
+            "how often members joined or left while both were there",
+            "a rollout causes fewer",
+        ),
+        Threshold(
+            "rebalances_high",
+            "count",
+            8,
+            "from how many rebalances on it is urgent",
+            "two deployments of three members need fewer",
+        ),
     ),
     folds=(Folds("endless_rebalances"), Folds("too_slow"), Folds("members_unsettled")),
 )

@@ -78,8 +78,8 @@ def _incident(context: RuleContext, group: str, instance: str, events: list[dict
         for each in events
     )
     two = Verdict(
-        f"Two processes have the same group.instance.id {shown(instance)}: each that joins takes the place of the"
-        " other, which is fenced (FencedInstanceIdException), is restarted, and takes it back.",
+        f"Two processes have the same group.instance.id {shown(instance)}: the one that joins takes the place of the "
+        "other one, which is fenced (FencedInstanceIdException), is restarted, and takes it back.",
         evidence_for=(
             *shows[:2],
             *(
@@ -108,11 +108,12 @@ def _incident(context: RuleContext, group: str, instance: str, events: list[dict
         level=Level.HIGH if is_going_on else Level.LOW,
         title=RULE.title,
         problem=(
-            f"In the group {shown(group)} the member with group.instance.id {shown(instance)} was replaced"
-            f" {counted(len(events), 'time')} by another one of the same id since {moment(since)}, every"
-            f" {length(every)}."
+            f"In the group {shown(group)} the member with group.instance.id {shown(instance)} was replaced "
+            f"{counted(len(events), 'time')} by another one with the same id since {moment(since)}, every "
+            f"{length(every)}."
         ),
-        impact="A member that is replaced is fenced and stops; what it had read and not committed is read again.",
+        impact="A member that is replaced is fenced and stops; records that it had read but not committed "
+        "are read again.",
         consequence="work_repeated",
         group_ids=(group,),
         who=(who,),
@@ -154,7 +155,9 @@ second process, which leaves no record.""",
     listing=Rows("timeline", ("event=member_replaced",)),
     causes=(
         PossibleCause(
-            "one_id_twice", "two processes have one group.instance.id", "for: replaced again and again, with commits"
+            "one_id_twice",
+            "two processes have one group.instance.id",
+            "for: replaced again and again, with commits in between",
         ),
         PossibleCause("restarts", "one process is restarted again and again", "against: offsets move on in each turn"),
     ),

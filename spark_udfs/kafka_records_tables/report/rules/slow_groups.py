@@ -157,7 +157,8 @@ def _incident(context: RuleContext, group: str, topic: str, growth: Growth) -> I
             f"Add members: {counted(len(members), 'member')} {'reads' if len(members) == 1 else 'read'}"
             f" {counted(len(partitions), 'partition')}, so up to {room} more help"
             if room > 0
-            else "There is a member for each partition: more members do not help, make the work for each record faster"
+            else "There is already a member for each partition, so more members do not help: make the work for "
+            "each record faster"
         ),
     )
     look = NextStep("Find out why the work became slow (a database, a service it calls, garbage collection)")
@@ -173,8 +174,8 @@ def _incident(context: RuleContext, group: str, topic: str, growth: Growth) -> I
             f" {counted(waiting, 'record')}."
         ),
         impact=(
-            f"It falls behind by {writes - reads:.1f} records a second: its results come later and later, and what"
-            " the topic deletes by its age before it is read is lost."
+            f"It falls behind by {writes - reads:.1f} records a second: its results are later and later, and records "
+            "that the topic deletes by their age before they are read are lost."
         ),
         consequence="work_stopped" if reads < writes / 10 else "none",
         group_ids=(group,),
@@ -193,7 +194,7 @@ def _incident(context: RuleContext, group: str, topic: str, growth: Growth) -> I
         next=(
             *((look,) if causes["work_slower"].refuted_by is None else ()),
             *steps,
-            context.see("See its lag by partition", Rows("lag", of_group(group))),
+            context.see("List its lag by partition", Rows("lag", of_group(group))),
             context.describe_members(group),
         ),
         measured={"lag": waiting, "read": growth.read, "written": growth.written},
@@ -238,11 +239,11 @@ RULE = incident_rule(
     kind=KIND,
     title="a group reads less than is written, and its backlog grows",
     about="""\
-Groups with members that commit and fall behind, in topics with `records` left over of which the oldest has waited for
-`after`: the backlog, taken at sixty moments of their history from files of the topics, has grown in each third of the
-time since it was a tenth of what it is, for `lasts` or longer, though the group read something in each, and
-`left_over` of what was written was not read. Partitions that do not move at all are those of other findings, and so is
-a backlog that shrinks.""",
+Groups with members that commit and fall behind, in topics with a backlog of `records` of which the oldest has waited
+for `after`. The backlog is taken at sixty moments of the history from files of the topics. It has grown in each third
+of the time since it was a tenth of its present size, for `lasts` or longer, although the group read something in each
+third, and `left_over` of what was written was not read. Partitions that do not move at all belong to other findings. A
+backlog that shrinks is not a finding.""",
     tables=("progress", "lag", "members", "groups"),
     levels={Level.HIGH: "it reads less than half of what is written", Level.MODERATE: "it reads more"},
     find=_find,
@@ -254,7 +255,7 @@ a backlog that shrinks.""",
     questions=(Question("work_slower", "more_written", "Does the work for each record take longer than it did?"),),
     thresholds=(
         Threshold("records", "count", 100, "records left over", "fewer are read in a moment"),
-        Threshold("after", "duration", "10s", "how long the oldest of them has waited", "pauses are as long"),
+        Threshold("after", "duration", "10s", "how long the oldest of them has waited", "pauses may be as long"),
         Threshold("lasts", "duration", "20s", "how long the backlog has grown", "a burst takes as long to read"),
         Threshold("left_over", "share", 0.1, "share of what was written that was not read", "the rest is on its way"),
     ),

@@ -53,8 +53,8 @@ def _incident(context: RuleContext, group: str, places: list[dict[str, Any]]) ->
     clients = list(dict.fromkeys(each["client_id"] or each["member_id"] for each in members))
     owners = list(dict.fromkeys(each["client_id"] for each in mine if each.get("client_id"))) or clients
     verdict = Verdict(
-        f"The application of {listed(owners)} hangs, or fails at what it has read without leaving: it is still a "
-        "member, so its heartbeats go on.",
+        f"The application of {listed(owners)} hangs, or fails on the records it has read without leaving: it is still "
+        "a member, so its heartbeats go on.",
         evidence_for=(
             Evidence(f"nothing was committed after {moment(last)}", OFFSETS, places[0]["log_partition"], None, last),
         ),
@@ -69,10 +69,9 @@ def _incident(context: RuleContext, group: str, places: list[dict[str, Any]]) ->
         level=Level.HIGH,
         title=RULE.title,
         problem=(
-            f"The group {shown(group)} has {counted(len(members), 'member')} ({listed(clients)}) and does not move"
-            f" on in {places_shown((each['topic'], each['partition']) for each in places)}: records wait for"
-            f" {length(wait)}{before}."
-            f" The last commit was at {moment(last)}.{others}"
+            f"The group {shown(group)} has {counted(len(members), 'member')} ({listed(clients)}) and makes no "
+            f"progress in {places_shown((each['topic'], each['partition']) for each in places)}: records wait for "
+            f"{length(wait)}{before}. The last commit was at {moment(last)}.{others}"
         ),
         impact=f"{counted(waiting, 'record')} wait, and more come.",
         consequence="work_stopped",
@@ -91,7 +90,7 @@ def _incident(context: RuleContext, group: str, places: list[dict[str, Any]]) ->
         rows=(Rows("progress", of_group(group)), Rows("lag", of_group(group))),
         next=(
             NextStep(f"Take a thread dump of {listed(owners)} (jstack) and look into its log, then restart it"),
-            context.see("See which partitions do not move, and since when", Rows("progress", of_group(group))),
+            context.see("List which partitions do not move, and since when", Rows("progress", of_group(group))),
             context.describe_members(group),
         ),
         measured={"wait_ms": wait} if usual is None else {"wait_ms": wait, "usual_ms": usual},
@@ -105,7 +104,7 @@ RULE = incident_rule(
     title="a group has members but reads nothing",
     about="""\
 Groups with members whose partitions are `stopped` in `progress`: records wait for longer than they ever did for this
-group, and nothing is committed. Groups without members do not count: nobody is there to read.""",
+group, and nothing is committed. Groups without members are not a finding: they have nobody to read.""",
     tables=("progress", "lag", "members", "groups"),
     levels={Level.HIGH: "always"},
     find=_find,

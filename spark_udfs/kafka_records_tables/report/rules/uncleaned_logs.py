@@ -118,8 +118,8 @@ def _verdicts(context: RuleContext, log: _Log, sizes: list[dict[str, Any]], stuc
     others = _cleaned_since(context, log, sizes)
     is_off = all(row["cleaner_offset"] is None for row in sizes)
     failed = Verdict(
-        f"A cleaner failed at {log.name} and has skipped it since: it tries no such log again before the broker"
-        " restarts.",
+        f"A cleaner failed at {log.name} and has skipped it since: it does not try such a log again before the broker "
+        "restarts.",
         evidence_for=tuple(each for each in (here, damaged, others) if each is not None),
         is_certain=damaged is not None and others is not None,
         steps=_mend(log) if damaged is not None else (),
@@ -132,8 +132,8 @@ def _verdicts(context: RuleContext, log: _Log, sizes: list[dict[str, Any]], stuc
         steps=(NextStep("See that log.cleaner.enable is not false, in the properties of the broker, and restart it"),),
     )
     slow = Verdict(
-        "The cleaner is at work on something larger and has not come to it yet.",
-        evidence_against=(Evidence(f"it has had {length(waited)} for it, and looks every 15 seconds"),),
+        "The cleaner is busy with a larger log and has not reached this one yet.",
+        evidence_against=(Evidence(f"it has had {length(waited)} for that, and checks every 15 seconds"),),
         refuted_by=_nothing_cleaned(log) if is_off else damaged if failed.is_certain else None,
     )
     if len(stuck) > 1 and others is None and not is_off:
@@ -153,14 +153,14 @@ def _setting(context: RuleContext, log: _Log) -> Verdict | None:
     ratio = facts.topic_setting(log.topic, "min.cleanable.dirty.ratio")
     says = None
     if lag is not None and lag > context.at_ms - log.since_ms:
-        says = f"min.compaction.lag.ms of {log.topic} is {lag}: records are left alone for {length(lag)}"
+        says = f"min.compaction.lag.ms of {log.topic} is {lag}: records are not cleaned for {length(lag)}"
     elif facts.is_compacted(log.topic) is False:
-        says = f"cleanup.policy of {log.topic} is not compact: nothing of it is cleaned"
+        says = f"cleanup.policy of {log.topic} is not compact: it is never cleaned"
     elif ratio is not None and _share(ratio) * log.cleaning.counted_bytes >= log.cleaning.dirty_bytes:
-        says = f"min.cleanable.dirty.ratio of {log.topic} is {ratio}: it is cleaned when more of it is dirty"
+        says = f"min.cleanable.dirty.ratio of {log.topic} is {ratio}: it is cleaned when a larger part of it is dirty"
     if says is None:
         return None
-    return Verdict(f"A setting has the cleaner wait: {says}.", (Evidence(says),), is_certain=True)
+    return Verdict(f"A setting makes the cleaner wait: {says}.", (Evidence(says),), is_certain=True)
 
 
 def _share(text: str) -> float:
@@ -201,7 +201,7 @@ def _cleaned_since(context: RuleContext, log: _Log, sizes: list[dict[str, Any]])
 
 
 def _nothing_cleaned(log: _Log) -> Evidence:
-    return Evidence(f"cleaner-offset-checkpoint has no log at all, so not {log.name} either", log.topic, log.partition)
+    return Evidence(f"cleaner-offset-checkpoint is empty, so {log.name} is not in it either", log.topic, log.partition)
 
 
 # -- telling -----------------------------------------------------------------------------------------------------------
@@ -249,10 +249,10 @@ def _incident(context: RuleContext, found: list[tuple[_Log, dict[str, Verdict]]]
         rows=(rows,),
         next=(
             NextStep(
-                f"Look for an error about {first.name} in the log of the broker's cleaner, and at its metrics"
-                f" ({_METRICS}); remove what it fails at and restart the broker: the cleaner begins again"
+                f"Look for an error about {first.name} in the log of the broker's cleaner, and at its metrics "
+                f"({_METRICS}); remove the cause and restart the broker, so that the cleaner starts again"
             ),
-            context.see("See how far each log is cleaned, and what a coordinator has to load", rows),
+            context.see("List how far each log is cleaned, and what a coordinator has to load", rows),
         ),
         measured={"uncleaned_ms": waited, "dirty_bytes": dirty},
         thresholds=context.limits_of(*(f"{KIND}.{each.name}" for each in RULE.thresholds)),
@@ -267,19 +267,19 @@ def _shown(verdicts: dict[str, Verdict]) -> tuple[Evidence, ...]:
 def _mend(log: _Log) -> tuple[NextStep, ...]:
     return (
         NextStep(
-            f"Let a replica lead that has {log.name} whole, delete the damaged folder while its broker is down, and"
-            " start the broker: it fetches the log from the leader. Without a replica see docs/rescue.md"
+            f"Make a replica with a complete {log.name} the leader, delete the damaged folder while its broker is "
+            "down, and start the broker: it fetches the log from the leader. Without a replica see docs/rescue.md"
         ),
     )
 
 
 RULE = incident_rule(
     kind=KIND,
-    title="a log is not cleaned any more",
+    title="a log is no longer cleaned",
     about=f"""\
 Logs of `{OFFSETS}` and `{TRANSACTIONS}` in a broker's data directory of which more than half could be cleaned (see
-`held_by` of `log_files`) and which no cleaner has touched for `within` since. What an open transaction holds back is
-reported by `transaction_open`. Only files show this, so running brokers and saved rows have no such finding.""",
+`held_by` of `log_files`) but which no cleaner has touched for `within`. What an open transaction holds back is reported
+by `transaction_open`. Only files show this, so running brokers and saved rows have no such finding.""",
     tables=("open_transactions", "groups"),
     levels={
         Level.HIGH: "`large` bytes or more could be cleaned",
@@ -301,11 +301,11 @@ reported by `transaction_open`. Only files show this, so running brokers and sav
         ),
         PossibleCause(
             _SETTINGS,
-            "a setting of the topic has the cleaner wait",
-            "certain where the metadata log has `min.compaction.lag.ms`, `min.cleanable.dirty.ratio` or"
-            " `cleanup.policy` that explains it",
+            "a setting of the topic makes the cleaner wait",
+            "certain if the metadata log has `min.compaction.lag.ms`, `min.cleanable.dirty.ratio` or `cleanup.policy` "
+            "that explains it",
         ),
-        PossibleCause(_SLOW, "the cleaner has not come to it yet", "against: how long it has had for it"),
+        PossibleCause(_SLOW, "the cleaner has not reached it yet", "against: how long it has had for that"),
     ),
     questions=(
         Question(
@@ -321,13 +321,13 @@ reported by `transaction_open`. Only files show this, so running brokers and sav
             "duration",
             "2m",
             "how long a log may wait for a cleaner",
-            "a cleaner looks every 15 seconds (log.cleaner.backoff.ms)",
+            "a cleaner checks every 15 seconds (log.cleaner.backoff.ms)",
         ),
         Threshold(
             "large",
             "count",
             1_000_000_000,
-            "bytes that could be cleaned, from which on the finding is urgent",
+            "from how many bytes that could be cleaned on the finding is urgent",
             "a coordinator takes some ten seconds to read as much",
         ),
     ),

@@ -124,9 +124,9 @@ def _tell(context: RuleContext, case: dict[str, Any]) -> ReportFinding:
         title=RULE.title,
         problem=(
             f"In the group {shown(group)} one member has {case['partition_count_max']} partitions and another "
-            f"{case['least']}, where {case['mean']:.1f} would be even; all "
-            f"{counted(case['member_number'], 'member')} subscribe to the same{by}. The one with most sets the pace, "
-            "and more members do not help."
+            f"{case['least']}, where {case['mean']:.1f} would be even; all {counted(case['member_number'], 'member')} "
+            f"subscribe to the same{by}. The member with the most partitions sets the pace, and more members do not "
+            "help."
         ),
         group_ids=(group,),
         since_timestamp_ms=case["log_timestamp_ms_max_max"],
@@ -142,10 +142,10 @@ def _tell(context: RuleContext, case: dict[str, Any]) -> ReportFinding:
         ),
         evidence_count=by_member.num_rows,
         confidence="medium",
-        why_not_sure="an assignor may weigh partitions by something that no record tells",
+        why_not_sure="an assignor may weigh partitions by something that no record shows",
         rows=(rows,),
         next=(
-            context.see("See which member has which partitions", rows),
+            context.see("List which member has which partitions", rows),
             context.describe_members(group),
         ),
         measured={
@@ -166,15 +166,15 @@ RULE = ReportRule(
     kind="uneven_assignments",
     title="members of a group have very different numbers of partitions",
     about="""\
-Stable groups whose members all subscribe to the same and have very different numbers of partitions, or of active
-tasks: the range assignor over many small topics causes this, and so do members with classic protocols in a
-group that was converted. Groups whose members subscribe to different topics are left alone, and so are Connect and
-share groups, and groups to which something has happened within `report.group_settles_within`: an incremental rebalance
-gives away in a second step what it takes in the first.""",
+Stable groups whose members all subscribe to the same and have very different numbers of partitions, or of active tasks:
+the range assignor over many small topics causes this, and so do members with classic protocols in a group that was
+converted. Groups whose members subscribe to different topics are left out, and so are Connect and share groups. Groups
+with an event within `report.group_settles_within` are left out because an incremental rebalance assigns in a second
+step what it revokes in the first.""",
     tables=("assignments", "members", "groups", "timeline"),
     levels={
-        Level.MODERATE: "most and least differ by `moderate_difference`",
-        Level.LOW: "most and least differ by `difference`, and the most is `times_mean` the mean",
+        Level.MODERATE: "the most and the fewest differ by `moderate_difference`",
+        Level.LOW: "the most and the fewest differ by `difference`, and the most is `times_mean` the mean",
     },
     cases=_cases,
     tell=_tell,
@@ -184,14 +184,20 @@ gives away in a second step what it takes in the first.""",
             "difference",
             "count",
             4,
-            "partitions between most and least",
+            "difference between the most and the fewest partitions",
             "smaller differences do not matter",
             "moderate_difference",
         ),
         Threshold(
             "moderate_difference", "count", 20, "the same for the higher level", "a member does the work of others"
         ),
-        Threshold("times_mean", "count", 2, "most partitions, as a multiple of the mean", "half of the machines idle"),
+        Threshold(
+            "times_mean",
+            "count",
+            2,
+            "the most partitions of a member, as a multiple of the mean",
+            "half of the machines are idle",
+        ),
     ),
 )
 

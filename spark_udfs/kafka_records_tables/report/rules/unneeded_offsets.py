@@ -70,7 +70,7 @@ def _tell(context: RuleContext, case: dict[str, Any]) -> ReportFinding:
         topics=topics,
         partitions=tuple(sorted(case["partition_list"])) if len(topics) == 1 else (),
         since_timestamp_ms=newest,
-        since_note="or later: the last commit for them; no record tells when the subscription changed",
+        since_note="or later: the last commit for them; no record shows when the subscription changed",
         evidence=tuple(
             Evidence(f"the commit for {topic}-{partition}", OFFSETS, log_partition, log_offset)
             for topic, partition, log_partition, log_offset in list(places)[:MOST_EVIDENCE]
@@ -80,7 +80,7 @@ def _tell(context: RuleContext, case: dict[str, Any]) -> ReportFinding:
         next=(
             context.see("See them", rows),
             context.ask_records(
-                "See what deleting them would do; --execute does it, and keeps a file that brings them back",
+                "This shows what deleting them would do; --execute does it, and writes a file that can restore them",
                 "delete-offsets",
                 *option("--group", group),
                 *(word for topic in topics for word in option("--topic", topic)),
@@ -95,20 +95,16 @@ RULE = ReportRule(
     kind="offsets_unneeded",
     title="a group keeps offsets of topics that it does not subscribe to",
     about="""\
-Offsets of topics to which a group with members does not subscribe (`deletable_offsets`, not_subscribed): somebody
-took a topic out of a subscription. A broker deletes them when it is asked to (KIP-496), and by itself at the end of
-the retention. A group to which something has happened within `report.group_settles_within` is left alone: members that
-subscribe to other topics may be on their way.""",
+Offsets of topics to which a group with members does not subscribe (`deletable_offsets`, not_subscribed), because a
+topic was removed from a subscription. A broker deletes them on request (KIP-496), and by itself at the end of the
+retention. A group with an event within `report.group_settles_within` is left out, because members that subscribe to
+other topics may be about to join.""",
     tables=("deletable_offsets", "timeline"),
     levels={Level.LOW: "a group has `many` of them", Level.NOTE: "otherwise"},
     cases=_cases,
     tell=_tell,
     listing=lambda _: Rows("deletable_offsets", ("kind=offset", "reason=not_subscribed")),
-    thresholds=(
-        Threshold(
-            "many", "count", 1000, "offsets of one group", "so many make it hard to find in listings what matters"
-        ),
-    ),
+    thresholds=(Threshold("many", "count", 1000, "offsets of one group", "so many make listings hard to read"),),
 )
 
 
@@ -141,19 +137,21 @@ def _tell_group(context: RuleContext, case: dict[str, Any]) -> ReportFinding:
         level=Level(case["level"]),
         title=EMPTY.title,
         problem=(
-            f"The share group {shown(group)} has no members. Share groups do not expire: it and its state stay until "
-            "somebody deletes it."
+            f"The share group {shown(group)} has no members. Share groups do not expire: it and its state remain "
+            "until somebody deletes it."
         ),
         group_ids=(group,),
         since_timestamp_ms=emptied,
-        since_note="the records that would show this are gone" if emptied is None else None,
+        since_note="the records that would show this are missing" if emptied is None else None,
         evidence=(Evidence("the record of the group", OFFSETS, case["log_partition"], case["log_offset"]),),
         evidence_count=1,
         rows=(rows,),
         next=(
-            context.see("See since when it has had no members", Rows("timeline", of_group(group, "event=emptied"))),
+            context.see(
+                "Find out since when it has had no members", Rows("timeline", of_group(group, "event=emptied"))
+            ),
             context.ask_kafka(
-                "If no consumer comes back to it, delete it with its state",
+                "If no consumer will use it again, delete it with its state",
                 "kafka-share-groups",
                 "--delete",
                 *option("--group", group),
