@@ -18,18 +18,6 @@ from kafka_records_codegen.loader import load
 ROOT = Path(__file__).resolve().parents[2]
 
 
-def test_our_package_is_what_our_specs_give(our_files: dict[str, str]) -> None:
-    home = ROOT / "generated" / "kafka_records"
-    present = {
-        path.relative_to(home).as_posix()
-        for path in home.rglob("*")
-        if path.is_file() and "__pycache__" not in path.parts
-    }
-    assert present == our_files.keys()
-    for name, text in our_files.items():
-        assert (home / name).read_text(encoding="utf-8") == text, f"{name}: run make generate"
-
-
 _SMALL = ROOT / "tests" / "data" / "specs" / "acme"
 
 _PRINT_DIGEST = f"""

@@ -16,7 +16,6 @@ from kafka_records_codegen.generate import generate, generate_docs
 from kafka_records_codegen.loader import load
 from kafka_records_codegen.model.messages import Model
 from kafka_records_codegen.products import schemas
-from kafka_records_codegen.python import codecs
 from kafka_records_codegen.text.page import Links
 from kafka_records_codegen.text.page import Package as GeneratedPackage
 from kafka_records_runtime import walker
@@ -107,12 +106,12 @@ def test_every_link_leads_somewhere(our_pages: dict[str, Page]) -> None:
                 assert fragment in anchors(our_pages[target.relative_to(home).as_posix()]), f"{name}: {link}"
 
 
-def test_pages_and_modules_name_each_other(model: Model, our_pages: dict[str, Page]) -> None:
+def test_pages_and_modules_name_each_other(our_files: dict[str, str], our_pages: dict[str, Page]) -> None:
     named = {}
-    for path, text in codecs.generate(model, GeneratedPackage("kafka_records", "docs/reference")).items():
+    for path, text in our_files.items():
         match = re.search(r'^"""[^\n]*\n\nReference: docs/reference/(\S+)\n"""', text, re.MULTILINE)
-        assert match is not None, path
-        named[path] = match[1]
+        if match:
+            named[path] = match[1]
     assert set(named.values()) == our_pages.keys() - {"README.md"}
     for path, page in named.items():
         up = "../" * page.count("/")

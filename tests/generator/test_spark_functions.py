@@ -35,8 +35,8 @@ FOLDERS = (
 
 
 @pytest.fixture(scope="module")
-def ours() -> dict[str, str]:
-    return spark.generate(load(ROOT / "message_specs"), Package("kafka_records"))
+def ours(our_files: dict[str, str]) -> dict[str, str]:
+    return {path: text for path, text in our_files.items() if path.startswith("spark/") and path.endswith(".py")}
 
 
 def functions(page: str) -> dict[str, ast.FunctionDef]:
