@@ -422,7 +422,7 @@ def cluster_id() -> str:
 
 
 def free_ports(count: int) -> list[int]:
-    """Ports on HOST at which nobody listens now."""
+    """Ports on HOST that are free now."""
     with ExitStack() as stack:
         taken = [stack.enter_context(socket.socket()) for _ in range(count)]
         for each in taken:

@@ -33,7 +33,7 @@ class NoChromium(Exception):
 
 @dataclass(frozen=True)
 class Chromium:
-    """A program, and what its environment needs beside what is there."""
+    """A program, and the variables that its environment needs in addition."""
 
     program: Path
     environment: dict[str, str] = field(default_factory=dict)

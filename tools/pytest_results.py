@@ -1,4 +1,4 @@
-"""What came of a run of pytest, out of the file that its option --junitxml writes."""
+"""The results of a pytest run, from the file that its option --junitxml writes."""
 
 from __future__ import annotations
 

@@ -241,7 +241,7 @@ class GaveUpError(Exception):
 
 
 class _NoHelp:
-    """Stands in for `CODEC` and helps nobody: it raises GaveUpError."""
+    """Replaces `CODEC` without a fallback: it raises GaveUpError."""
 
     def __getattr__(self, name: str) -> Any:
         raise GaveUpError(name)

@@ -80,7 +80,7 @@ class NotTried(Exception):
 
 @dataclass(frozen=True)
 class Outcome:
-    """What came of a cell: PASSED or FAILED, or ABSENT when the question cannot be asked of that release. `told` is a
+    """The outcome of a cell: PASSED or FAILED, or ABSENT when the question cannot be asked of that release. `told` is a
     short text with what was counted, or why."""
 
     state: str

@@ -90,7 +90,7 @@ def explain_message(
 
 
 def _hidden(lines: Iterable[Line], schema: MessageSchema, version: int, data: bytes) -> Iterator[Line]:
-    """The lines without the secrets of a message, and without bytes that nobody has read."""
+    """The lines without the secrets of a message, and without unread bytes."""
     if schema.name not in MAY_HOLD_SECRETS:
         yield from lines
         return

@@ -80,7 +80,7 @@ public final class ToMessage extends Function<byte[]> {
     return out.copy();
   }
 
-  /** The type with null allowed everywhere: Spark would make 0 of a null if it is told that there is none. */
+  /** The type with null allowed everywhere: Spark turns a null into 0 if a type excludes null. */
   static DataType nullable(DataType type) {
     if (type instanceof StructType) {
       StructType made = new StructType();

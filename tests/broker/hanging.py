@@ -21,7 +21,7 @@ _SETTING: Final = "transaction.partition.verification.enable"
 
 
 class Hanging(NamedTuple):
-    """A transaction that nobody will end."""
+    """A hanging transaction."""
 
     transactional_id: str
     producer_id: int

@@ -23,7 +23,7 @@ def _part(data: bytes) -> str:
 
 
 class IdentityProvider:
-    """Signs a token for whoever asks with `CLIENT`; its scope is the name of the user that the token is for."""
+    """Signs a token for every request with `CLIENT`; its scope is the name of the user that the token is for."""
 
     def __init__(self, key: rsa.RSAPrivateKey | None = None) -> None:
         self._key = key or rsa.generate_private_key(public_exponent=65537, key_size=2048)

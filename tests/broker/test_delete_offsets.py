@@ -1,4 +1,4 @@
-"""`kafka-records delete-offsets` on a real broker: what the dry run says goes and nothing else, and comes back."""
+"""`kafka-records delete-offsets` on a real broker: what the dry run lists is deleted, nothing else, and restored."""
 
 from __future__ import annotations
 

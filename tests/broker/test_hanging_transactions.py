@@ -1,4 +1,4 @@
-"""A transaction that hangs on a real broker is found, beside one that is at work, and abort ends it alone."""
+"""A hanging transaction on a real broker is found beside an active one, and abort ends only the hanging one."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ TOPIC = "hanging_orders"
 
 @pytest.fixture(scope="module")
 def left(broker: Broker, admin: KafkaAdminClient) -> Iterator[Hanging]:
-    """A transaction that nobody will end, before one that its producer has open."""
+    """A hanging transaction, before one that its producer has open."""
     create_topics(admin, **{TOPIC: 2})
     verify_transactions(admin, False)
     with closing(

@@ -1,4 +1,4 @@
-"""Brokers as a source: the same raw rows and tables as their segment files give, and not a trace left behind."""
+"""Brokers as a source: the same raw rows and tables as from their segment files, and no trace of the reading."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Coordinators that are asked instead of read: the same rows as from the log of the same broker, and what lacks."""
+"""Tables from answers of coordinators: the rows of the log of the same broker, except for values that no answer has."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What commands answer to whom: with each right and without, on a cluster that is new, and while logs move."""
+"""Commands with and without each right, on a new cluster, and while logs move."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Brokers that demand passwords, certificates and rights; and sentences for whoever lacks them."""
+"""Brokers that demand passwords, certificates and rights, and the messages if these are missing."""
 
 from __future__ import annotations
 

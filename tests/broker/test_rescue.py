@@ -1,5 +1,5 @@
-"""docs/rescue.md, done: a coordinator that does not load, its offsets saved from files and from brokers, and given back
-by `delete-offsets --restore` and by Kafka's own tool."""
+"""The steps of docs/rescue.md: a coordinator that does not load, its offsets saved from files and from brokers, and
+restored by `delete-offsets --restore` and by Kafka's own tool."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Broken input: one clear line each, everything else delivered, nothing uncounted."""
+"""Broken input: one clear line each, all other rows printed, everything counted."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A topic of one's own with metadata framing in the command: dump, explain and counts by `--package`."""
+"""A topic of your own with metadata framing in the command: dump, explain and counts by `--package`."""
 
 from __future__ import annotations
 

@@ -48,7 +48,7 @@ def record(request: pytest.FixtureRequest) -> tuple[bytes, bytes]:
 
 
 def told_of(error: KafkaRecordsError) -> Told:
-    """The error as `dump` and Spark tell it."""
+    """The error as `dump` and Spark give it."""
     has_place = isinstance(error, DecodeError)
     return {
         "reason": type(error).__name__,

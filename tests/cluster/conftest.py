@@ -1,4 +1,4 @@
-"""A cluster in small, the ways in which code comes to its workers, and what a topic holds by another decoder's word."""
+"""A small cluster, the ways in which code gets to its workers, and what a topic holds according to another decoder."""
 
 from __future__ import annotations
 

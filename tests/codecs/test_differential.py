@@ -1,4 +1,4 @@
-"""The fast paths of our own codecs against the schema walker, on messages nobody wrote by hand and on broken ones."""
+"""The fast paths of our own codecs against the schema walker, on random messages and on broken ones."""
 
 from __future__ import annotations
 

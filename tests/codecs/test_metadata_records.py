@@ -1,4 +1,4 @@
-"""Records with metadata framing: a topic of one's own, and what Kafka wrote into its metadata log."""
+"""Records with metadata framing: a topic of your own, and what Kafka wrote into its metadata log."""
 
 from __future__ import annotations
 

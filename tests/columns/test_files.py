@@ -1,4 +1,4 @@
-"""Decoded columns as files: what Parquet and IPC take with the declared nullability, and give back as it was."""
+"""Decoded columns as files: Parquet and IPC take them with the declared nullability and give them back unchanged."""
 
 from __future__ import annotations
 

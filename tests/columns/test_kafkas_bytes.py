@@ -101,7 +101,7 @@ def test_damaged_vectors(load_vectors: VectorLoader, unknown_tags: bool, few: in
 
 
 def test_damaged_vectors_one_by_one(load_vectors: VectorLoader) -> None:
-    """A column of one row has no neighbours to hide behind."""
+    """In a column of one row no other row can hide an error."""
     for line in load_vectors("negative.jsonl.gz")[::4]:
         check(schema(line["message"]), [bytes.fromhex(line["hex"])], line["version"], True)
 

@@ -31,7 +31,7 @@ def binary(rows: list[bytes | None], kind: pa.DataType | None = None) -> pa.Arra
 
 
 def sliced(kind: pa.DataType) -> Layout:
-    """A slice of a longer array: other rows and nulls lie before and behind."""
+    """A slice of a longer array: other rows and nulls are before and after it."""
     return lambda rows: binary([GARBAGE, None, b"", *rows, GARBAGE, None], kind).slice(3, len(rows))
 
 

@@ -198,7 +198,7 @@ def test_unknown_tags_of_a_key_are_seen_when_the_value_fails() -> None:
 
 
 def test_control_records_say_nothing() -> None:
-    """Keys of control records are of another kind, and nobody looks at them."""
+    """Keys of control records are of another kind, and are not decoded."""
     keys: list[bytes | None] = [KEY, b"\x00\x00\x00\x01", None, KEY]
     values: list[bytes | None] = [VALUE, b"\x00\x00\x00\x00\x00\x07", b"", None]
     found = check_records(OFFSETS, keys, values, is_record=[True, False, False, True])

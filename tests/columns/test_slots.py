@@ -1,4 +1,4 @@
-"""A step and its slots that do not agree stop the read: nothing is shifted into the place of something else."""
+"""If a step and its slots do not match, reading stops: no value ends up in the place of another."""
 
 from __future__ import annotations
 
@@ -96,7 +96,7 @@ ITEM = StructSchema("Item", (FieldSchema("a", "a", "string", (0, 0)), FieldSchem
 
 
 def message() -> MessageSchema:
-    """A schema that nobody has planned yet: two texts in each element of an array."""
+    """A schema without a plan yet: two texts in each element of an array."""
     return MessageSchema(
         FORMAT, "Items", (0, 0), None, (ITEM, StructSchema("Items", (FieldSchema("items", "items", "[]Item", (0, 0)),)))
     )

@@ -26,7 +26,7 @@ def hasty() -> Iterator[None]:
 
 
 def fresh() -> MessageSchema:
-    """A schema that nobody has planned yet, whose version 0 is only constants."""
+    """A schema without a plan yet, whose version 0 is only constants."""
     fields = [FieldSchema("id", "id", "int32", (0, 1))]
     fields += [FieldSchema(f"text{place}", f"text{place}", "string", (1, 1), default="usual") for place in range(6)]
     return MessageSchema(FORMAT, "Fresh", (0, 1), None, (StructSchema("Fresh", tuple(fields)),))

@@ -1,4 +1,4 @@
-"""Runs what a page shows, and puts the blocks together again with what came of them.
+"""Runs the blocks of a page, and writes them again with their real output.
 
 A `console` block has commands after `$ ` (a line that ends with a backslash goes on, so does a here-document) and what
 each prints on either stream. In a `python` block the `# ` lines right below an expression are what it prints and is. A

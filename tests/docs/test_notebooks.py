@@ -1,4 +1,4 @@
-"""Notebooks under `examples/` show what comes out when a kernel runs them, and what comes out is no more than HTML."""
+"""Notebooks under `examples/` have the outputs that a kernel gives, and these are plain HTML."""
 
 from __future__ import annotations
 

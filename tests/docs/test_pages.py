@@ -1,4 +1,4 @@
-"""What README and the pages for readers show is what comes out: every console block and every Python block is run.
+"""README and the pages for readers show real output: every console block and every Python block is run.
 
 Blocks marked `sh` or `py` install things or need a machine that is not here, and are not run; nor is docs/cluster.md.
 """

@@ -1,4 +1,4 @@
-"""What can be compared, how its files are called, and what is said when it cannot be read."""
+"""What can be compared, the names of its files, and the messages if it cannot be read."""
 
 from __future__ import annotations
 
@@ -158,7 +158,7 @@ class TestReleases:
         assert text.endswith("Without a network, name a folder or jars instead; already fetched: 4.2.0")
 
     def test_a_module_that_a_release_lacks(self, maven: Path) -> None:
-        """Its messages are not changes: nobody looked at them."""
+        """Its messages are not changes: they were not compared."""
         self.say(maven, NOT_THERE)
         cache = kafka_releases.cache_folder() / "specs"
         for module in kafka_releases.MODULES["4.3.1"]:

@@ -1,4 +1,4 @@
-"""How the records of a folder begin: by its specs, by its notes, what is refused, and what is made of it."""
+"""How the records of a folder begin: by its specs, by its notes, what is refused, and what is generated."""
 
 from __future__ import annotations
 

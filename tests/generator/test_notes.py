@@ -1,4 +1,4 @@
-"""The notes beside specs: what is refused and how, and what becomes of them in a package of one's own."""
+"""The notes beside specs: what is refused and how, and what becomes of them in your own package."""
 
 from __future__ import annotations
 

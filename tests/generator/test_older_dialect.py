@@ -1,4 +1,4 @@
-"""Specs as Kafka wrote them before 4.0: refused as a rule, taken when asked for."""
+"""Specs as Kafka wrote them before 4.0: refused by default, accepted on request."""
 
 from __future__ import annotations
 

@@ -237,7 +237,7 @@ def test_a_folder_that_comes_while_it_is_compared(tmp_path: Path, monkeypatch: p
 
 
 def test_two_runs_at_once_do_not_mix(tmp_path: Path) -> None:
-    """Each of two threads writes a tree of its own, again and again; whoever looks sees one of them whole."""
+    """Each of two threads writes its own tree, again and again; a reader always sees one of them whole."""
     folder = tmp_path / "acme"
     stop, failures = threading.Event(), []
 

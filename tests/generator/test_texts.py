@@ -1,5 +1,4 @@
-"""Texts and names of a spec in generated modules: regardless of what they hold, the module is Python and says what they
-say."""
+"""Texts and names of a spec in generated modules: whatever they hold, the module is Python and has them unchanged."""
 
 from __future__ import annotations
 

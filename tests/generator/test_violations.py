@@ -1,4 +1,4 @@
-"""What a person reads who wrote a spec that cannot be used: the rules of one file."""
+"""Messages about a spec that cannot be used: the rules of one file."""
 
 from __future__ import annotations
 
@@ -101,7 +101,7 @@ def test_what_stands_before_a_syntax_error_is_checked(lost: str) -> None:
 
 @pytest.mark.parametrize("at", range(40, 380, 1))
 def test_nothing_is_missed_behind_a_syntax_error(at: int) -> None:
-    """Cut anywhere, a sound spec has one mistake: that it is cut."""
+    """A valid spec that is cut anywhere has one mistake: the cut."""
     fields = [
         field("A", "string", tag=1, taggedVersions="1+", default="null", nullableVersions="0+"),
         field("B", "Bar"),

@@ -1,4 +1,4 @@
-"""What a person reads whose specs do not go together, or whose folders cannot be read."""
+"""Messages about specs that do not fit together, and about folders that cannot be read."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What Kafka's generator takes without a word and nobody means, and what somebody may have meant."""
+"""Warnings: what Kafka's generator silently accepts and is surely a mistake, and what may be intended."""
 
 from __future__ import annotations
 

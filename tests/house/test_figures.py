@@ -1,4 +1,4 @@
-"""A figure that two places tell is the same in both."""
+"""A figure that is in two places is the same in both."""
 
 from __future__ import annotations
 

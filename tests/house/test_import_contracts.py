@@ -1,4 +1,4 @@
-"""The import-linter contracts: the kinds of tools/import_contracts.py on small graphs, and what breaks the house's."""
+"""The import-linter contracts: the kinds of tools/import_contracts.py on small graphs, and imports that break ours."""
 
 from __future__ import annotations
 

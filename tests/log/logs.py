@@ -53,7 +53,7 @@ def entries_of(data: bytes) -> list[bytes]:
 
 
 def changed(entry: bytes, at: int, new: bytes, *, crc: bool = True) -> bytes:
-    """`entry` with `new` at byte `at`; with a right CRC unless told otherwise."""
+    """`entry` with `new` at byte `at`; with a right CRC by default."""
     altered = entry[:at] + new + entry[at + len(new) :]
     return with_right_crc(altered) if crc else altered
 

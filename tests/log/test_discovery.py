@@ -1,4 +1,4 @@
-"""Finding log partitions: what counts as one, in which order, and what is said when there is none."""
+"""Finding log partitions: what counts as one, in which order, and the message if there is none."""
 
 from __future__ import annotations
 

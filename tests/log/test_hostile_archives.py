@@ -1,4 +1,4 @@
-"""Heads of archives that nobody meant: absurd numbers in a tar, versions in a zip that Python does not know."""
+"""Hostile headers of archives: absurd numbers in a tar, versions in a zip that Python does not know."""
 
 from __future__ import annotations
 

@@ -67,7 +67,7 @@ def read(data: bytes) -> tuple[list[dict[str, Any]], list[str]]:
 
 
 def without_state(row: dict[str, Any]) -> dict[str, Any]:
-    """How a transaction ended may be told by a marker after the change."""
+    """A marker after the change may say how a transaction ended."""
     return {name: value for name, value in row.items() if name != "transaction"}
 
 

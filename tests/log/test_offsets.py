@@ -1,4 +1,4 @@
-"""Offsets that cannot be where they are: only the surroundings of a batch tells."""
+"""Offsets that do not fit their place, which only the neighbours of a batch show."""
 
 from __future__ import annotations
 

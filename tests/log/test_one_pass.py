@@ -96,7 +96,7 @@ def test_places(tmp_path: Path, batch_rows: int | None) -> None:
 
 
 class RunReport:
-    """Rows and holes in the order in which they are told, every row by its offset."""
+    """Rows and holes in the order in which they are reported, every row by its offset."""
 
     def __init__(self, log: FoundLog) -> None:
         self.order: list[Any] = []
@@ -112,7 +112,7 @@ class RunReport:
         return [each for each in self.order if isinstance(each, str)]
 
     def is_told_in_time(self) -> bool:
-        """Whether each hole was told before any row after it."""
+        """Whether each hole was reported before any row after it."""
         return all(
             all(row <= int(hole[1:]) for row in self.order[:at] if isinstance(row, int))
             for at, hole in enumerate(self.order)

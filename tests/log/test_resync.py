@@ -1,4 +1,4 @@
-"""Going on behind bytes that are no batch."""
+"""Reading goes on after bytes that are no batch."""
 
 from __future__ import annotations
 

@@ -101,7 +101,7 @@ class MadeUp:
     """By offset its time, what became of it, the base offset of its batch and the time of that."""
 
     def plain(self, offset: int) -> Answer:
-        """The rule once more, record by record."""
+        """A second implementation of the rule, record by record."""
         left = {at: each for at, each in self.records.items() if at >= offset}
         open_from = min((each[2] for each in self.records.values() if each[1] == "open"), default=self.end)
         usable = {at: each for at, each in left.items() if each[1] in ("none", "committed") and each[2] < open_from}

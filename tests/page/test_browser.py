@@ -1,4 +1,4 @@
-"""The page in a real browser: what it shows, that it asks for nothing, and that everybody can use it."""
+"""The page in a real browser: what it shows, that it sends no request, and that it is accessible."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Healthy topics: data directories of clusters in which nothing should worry anybody."""
+"""Healthy topics: data directories of clusters without a problem."""
 
 from __future__ import annotations
 

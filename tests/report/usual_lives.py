@@ -1,4 +1,4 @@
-"""What goes on in a cluster where all is well: a dozen groups with members, commits, deployments and old groups."""
+"""A healthy cluster: a dozen groups with members, commits, deployments and old groups."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a notebook shows: rows, plot, findings and counts, and that nothing of it is markup that somebody else wrote."""
+"""What a notebook shows: rows, plot, findings and counts, and that no value gets into it as markup."""
 
 from __future__ import annotations
 

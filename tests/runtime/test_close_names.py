@@ -1,4 +1,4 @@
-"""Which name was meant by one that nobody has."""
+"""Which known name was meant by an unknown one."""
 
 from __future__ import annotations
 

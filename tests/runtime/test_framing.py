@@ -1,4 +1,4 @@
-"""The int16 before a message: split off, written, missing. Other tests hold the forms for many rows against it."""
+"""The int16 before a message: split off, written, missing. Other tests compare the forms for many rows with it."""
 
 from __future__ import annotations
 

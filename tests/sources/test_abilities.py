@@ -1,4 +1,4 @@
-"""What sources can tell beside what all of them do, be it their own or that of a source inside of them."""
+"""Abilities that only some sources have, their own or those of a source that they wrap."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A leader that sends no records although its high watermark is further on: told, waited for, never passed over."""
+"""A leader that sends no records although its high watermark is further on: reported, waited for, never skipped."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is asked, what is known of a log, and what was found: values that a context holds and nobody copies by hand."""
+"""Question, facts about a log and findings: values of a context that are never copied by hand."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the values of saved rows mean if nobody said it: encodings, units of time, words; and what comes late."""
+"""What the values of saved rows mean if no option says it: encodings, units of time, words; and late columns."""
 
 from __future__ import annotations
 

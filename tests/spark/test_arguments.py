@@ -1,4 +1,4 @@
-"""What the functions of Spark say at once about arguments of a wrong kind."""
+"""The functions of Spark refuse arguments of a wrong type at once."""
 
 from __future__ import annotations
 

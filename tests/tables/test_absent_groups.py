@@ -1,4 +1,4 @@
-"""What is said about groups that are asked for and are not there, and of tables that have none."""
+"""Messages about requested groups that do not exist, and about tables without groups."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How offsets moved, in lots of any size, against the same rules once more, commit by commit."""
+"""How offsets moved, in lots of any size, compared with the same rules commit by commit."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Logs with records removed as Kafka's cleaner removes them.
 
 Tables of what is have the same rows, those of what happened a part of them, and what an earlier moment's answer lacks
-is said: never is a row silently absent.
+is said: no row is missing without a message.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What is said about a log that a cleaner has been in, case by case."""
+"""Messages about a log that a cleaner has changed, case by case."""
 
 from __future__ import annotations
 

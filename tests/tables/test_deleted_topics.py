@@ -1,4 +1,4 @@
-"""Offsets that went, where a metadata log tells which topics were deleted."""
+"""Deleted offsets, if a metadata log says which topics were deleted."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The last record of each key, against a dict, however the rows come."""
+"""The last record of each key, compared with a dict, for rows in any order."""
 
 from __future__ import annotations
 

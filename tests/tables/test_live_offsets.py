@@ -1,5 +1,5 @@
-"""The offsets that are there as a log goes on, against the order in which commits take effect, and against what Kafka's
-coordinator answers to OffsetFetch, plain and with stable offsets required."""
+"""The offsets that exist at each point of a log, against the order in which commits take effect, and against what
+Kafka's coordinator answers to OffsetFetch, plain and with stable offsets required."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Open transactions, out of two topics: what holds back which offsets, and what hangs by the rules of KIP-664."""
+"""Open transactions, from two topics: what holds back which offsets, and what hangs by the rules of KIP-664."""
 
 from __future__ import annotations
 

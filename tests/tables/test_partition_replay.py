@@ -1,4 +1,4 @@
-"""Partitions replayed in columns are those that a replay record by record makes, regardless of what the log holds."""
+"""Partitions replayed in columns equal those replayed record by record, whatever the log holds."""
 
 from __future__ import annotations
 

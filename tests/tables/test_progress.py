@@ -1,4 +1,4 @@
-"""Whether groups get on: each state on a planted case, healthy groups that give ok and idle, and what sources know."""
+"""Progress of groups: each state on a planted case, healthy groups that give ok and idle, and what sources know."""
 
 from __future__ import annotations
 

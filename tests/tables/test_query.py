@@ -1,4 +1,4 @@
-"""What people ask of rows: texts into a query, a query applied to rows."""
+"""Queries over rows: from texts to a query, and a query applied to rows."""
 
 from __future__ import annotations
 

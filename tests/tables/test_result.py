@@ -1,4 +1,4 @@
-"""`read_table` as people call it: what it takes, what it gives, and what others make of that."""
+"""`read_table` as people call it: what it takes, what it returns, and how other libraries use that."""
 
 from __future__ import annotations
 

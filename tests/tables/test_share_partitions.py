@@ -1,4 +1,4 @@
-"""Share state out of made-up records: what is partial, what no coordinator could load, what a pruned log can tell."""
+"""Share state from made-up records: what is partial, what no coordinator could load, what a pruned log can tell."""
 
 from __future__ import annotations
 

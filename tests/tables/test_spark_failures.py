@@ -1,4 +1,4 @@
-"""What is said when Spark does not finish."""
+"""Messages if a run of Spark fails."""
 
 from __future__ import annotations
 

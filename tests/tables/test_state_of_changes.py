@@ -1,5 +1,4 @@
-"""What is kept of a log that comes in pieces: enough for regardless of what comes, and nothing of what is gone for
-good."""
+"""What is kept of a log that comes in pieces: enough for whatever follows, and nothing that is gone for good."""
 
 from __future__ import annotations
 

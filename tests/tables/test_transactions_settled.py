@@ -1,4 +1,4 @@
-"""Rows that wait for markers: those that others wrote over may be dropped meanwhile, and no table shows it."""
+"""Rows that wait for markers: those that are overwritten may be dropped meanwhile, without effect on any table."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A view of a user's own whose rows name no group: how many offsets there are."""
+"""A user's own view whose rows name no group: how many offsets there are."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A table of a user's own that does not do what others do: it ends before the log does, fails, or asks for nothing."""
+"""A user's own table that does not behave as others do: it ends before the log does, fails, or asks for nothing."""
 
 from __future__ import annotations
 

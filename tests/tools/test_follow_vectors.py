@@ -1,4 +1,4 @@
-"""What `make follow` does to the vectors, by message classes that answer as they are told."""
+"""What `make follow` does to the vectors, by message classes with prepared answers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How specs come out of a release's jars: fetched once, taken from the right folders, put right where they are old."""
+"""How specs are taken from a release's jars: fetched once, from the right folders, old ones corrected."""
 
 from __future__ import annotations
 

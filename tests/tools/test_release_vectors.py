@@ -1,4 +1,4 @@
-"""What classes of an older release make of the kept vectors."""
+"""How classes of an older release read the kept vectors."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Shots in docs/img are small and ask nobody for anything, and the terminal shows what the commands print."""
+"""Shots in docs/img are small and send no requests, and the terminal shows what the commands print."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How the matrix of PySpark releases makes its environments and tells what came of them; and the oldest release itself.
+"""How the matrix of PySpark releases makes its environments and reports the results; and the oldest release itself.
 
 The newest is the one that all other tests run on.
 """

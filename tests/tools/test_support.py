@@ -1,4 +1,4 @@
-"""How the page of what was tried is made of runs. The runs themselves are `make support`."""
+"""How the page of what was tried is made from runs. The runs themselves are `make support`."""
 
 from __future__ import annotations
 

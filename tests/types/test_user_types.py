@@ -1,4 +1,4 @@
-"""The types of the package as mypy and pyright show them to somebody who has installed it.
+"""The types of the package as mypy and pyright show them after an installation.
 
 Both run in a folder of their own on files that know nothing of this repository, so that only the installed package and
 its `py.typed` count.

@@ -75,7 +75,7 @@ def report_tables(folder: Path) -> Outcome:
 
 
 def report_tables_alone(folder: Path) -> Outcome:
-    """The same tables, each out of a reading of its own."""
+    """The same tables, each from its own reading."""
     from kafka_records_tables import read_table
     from kafka_records_tables.report.making import REPORTED
 
@@ -139,7 +139,7 @@ def _decode(log: FoundLog) -> tuple[float, int]:
 
 
 def spark_table(folder: Path, name: str, warm_up: Path) -> Outcome:
-    """A table by Spark, into nothing, behind one over a small log."""
+    """A table by Spark, without output, after one over a small log."""
     from kafka_records_tables.spark import read_table
     from tools.benchmarks._spark_runs import evaluate, local_session, processor_seconds
 

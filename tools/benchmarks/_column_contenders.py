@@ -44,7 +44,7 @@ FAILED: Final = "failed"
 
 @dataclass(frozen=True)
 class Decoder:
-    """`decode(argument)` is timed; `shown` says what came of it."""
+    """`decode(argument)` is timed; `shown` turns its result into plain values."""
 
     argument: Any
     decode: Callable[[Any], Any]

@@ -1,4 +1,4 @@
-"""No contender of `columns.py` is timed before its values are proven.
+"""Checks the values of every contender of `columns.py` before it is timed.
 
 The generated classes are the reference: they have to write the bytes that they read, and to fail on the broken rows
 only. Everybody else has to give the same values, row by row, and to fail on the same rows.

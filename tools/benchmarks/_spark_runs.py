@@ -1,4 +1,4 @@
-"""Running Spark queries into nothing and measuring them: the session, the sink, wall clock and processor time."""
+"""Runs Spark queries without keeping their rows, and measures them: session, sink, wall clock, processor time."""
 
 from __future__ import annotations
 

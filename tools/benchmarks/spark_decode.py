@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Time decoding committed offsets in Spark, from Parquet into nothing, beside what else one could do. See `--help`."""
+"""Time decoding of committed offsets in Spark, from Parquet to no output, beside the alternatives. See `--help`."""
 
 from __future__ import annotations
 
@@ -184,7 +184,7 @@ def contenders_table(timings: Sequence[Timing]) -> str:
 
 
 def verdicts(timings: Sequence[Timing]) -> list[str]:
-    """A line per goal that can be told."""
+    """A line for each goal whose contenders were measured."""
     lines = []
     for (name, other), goal in GOALS.items():
         if (reached := ratios(timings, other).get(name)) is not None:

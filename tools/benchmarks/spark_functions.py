@@ -244,7 +244,7 @@ def tell(line: str) -> None:
 
 
 def _counts(text: str) -> list[int]:
-    """Numbers of rows, in whole files. Raises ArgumentTypeError when no exponent can be told from them."""
+    """Numbers of rows, in whole files. Raises ArgumentTypeError if they give no exponent."""
     try:
         counts = [int(each) for each in text.split(",")]
     except ValueError:

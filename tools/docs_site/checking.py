@@ -1,4 +1,4 @@
-"""What is built needs nothing of other hosts, and its links lead to something that is there.
+"""Checks that the built site loads nothing from other hosts, and that its links lead somewhere.
 
 Zensical checks links between pages. This looks at what it wrote: files, pictures and anchors too.
 """

@@ -1,4 +1,4 @@
-"""The report of the captured topic, as an example of the site that is alive."""
+"""The report of the captured topic, as an interactive example of the site."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Pages of the repository as a site has them: a link to a page stays one, and what a page links to besides comes too.
+"""Pages of the repository for the site: links between pages stay, and other files that pages link to are copied.
 
 Pages are written for a code host, where every file and folder of the repository is a page. On the site a file is its
 text, and a folder the list of its files.

@@ -34,7 +34,7 @@ def enumerations(release: str) -> Enumerations:
 
 
 def changes(older: Enumerations, newer: Enumerations) -> list[EnumChange]:
-    """What differs, told by number, in the order of Kafka."""
+    """The differences by number, in Kafka's order."""
     found = []
     for enum in ENUMS:
         before, after = ({each.number: each for each in side[enum]} for side in (older, newer))

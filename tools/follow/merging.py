@@ -1,4 +1,4 @@
-"""A spec of ours as a release has it: what bytes hold is theirs, words and spelling stay ours.
+"""Merges a spec of a release into ours: what decides bytes is theirs, words and spelling stay ours.
 
 Fields are told by the struct they are in and their name; those that `compare` calls renamed, by their older names. An
 attribute that means the same in all versions of the release keeps our spelling. A field that has no words of ours gets

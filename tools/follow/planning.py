@@ -1,4 +1,4 @@
-"""What a release changes in the folder of our specs: which messages it carries on, adds and drops."""
+"""What a release changes in the folder of our specs: which messages it changes, adds and drops."""
 
 from __future__ import annotations
 

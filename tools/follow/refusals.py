@@ -1,7 +1,6 @@
 """Where a run stops before it changes a file: bytes that exist would be given up, or a folder holds only some specs.
 
-Nothing here is overruled by a flag: who means it makes the change in message_specs by hand, which a review sees, and
-runs again.
+No flag overrules this: make such a change in message_specs by hand, where a review sees it, and run again.
 """
 
 from __future__ import annotations

@@ -43,8 +43,10 @@ def spec_text(head: str, spec: Mapping[str, Any]) -> str:
 
 
 def changed_text(body: str, before: Mapping[str, Any], now: Mapping[str, Any]) -> str:
-    """The text of a spec, without its head, that said `before`, and says `now`: what says something else is rewritten,
-    the rest stays as somebody wrote it. Of a spec whose attributes are in another order than here, all is rewritten."""
+    """The text of a spec, without its head, after a change from `before` to `now`.
+
+    What differs is rewritten, the rest keeps its form. If attributes are in another order than here, all is rewritten.
+    """
     form, wanted = (spec_text("", spec) for spec in (before, now))
     written = _TOKEN.findall(body)
     if list(map(str.strip, written)) != list(map(str.strip, _TOKEN.findall(form))):

@@ -49,7 +49,7 @@ def judged_anew(lines: Sequence[Line], classes: MessageClasses, release: str) ->
 
 
 def _as_of(path: Path, release: str) -> list[Line]:
-    """What is kept, without the lines and the verdicts of releases after this one."""
+    """The kept lines, without lines and verdicts of later releases."""
 
     def is_later(each: Line) -> bool:
         return release_order(each.get("release", release)) > release_order(release)

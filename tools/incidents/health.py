@@ -1,4 +1,4 @@
-"""Clusters that are well and may look as if they were not."""
+"""Healthy clusters that may look as if something were wrong."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What of a broker's data directory is kept: what a report reads, as one small archive."""
+"""Keeps the part of a broker's data directory that a report reads, as one small archive."""
 
 from __future__ import annotations
 

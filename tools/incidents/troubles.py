@@ -89,7 +89,7 @@ def two_applications(scene: Scene) -> Truth:
 
 @kind("poison_record", "all members of a group fail on one record, leave, are restarted, for ever")
 def poison_record(scene: Scene) -> Truth:
-    """What came before the record is committed each time."""
+    """Each time the records before it are committed."""
     scene.surround(6)
     group = scene.names.group()
     count = scene.random.randint(2, 4)

@@ -144,7 +144,7 @@ def _summary(seeds: int, earlier: int, counts: Counter[str], found: int, minutes
 
 
 def _reported(found: Iterable[Verdict], count: int, ledger: Ledger, stop: Stop) -> Iterator[Verdict]:
-    """Tells now and then how far it is, and writes the ledger; ends early when it is told to."""
+    """Reports progress now and then, and writes the ledger; ends early on request."""
     start = told = time.monotonic()
     differing = 0
     for number, verdict in enumerate(found, start=1):

@@ -111,7 +111,7 @@ class Loaded:
         return {topic["id"]: topic["name"] for topic in at_cut["topics"]}
 
     def untold(self, rule: str, answer: Any) -> Any:
-        """The answer, for the table cannot have it."""
+        """The coordinator's answer, because the table cannot have the value."""
         assert rule in UNTOLD
         self.used[rule] += 1
         return answer

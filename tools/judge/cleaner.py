@@ -18,7 +18,7 @@ Row = dict[str, Any]
 
 
 def cleaned(rows: list[Row], up_to: int, horizon: int) -> list[Row]:
-    """What is left of the log, cleaned below the offset `up_to`, which lies behind no open transaction.
+    """What is left of the log, cleaned below the offset `up_to`, which is not after an open transaction.
 
     Of each key the last record stays, not counting those of aborted transactions, which all go. Tombstones go below
     `horizon` too; so do markers of whose transaction a run before this one has left nothing. The batches of the others

@@ -64,7 +64,7 @@ def pending_offsets(loaded: Loaded) -> Iterator[Difference]:
 
 
 def offset_commits(loaded: Loaded) -> Iterator[Difference]:
-    """The same as of pending_offsets, told by the outcomes of commits."""
+    """The same as for pending_offsets, from the outcomes of commits."""
     yield from _unstable(loaded, "offset_commits", _open_commits(loaded.read("offset_commits")))
 
 
@@ -90,7 +90,7 @@ def _fetched(answer: list[dict[str, Any]]) -> dict[Place, Any]:
 
 
 def _open_commits(commits: pa.Table) -> dict[str, set[Place]]:
-    """The partitions of each group with a commit in an open transaction and no tombstone behind it."""
+    """The partitions of each group with a commit in an open transaction and no tombstone after it."""
     deleted: dict[tuple[str, str, int], int] = {}
     pending: dict[tuple[str, str, int], int] = {}
     columns = ("group_id", "topic", "partition", "log_offset", "is_tombstone", "transaction")

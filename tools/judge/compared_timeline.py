@@ -64,7 +64,7 @@ def _listed_kind(loaded: Loaded, life: _GroupBetweenBatches) -> Any:
 
 
 def _follows(found: dict[str, _GroupBetweenBatches], row: dict[str, Any]) -> bool:
-    """Let an event happen. Whether it can: nobody joins twice, who leaves was there, what completes had started."""
+    """Apply an event. Whether it is possible: no member joins twice, only members leave, only what began ends."""
     group_id, event, member_id = row["group_id"], row["event"], row["member_id"]
     if event == "created":
         is_new = group_id not in found

@@ -1,4 +1,4 @@
-"""What tables say, against what a coordinator answers that has loaded the same records: one function for each table.
+"""Compares tables with the answers of a coordinator that has loaded the same records: one function for each table.
 
 A function takes a `Loaded` and yields the differences.
 """

@@ -28,7 +28,7 @@ _QUIET: Final = "-Dorg.slf4j.simpleLogger.defaultLogLevel=off"
 
 
 class CoordinatorsError(Exception):
-    """The program failed; the text has what it was told, and its last words."""
+    """The program failed; the text has the command that it got, and its last output."""
 
 
 def program(tell: Callable[[str], None] = lambda line: None) -> list[str]:

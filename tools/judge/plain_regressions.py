@@ -1,4 +1,4 @@
-"""The rule of `regressions` once more, record by record in plain Python, out of raw rows."""
+"""A second implementation of the rule of `regressions`: record by record, in plain Python, from raw rows."""
 
 from __future__ import annotations
 

@@ -33,7 +33,7 @@ DOUBLED = 0.3
 
 @dataclass
 class Verdict:
-    """What came of one seed. `differences` are lines to print."""
+    """The result of one seed. `differences` are lines to print."""
 
     seed: int
     differences: list[str] = field(default_factory=list)

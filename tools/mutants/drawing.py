@@ -111,7 +111,6 @@ def _statement(tree: ast.AST, line: int) -> int:
 
 
 def _functions(source: str) -> Iterator[Position]:
-    """The bodies of functions."""
     for node in ast.walk(ast.parse(source)):
         if isinstance(node, ast.FunctionDef | ast.Lambda):
             first: Any = node.body[0] if isinstance(node, ast.FunctionDef) else node.body

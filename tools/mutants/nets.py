@@ -1,4 +1,4 @@
-"""What a mutant is caught in: answers of Kafka's classes about random histories, then our own tests."""
+"""What catches mutants: answers of Kafka's classes about random histories, then our own tests."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ class Test:
 def recorded_logs(seeds: Sequence[int], folder: Path, tell: Callable[[str], None]) -> list[Log]:
     """Logs that Kafka's coordinators write and answer for, the quickest to compare first; once for all mutants.
 
-    A log about which the tables differ without a mutant is left out and told.
+    A log about which the tables differ without a mutant is left out and named.
     """
     logs = []
     with Coordinators(folder, program(tell)) as coordinators:

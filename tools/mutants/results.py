@@ -1,4 +1,4 @@
-"""What came of mutants: kept between runs, counted, and compared with the reasons for those that survive."""
+"""Results of mutants: kept between runs, counted, and compared with the reasons for those that survive."""
 
 from __future__ import annotations
 
@@ -97,14 +97,14 @@ class Kept:
         self._results = {line["mutant"]: line for line in map(json.loads, lines)}
 
     def of(self, mutant: Mutant) -> Result | None:
-        """What came of a mutant that was killed."""
+        """The result of a mutant that was killed."""
         line = self._results.get(_name(mutant))
         if line is None or line["result"]["killer"] is None:
             return None
         return Result(**line["result"])
 
     def add(self, mutant: Mutant, result: Result) -> None:
-        """Keep what came of a mutant."""
+        """Keep the result of a mutant."""
         line = {"mutant": _name(mutant), "result": asdict(result)}
         self._file.parent.mkdir(parents=True, exist_ok=True)
         with self._file.open("a", encoding="utf-8") as file:

@@ -29,7 +29,7 @@ _MEMORY: Final = 12 << 30
 
 @dataclass(frozen=True)
 class Outcome:
-    """What became of a mutant."""
+    """How a mutant's run ended."""
 
     killer: Killer | None
     how: str
@@ -75,7 +75,7 @@ def _read(pipe: int, deadline: float) -> bytes:
 
 
 def _run_child(pipe: int, run: Callable[[], tuple[Killer | None, str]]) -> None:
-    """Run it, write what came of it to the pipe, and end this process."""
+    """Run it, write the outcome to the pipe, and end this process."""
     status = 1
     try:
         resource.setrlimit(resource.RLIMIT_CPU, (_CPU_SECONDS, _CPU_SECONDS + 5))

@@ -41,7 +41,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _read(options: argparse.Namespace, word: str, other: str) -> SpecSet | SpecErrors | None:
-    """One side, or why it is refused; None for what cannot be read at all, which was told then."""
+    """One side, or why it is refused; None if it cannot be read at all, which was reported."""
     try:
         return read_spec_set(word, other, older_dialect=options.older_dialect, tell=_tell)
     except UnusableSpecs as error:

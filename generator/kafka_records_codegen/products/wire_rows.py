@@ -24,7 +24,7 @@ TAGGED_FIELDS: Final = "tagged fields"
 @dataclass(frozen=True)
 class Row:
     """One item. `offset` counts from the start of the message or, with a `+`, of the array's element around the item;
-    it is empty behind anything whose length varies. `bytes` may hold an `n`, the length of the content. `path` is
+    it is empty after anything whose length varies. `bytes` may hold an `n`, the length of the content. `path` is
     empty for the tagged section of the message itself."""
 
     offset: str

@@ -11,7 +11,7 @@ from kafka_records_codegen.text.lines import Lines
 
 
 def read_struct_function(layout: Layout, uses: Uses) -> str:
-    """`(data, pos) -> (value, position behind it)`."""
+    """`(data, pos) -> (value, position after it)`."""
     lines = Lines()
     name = uses.struct_class(layout.struct)
     with lines.block(f"def {function('read', layout)}(data: bytes, pos: int) -> tuple[{name}, int]:"):
@@ -22,7 +22,7 @@ def read_struct_function(layout: Layout, uses: Uses) -> str:
 
 
 def read_array_function(layout: Layout, uses: Uses) -> str:
-    """`(data, pos, count) -> (tuple of values, position behind them)`; gives up on a count the bytes can't hold."""
+    """`(data, pos, count) -> (tuple of values, position after them)`; gives up on a count the bytes can't hold."""
     lines = Lines()
     name = uses.struct_class(layout.struct)
     head = f"def {function('read', layout, 'array')}(data: bytes, pos: int, count: int)"

@@ -13,7 +13,7 @@ from kafka_records_runtime.layout import ArrayValue, FixedValue, Member, SizedVa
 
 
 def read_tags_function(layout: Layout, tags: TagsLayout, uses: Uses) -> str:
-    """`(data, pos, number of tags) -> (known tagged fields…, unknown ones, position behind them)`."""
+    """`(data, pos, number of tags) -> (known tagged fields…, unknown ones, position after them)`."""
     return _TagsReader(layout, tags, uses).function()
 
 

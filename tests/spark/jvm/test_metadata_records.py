@@ -1,4 +1,4 @@
-"""A topic of one's own with metadata framing in Spark: decoded in Python and in the JVM, with the same rows."""
+"""A topic of your own with metadata framing in Spark: decoded in Python and in the JVM, with the same rows."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """The queries that every way of running Spark is given, each a function from raw rows to rows.
 
-None of them looks at the columns of what it is given, so that they can be in a Declarative Pipeline.
+None of them looks at the columns of its input, so that they can be in a Declarative Pipeline.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""In Spark Connect: one client asks a server on this machine for everything, and here is looked at what it got."""
+"""In Spark Connect: one client asks a server on this machine for everything, and the tests check its answers."""
 
 from __future__ import annotations
 

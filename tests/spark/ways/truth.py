@@ -1,4 +1,4 @@
-"""The rows that every way of running Spark is given, and what has to come of them by the word of others.
+"""The rows that every way of running Spark is given, and the expected results, which other readers give.
 
 Rows are those of a broker's three coordinator topics, and after them a partition of broken ones. What `decode_records`
 has to make of them the row reader says; what the messages inside group members hold, the codecs; what the tables hold,

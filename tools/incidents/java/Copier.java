@@ -71,7 +71,7 @@ final class Copier extends Member {
             }
         } catch (Exception error) {
             try {
-                producer.abortTransaction(); // so that only a process that vanishes leaves a transaction behind
+                producer.abortTransaction(); // so that only a killed process leaves a transaction open
             } catch (Exception worse) {
                 Crew.event("not aborted", label(), worse);
             }

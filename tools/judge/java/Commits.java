@@ -53,7 +53,7 @@ final class Commits {
             return;
         }
         byte[] address = {127, 0, 0, 1};
-        // As somebody may who was a member of the group once.
+        // As a former member of the group may.
         int generation = chance.is(5) ? chance.between(0, 3) : -1;
         OffsetCommitRequestData request = new OffsetCommitRequestData()
             .setGroupId(group).setGenerationIdOrMemberEpoch(generation).setTopics(committed(topics));

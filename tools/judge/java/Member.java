@@ -22,7 +22,7 @@ abstract class Member {
         this.address = new byte[] {10, (byte) chance.between(0, 3), (byte) chance.between(0, 255), (byte) chance.between(1, 255)};
     }
 
-    /** Goes on with what it was about: joins, or keeps its place. */
+    /** Continues: joins, or keeps its place. */
     abstract void heartbeat();
 
     /** Commits offsets as this member. */

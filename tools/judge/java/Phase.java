@@ -2,11 +2,11 @@ package judge;
 
 import java.util.function.Consumer;
 
-/** What Kafka's classes are doing, so that what they run through can be told apart. One thread does all of it. */
+/** What Kafka's classes are doing now, so that reached code is counted by phase. One thread does all of it. */
 enum Phase {
     /** Coordinators take calls, write records and replay them. */
     WRITING,
-    /** Coordinators replay a log that is there, with its markers, and are told that they are loaded. */
+    /** Coordinators replay an existing log, with its markers, and learn that they are loaded. */
     LOADING,
     /** Loaded coordinators are asked. */
     ANSWERING;
@@ -14,7 +14,7 @@ enum Phase {
     private static Phase current = WRITING;
     private static Consumer<Phase> ended = phase -> { };
 
-    /** From now on `listener` is told which phase has just ended. */
+    /** From now on `listener` gets each phase that has just ended. */
     static void listen(Consumer<Phase> listener) {
         ended = listener;
     }
@@ -29,7 +29,7 @@ enum Phase {
         return before;
     }
 
-    /** Tells the listener of the one that goes on, as if it had ended. */
+    /** Gives the listener the current phase, as if it had ended. */
     static void flush() {
         ended.accept(current);
     }

@@ -8,7 +8,7 @@ import org.apache.kafka.coordinator.common.runtime.CoordinatorExecutor;
 import org.apache.kafka.coordinator.common.runtime.CoordinatorRecord;
 import org.apache.kafka.coordinator.common.runtime.CoordinatorResult;
 
-/** The executor of a coordinator: tasks wait until somebody takes them, in the order in which they came. */
+/** The executor of a coordinator: tasks wait until they are taken, in the order in which they came. */
 final class Tasks implements CoordinatorExecutor<CoordinatorRecord> {
     private final Map<String, Supplier<CoordinatorResult<Void, CoordinatorRecord>>> waiting = new LinkedHashMap<>();
 

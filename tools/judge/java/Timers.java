@@ -9,7 +9,7 @@ import java.util.concurrent.TimeUnit;
 import org.apache.kafka.coordinator.common.runtime.CoordinatorRecord;
 import org.apache.kafka.coordinator.common.runtime.CoordinatorTimer;
 
-/** The timers of a coordinator; whoever moves the clock takes those that are due. As CoordinatorTimerImpl has it. */
+/** The timers of a coordinator, as in CoordinatorTimerImpl; the code that moves the clock runs those that are due. */
 final class Timers implements CoordinatorTimer<CoordinatorRecord> {
     /** What runs at the time `due`; the first scheduled comes first among those that are due together. */
     record Task(String key, long due, long number, TimeoutOperation<CoordinatorRecord> operation) {}

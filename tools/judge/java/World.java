@@ -15,7 +15,7 @@ import org.apache.kafka.coordinator.group.GroupCoordinatorShard;
 import org.apache.kafka.coordinator.share.ShareCoordinatorShard;
 import org.apache.kafka.timeline.SnapshotRegistry;
 
-/** A cluster in small: two coordinators, topics, clients, and one clock for all of them. */
+/** A small cluster: two coordinators, topics, clients, and one clock for all of them. */
 final class World {
     private static final int MAXIMAL_TOPIC_NAME = 249;
     private static final List<String> TOPIC_NAMES =
@@ -118,7 +118,7 @@ final class World {
         }
     }
 
-    /** Mostly so little time that members which say that they are there keep their places. */
+    /** Mostly so little time that members with heartbeats keep their places. */
     private void pass() {
         int session = settings.integer("group.consumer.session.timeout.ms");
         int choice = chance.between(0, 99);
@@ -163,7 +163,7 @@ final class World {
         members.removeIf(member -> member.isGone);
     }
 
-    /** Lets time pass, in a few parts, after each of which those who are there mostly say so. */
+    /** Lets time pass, in a few parts; after each, most members send a heartbeat. */
     private void pass(long milliseconds) {
         long end = clock.milliseconds() + milliseconds;
         int parts = chance.between(1, 4);

@@ -1,4 +1,4 @@
-"""What is kept of one measurement: how far each class was run through, and what of replay and clean-up was not."""
+"""One stored measurement: how much of each class was reached, and which parts of replay and clean-up were not."""
 
 from __future__ import annotations
 

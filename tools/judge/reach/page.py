@@ -1,4 +1,4 @@
-"""docs/judge-reach.md: how far Kafka's classes were run through, and why not further."""
+"""docs/judge-reach.md: which branches of Kafka's classes were reached, and why the others were not."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def page(results: Mapping[str, Any]) -> str:
 
 
 def without_reason(results: Mapping[str, Any]) -> Iterator[str]:
-    """What of replay and clean-up is not reached, and nobody has said why."""
+    """Parts of replay and clean-up that are not reached and have no reason yet."""
     for release, result in results.items():
         for name, told in result["classes"].items():
             for method in told["unreached"]:

@@ -149,5 +149,5 @@ _REASONS: Final[Mapping[str, str]] = {
 
 
 def reason(name: str, method: str) -> str | None:
-    """Why something of a method, as `measured` calls it, of a class is not reached; None if nobody has said."""
+    """Why something of a method, as `measured` calls it, of a class is not reached; None if no reason is written."""
     return _REASONS.get(f"{name}.{method}")

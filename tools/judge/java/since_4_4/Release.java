@@ -37,7 +37,7 @@ final class Release {
         JoinGroupRequestData request,
         CompletableFuture<JoinGroupResponseData> answer
     ) {
-        // Nobody has described a topology here, so none is left to be cleaned up.
+        // No topology was described here, so none has to be cleaned up.
         return shard.classicGroupJoin(client, request, answer, true);
     }
 
