@@ -23,7 +23,7 @@ public final class DecodeRecords extends Function<InternalRow> {
   private final boolean keepsTags;
   private final boolean showsSecrets;
   private final String[] chosen;
-  /** The topic whose records these are, where somebody has named it. */
+  /** The topic of the records, if one was named. */
   private final String expected;
   private transient Framing framing;
   private transient Record[] records;

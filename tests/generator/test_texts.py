@@ -1,4 +1,4 @@
-"""Texts and names of a spec in generated modules: whatever they hold, the module is Python and has them unchanged."""
+"""Texts and names of a spec in generated modules: any text gives a module that is Python and has it unchanged."""
 
 from __future__ import annotations
 

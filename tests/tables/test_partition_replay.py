@@ -1,4 +1,4 @@
-"""Partitions replayed in columns equal those replayed record by record, whatever the log holds."""
+"""Partitions replayed in columns equal those replayed record by record, for any log."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Offsets that went backwards: in histories by a second implementation, planted ones of each kind, and what is none."""
+"""Offsets that went backwards: in histories by a second implementation, planted ones of each kind, and what is not one."""
 
 from __future__ import annotations
 

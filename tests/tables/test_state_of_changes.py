@@ -1,4 +1,4 @@
-"""What is kept of a log that comes in pieces: enough for whatever follows, and nothing that is gone for good."""
+"""What is kept of a log that comes in pieces: enough for everything that follows, and nothing that is gone for good."""
 
 from __future__ import annotations
 
