@@ -401,7 +401,7 @@ class Broker:
             shutil.rmtree(self.folder, ignore_errors=True)
 
     def _said(self) -> str:
-        """What the broker has logged since this start."""
+        """The broker's log since this start."""
         return self.log.read_bytes()[self._log_start :].decode("utf-8", "replace")
 
     def _fail(self, what: str) -> NoReturn:

@@ -28,7 +28,7 @@ _FONTS: Final = """<?xml version="1.0"?>
 
 
 class NoChromium(Exception):
-    """There is no Chromium, and none can be had; the text says why and what to do."""
+    """No Chromium was found or could be fetched; the text says why and what to do."""
 
 
 @dataclass(frozen=True)

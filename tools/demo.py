@@ -72,7 +72,7 @@ def show_by_spark(source: str) -> int:
 
 
 def _place(name: str, source: str) -> str:
-    """What a table is shown of: the captured topics have no metadata log, so tables of one have a disk of their own."""
+    """The source of a table: the captured topics have no metadata log, so its tables read another directory."""
     if TABLES[name].topic != METADATA_TOPIC:
         return source
     return str(METADATA.relative_to(Path.cwd()) if METADATA.is_relative_to(Path.cwd()) else METADATA)

@@ -122,7 +122,7 @@ def ready(cls: Any) -> None:
 
 
 def seeds(cls: Any, random: Random, per_version: int) -> Iterator[tuple[int, bytes]]:
-    """Versions and messages to start from: the default message, random ones, and bytes that claim much."""
+    """Versions and messages to start from: the default message, random ones, and bytes that claim large sizes."""
     for version in cls.VERSIONS:
         yield version, cls().encode(version)
         for number in range(per_version):

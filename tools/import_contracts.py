@@ -26,7 +26,7 @@ def _listed(contract: Contract, field: str) -> list[str]:
 
 
 class OnlyContract(Contract):
-    """`importers`, without `not_importers`, import of this house only themselves and `may_import`.
+    """`importers`, without `not_importers`, import of this project only themselves and `may_import`.
 
     Names stand for a module and everything below it. Direct imports are looked at; what the allowed modules
     import in turn is the business of their own contracts, and third parties are that of `third_parties`.

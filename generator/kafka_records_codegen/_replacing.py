@@ -43,7 +43,7 @@ class Busy(OSError):
 def held(folder: Path, *, to_write: bool, when_waiting: Callable[[], None] | None = None) -> Iterator[bool]:
     """Keep other runs out of `folder`, or only those that write to it; call `when_waiting` once if that takes time.
 
-    Yields whether the folder is there; one that is not is made if it is `to_write`. Nothing locks a folder that is not
+    Yields whether the folder exists; a missing one is made if it is `to_write`. Nothing locks a folder that is not
     there: another run may make it inside the block, so do not look at it again. The lock is advisory, holds between
     processes of one machine, and does not exist on Windows. Raises `Busy` after `PATIENCE` seconds.
     """

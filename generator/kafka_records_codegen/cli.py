@@ -107,7 +107,7 @@ def _run(options: argparse.Namespace) -> int:
 
 
 def _load(options: argparse.Namespace) -> Model | None:
-    """The model of the specs; None when they are refused. What is wrong with them is printed."""
+    """The model of the specs; None if they are refused. Their problems are printed."""
     from kafka_records_codegen.loader import load, unread
     from kafka_records_codegen.spec.violations import SpecErrors
     from kafka_records_runtime.errors import plural

@@ -59,7 +59,7 @@ def generate_docs(model: Model, package: str, links: Links | None = None) -> dic
 
 
 def long_modules(files: Mapping[str, str]) -> dict[str, int]:
-    """Modules with more lines than people read: path → number of lines, the longest first. Only very many fields or
+    """Modules that are too long to read: path → number of lines, the longest first. Only very many fields or
     layouts of one message give such a module."""
     lengths = {path: text.count("\n") for path, text in files.items() if path.endswith(".py")}
     longest_first = sorted(lengths.items(), key=lambda each: (-each[1], each[0]))

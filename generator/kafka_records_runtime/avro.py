@@ -81,7 +81,7 @@ def from_avro(cls: type[T], value: Mapping[str, Any] | None) -> T | None: ...
 def from_avro(cls: type[T], value: Mapping[str, Any] | None) -> T | None:
     """The reverse of `to_avro`: the message of the class `cls` in a value as `fastavro` reads it.
 
-    Members that are not there are at their defaults. Raises AvroError for a value that has not the form of such a
+    Missing members have their defaults. Raises AvroError for a value that has not the form of such a
     message. Only `encode` checks whether numbers and texts fit a version.
     """
     if value is None:

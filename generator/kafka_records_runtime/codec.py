@@ -104,7 +104,7 @@ def _long_compact_text_unpacker(before: str, behind: str) -> Unpack:
 
 
 def whole_unpacker(table: dict[int, Whole], layout: str, size: int, fixed: int) -> Whole:
-    """What reads a message of `size` bytes with one string in it, remembered in `table` under the size.
+    """The function that reads a message of `size` bytes with one string in it, remembered in `table` under the size.
 
     `layout` holds one `{}` for the length of the string; everything around it takes `fixed` bytes.
     """

@@ -295,7 +295,7 @@ def _text_of(data: Any) -> str:
 
 
 def _describe(data: object) -> str:
-    """What a JSON value is called."""
+    """The name of the type of a JSON value."""
     match data:
         case None:
             return "null"

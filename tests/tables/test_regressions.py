@@ -1,4 +1,4 @@
-"""Offsets that went backwards: in histories by a second implementation, planted ones of each kind, and harmless ones."""
+"""Offsets that went backwards: in histories by a second implementation, planted ones of each kind, harmless ones."""
 
 from __future__ import annotations
 

@@ -82,7 +82,7 @@ def take_turns(works: Sequence[Work], rounds: int) -> dict[str, list[Run]]:
 
 
 def measure(cases: Sequence[Case], rounds: int) -> tuple[dict[str, list[Run]], list[Judged]]:
-    """Everything that the cases need, each program once a round, and what is said about it."""
+    """Everything that the cases need, each program once a round, and the text about it."""
     works = {work.name: work for case in cases for work in case.works}
     runs = take_turns(list(works.values()), rounds)
     return runs, [judged for case in cases for judged in case.judged(runs)]

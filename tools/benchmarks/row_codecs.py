@@ -199,7 +199,7 @@ _DISTRIBUTIONS = ("kafka-records", "msgspec", "kio", "kafka-python")
 
 
 def notes() -> dict[str, str]:
-    """How each contender that can be loaded is called."""
+    """The name of each contender that can be loaded."""
     case = cases()[0]
     found = {}
     for contender in CONTENDERS:

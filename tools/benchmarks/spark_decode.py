@@ -81,7 +81,7 @@ def tell(line: str) -> None:
 
 
 def check_agreement(contenders: Sequence[Contender], raw: DataFrame, rows: int) -> None:
-    """Compare what all decoders make of the first `rows` rows. Raises Disagreement."""
+    """Compare the results of all decoders for the first `rows` rows. Raises Disagreement."""
     expected: list[Any] = []
     for contender in contenders:
         found = contender.decoded(raw).where(F.col("offset") < rows).orderBy("offset").collect()
@@ -166,7 +166,7 @@ def run_contenders(rows: Rows, chosen: Sequence[Contender], rounds: int, sample:
 
 
 def ratios(timings: Sequence[Timing], other: str) -> dict[str, tuple[float, float]]:
-    """Rates of everybody divided by that of another: best, median. Nothing if the other was not timed."""
+    """The rates of all contenders divided by that of one: best, median. Empty if that one was not timed."""
     for rival in timings:
         if rival.name == other:
             best, middle = rival.rates

@@ -30,7 +30,7 @@ _MOST: Final = 50
 
 
 def build(folder: Path) -> Path:
-    """Build the site in `folder`, which is replaced; returns where it lies.
+    """Build the site in `folder`, which is replaced; returns its path.
 
     Raises SystemExit with a sentence where that cannot be done.
     """

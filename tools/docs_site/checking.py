@@ -42,7 +42,7 @@ class _Page(HTMLParser):
 
 
 def troubles(site: Path, *by_script: str) -> Iterator[str]:
-    """A line for each link that leads nowhere, and each thing that would come from another host.
+    """A line for each link that leads nowhere, and for each file that would be loaded from another host.
 
     `by_script` names pages whose links their own scripts follow.
     """

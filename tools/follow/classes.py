@@ -45,8 +45,7 @@ def message_classes(release: SpecSet, tell: Callable[[str], None]) -> Iterator[M
 
 
 def _made(specs: Iterable[MessageSpec], scratch: Path, folder: str) -> Path:
-    """Classes of specs in a folder of this name, by Kafka's generator: what it writes needs the other classes of its
-    own release."""
+    """Classes of the specs in a folder, by Kafka's generator: its code needs the other classes of its own release."""
     flat, sources, classes = (scratch / name for name in ("specs", "sources", folder))
     for each in (flat, sources, classes):
         each.mkdir()

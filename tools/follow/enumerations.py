@@ -45,7 +45,7 @@ def changes(older: Enumerations, newer: Enumerations) -> list[EnumChange]:
 
 
 def by_hand(release: str, theirs: Enumerations) -> Iterator[str]:
-    """What of a release is to be brought into ours by hand, a line each."""
+    """What has to be changed in ours by hand for a release, a line each."""
     for enum, constants in theirs.items():
         ours = set(_ours(enum))
         for each in constants:

@@ -122,7 +122,7 @@ class _Merger:
         return [self._field(each, self._ours.get((mine, each.name)) or self._renamed(each, names)) for each in theirs]
 
     def _renamed(self, theirs: FieldSpec, names: Set[str]) -> FieldSpec | None:
-        """The field of ours that it was, unless one beside it has that name, and its words, by now."""
+        """Our field of the older name, unless another field beside it has that name, and its words, now."""
         ours = self._older.get(theirs.path)
         return None if ours is None or ours.name in names else ours
 
@@ -177,14 +177,14 @@ def _natural(kind: FieldType) -> str:
 
 
 def _says_nothing(field: FieldSpec, name: str) -> bool:
-    """Whether an attribute of theirs may be left out, because it says what is so without it."""
+    """Whether an attribute of theirs may be left out, because its value is the default."""
     if name == "default":
         return field.node.members[name].value.kind != "null" and _default(field) == _natural(field.type)
     return _raw(field, name) is False or (name == "entityType" and field.entity_type == "unknown")
 
 
 def _tidy(field: FieldSpec, name: str) -> object:
-    """An attribute of theirs as we spell it: numbers without quotes."""
+    """An attribute of theirs in our spelling: numbers without quotes."""
     value = _raw(field, name)
     is_number = name == "default" and isinstance(value, str) and value.lstrip("-").isdigit()
     if is_number and field.type.base != "string" and isinstance(value, str):

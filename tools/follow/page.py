@@ -137,7 +137,7 @@ def _product(effect: DownstreamEffect) -> str:
 
 
 def _files(downstream: Downstream) -> str:
-    """What becomes of Avro and Parquet; the text of a message says it for all products at once."""
+    """The effect on Avro and Parquet; the text of a message covers all products at once."""
     effects = {
         "Avro backward": downstream.avro_backward,
         "Avro forward": downstream.avro_forward,
@@ -148,7 +148,7 @@ def _files(downstream: Downstream) -> str:
 
 
 def _new(changes: Sequence[Change], messages: Mapping[str, Message]) -> Iterator[str]:
-    """The fields of messages that are new, and of structs that new fields bring along."""
+    """The fields of new messages, and of structs that come with new fields."""
     rows = [row for change in changes for row in _fields_of(change, messages.get(change.message))]
     if rows:
         yield from ("", "## New fields, in new messages and in new structs", "")

@@ -31,7 +31,7 @@ over these and leave the others to Java."""
 
 @dataclass(frozen=True)
 class Plan:
-    """What becomes of the files below the folder of specs, by path: a new text, or None for a file that goes."""
+    """The changes of files below the folder of specs, by path: a new text, or None for a file that is deleted."""
 
     texts: Mapping[str, str | None]
 
@@ -46,7 +46,7 @@ class Plan:
 
 
 def left_out() -> frozenset[str]:
-    """The messages that are not carried on purpose."""
+    """The messages that are left out on purpose."""
     lines = LEFT_OUT.read_text(encoding="utf-8").split("\n")
     return frozenset(line for line in lines if line and not line.startswith("#"))
 
@@ -100,7 +100,7 @@ def _folder_of(file: SpecFile) -> str | None:
 def _text(
     ours: Path | None, theirs: MessageSpec, spec: MessageSpec | None, title: str, changes: Iterable[Change]
 ) -> str | None:
-    """The file of a message as the release has it; None if it is so already."""
+    """The file of a message as the release has it; None if it is unchanged."""
     now = merged(theirs, spec, changes if spec else ())
     if ours is None:
         return spec_text(f"// {UNWRITTEN} what it is, in one line\n//\n// {UNWRITTEN} {title}: new\n", now)

@@ -42,7 +42,7 @@ class FollowError(Exception):
 
 
 def refusals(ours: SpecSet, release: SpecSet, changes: Iterable[Change]) -> list[str]:
-    """What is against following `release`, a line for each; empty if nothing does. `changes` are those from ours to the
+    """The reasons not to follow `release`, a line for each; empty without one. `changes` are those from ours to the
     release."""
     files = [file for file in ours.loaded.files.values() if is_followed(file, release.absent)]
     theirs = {name: file for name, file in release.loaded.files.items() if not file.spec.is_retired}
@@ -86,7 +86,7 @@ def _is_partial(ours: SpecSet, title: str, lacking: Iterable[SpecFile]) -> str:
 
 
 def _given_up(ours: SpecSet, files: Iterable[tuple[SpecFile, Versions]]) -> Iterator[str]:
-    """What is in topics and the release cannot read any more; `files` with the versions that it has."""
+    """Messages in topics that the release can no longer read; `files` with the versions that it has."""
     for mine, kept in files:
         name, path = mine.spec.name, ours.files[mine.path]
         if mine.folder not in _STORED or set(mine.spec.versions) <= set(kept):

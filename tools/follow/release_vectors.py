@@ -37,7 +37,7 @@ class Agreement:
 
     @property
     def told(self) -> str:
-        """In a line, with what is not zero."""
+        """One line with the numbers that are not zero."""
         parts = (
             (self.the_same, "in bytes and JSON"),
             (self.other_names, "under other names"),
@@ -61,7 +61,7 @@ def agreement(lines: Iterable[Line], release: SpecSet, ours: SpecSet) -> Agreeme
 
 
 def compared(lines: Iterable[Line], answers: Iterable[Line], changes: Iterable[Change]) -> Agreement:
-    """The answers of a release to lines, by what changed between it and those who wrote them."""
+    """The answers of a release to lines, given what changed between it and the release that wrote them."""
     of_message: dict[str, list[Change]] = {}
     for change in changes:
         of_message.setdefault(change.message, []).append(change)

@@ -60,7 +60,7 @@ class Reason(NamedTuple):
 
 
 class Differences(NamedTuple):
-    """The lines of `negative.jsonl.gz` that a release judges otherwise than the release before it.
+    """The lines of `negative.jsonl.gz` about which a release differs from the release before it.
 
     `were_whole` of them came from `messages.jsonl.gz` when they were judged so. `given_up` counts lines of
     versions that it no longer has.
@@ -141,7 +141,7 @@ def unwritten(folder: Path, release: str, messages: Mapping[str, Iterable[int]])
 
 
 def differences(folder: Path, release: str) -> Differences:
-    """What `release` judges otherwise, by the `later` of lines of `negative.jsonl.gz`, and how much it gave up."""
+    """The differences of `release`, by the `later` of lines of `negative.jsonl.gz`, and how many lines it dropped."""
     lines, parted = read(folder / "negative.jsonl.gz"), folder / _GIVEN_UP
     given_up = sum(line["given_up"] == release for line in read(parted)) if parted.exists() else 0
     found: Counter[tuple[Literal["refused", "read", "otherwise"], str, str]] = Counter()
@@ -166,7 +166,7 @@ def differences(folder: Path, release: str) -> Differences:
 
 
 def _refusal(verdict: Line) -> str:
-    """What a class of Kafka's says, without its numbers."""
+    """The message of an exception of Kafka's, without its numbers."""
     said = f"{verdict['error'].rpartition('.')[2]}: {verdict.get('detail', '')}".rstrip(": ")
     return re.sub(r"-?\b[0-9]+", "N", said)
 
@@ -261,7 +261,7 @@ def _read_again(line: Line, answer: Line, touched: Mapping[str, frozenset[int]],
 
 
 def _tag_of_a_field(line: Line) -> int | None:
-    """An unknown tag of the line that its struct has a field for by now."""
+    """An unknown tag of the line for which its struct has a field now."""
     schema = _class(line["message"]).CODEC.schema
     for tag in line.get("tags", ()):
         struct = schema.root
@@ -301,7 +301,7 @@ def judged(line: Line, answer: Line, release: str) -> Line:
 
 
 def _differ(before: Line, answer: Line) -> bool:
-    """Whether one is read and the other is not, or they are read otherwise. Words of a refusal do not count."""
+    """Whether only one is read, or the results differ. Words of a refusal do not count."""
     if not before["ok"] or not answer["ok"]:
         return bool(before["ok"] != answer["ok"])
     return any(before.get(name) != answer.get(name) for name in _READ) or _sorted_tags(before) != _sorted_tags(answer)

@@ -7,7 +7,7 @@ from kafka_records_codegen.spec.versions import Versions
 
 
 def sides(change: Change) -> str:
-    """What is there now, and what was there before."""
+    """The present value, and the former one."""
     if change.older and change.newer:
         return f"{change.newer}, was {change.older}"
     return change.newer or f"{change.older} is gone"

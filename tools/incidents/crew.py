@@ -35,7 +35,7 @@ class Event:
 
 
 class Crew:
-    """The clients of one cluster. Used in a `with` block; at its end they are gone without a word to the broker."""
+    """The clients of one cluster. Used in a `with` block; at its end they vanish without telling the broker."""
 
     def __init__(self, bootstrap: str, release: str, folder: Path) -> None:
         jars = broker_jars(release=release)
@@ -74,7 +74,7 @@ class Crew:
         self._log.close()
 
     def ask(self, what: str, **more: object) -> Any:
-        """Have something done and wait for it. Raises CrewError."""
+        """Send a command and wait until it is done. Raises CrewError."""
         with self._changed:
             self._asked += 1
             number = self._asked

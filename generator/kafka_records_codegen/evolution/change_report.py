@@ -60,7 +60,7 @@ def as_json(comparison: SpecComparison, show: Rank, fail_on: Rank) -> str:
 
 
 def _change(change: Change, explain: bool) -> Iterator[str]:
-    """`explain` adds the sentence of the rule, which once is enough."""
+    """`explain` adds the sentence of the rule, which is shown once."""
     versions = ", ".join(map(str, change.versions))
     about = change.message if not change.field else f"{change.message} {change.field}"
     in_versions = f", version{'' if _is_one(change) else 's'} {versions}" if versions else ""
@@ -109,7 +109,7 @@ def _short(text: str, start: int = 0) -> str:
 
 
 def _effects(change: Change) -> Iterator[tuple[str, str]]:
-    """What changes downstream; products that give what they gave are left out."""
+    """The effects downstream; products without a change are left out."""
     products = change.downstream
     if change.rank in _BREAKS and products == nothing():
         yield "products", "as before: attribute, column, Avro schema"

@@ -83,13 +83,13 @@ def nothing() -> Downstream:
 
 
 def of_versions(name: str) -> Downstream:
-    """What it does when versions no longer have a field, or have it now, which others have as before."""
+    """The effect if versions lose or gain a field that others have as before."""
     effect = DownstreamEffect("default", f"{name} stays, and has its default where bytes are without it")
     return Downstream(effect, effect, _YES, _YES, _SAME)
 
 
 def of_default(older: Attribute, newer: Attribute) -> Downstream:
-    """What another default does: no product has another type."""
+    """The effect of another default: no product has another type."""
     text = f"{newer.name} is {newer.field.default!r} if nothing sets it, and was {older.field.default!r}"
     value = DownstreamEffect("default", text)
     return Downstream(
@@ -118,7 +118,7 @@ def of_misread(older: Attribute | None, newer: Attribute | None, text: str) -> D
 
 
 def of_reused(older: Attribute, newer: Attribute) -> Downstream:
-    """What it does when the bytes of one field are read as another."""
+    """The effect if the bytes of one field are read as another."""
     products = _added(newer)
     told = f"{older.name} is gone, and what it wrote is read as {newer.name}, which is new"
     return replace(
@@ -217,7 +217,7 @@ def _parquet(older: Attribute, newer: Attribute) -> DownstreamEffect:
 
 
 def parquet_kind(written: str, read: str) -> str:
-    """What Spark makes of a file with a column of the SQL type `written` where the type `read` is asked for."""
+    """How Spark reads a column of the SQL type `written` as the type `read`."""
     array = "array<"
     if written.startswith(array) != read.startswith(array):
         return "unreadable"

@@ -89,7 +89,7 @@ class FieldDifferences:
                 yield from self._structs(old.field.base, new.field.base, f"{path}.")
 
     def _inside_new(self, new: SidedField, path: str) -> Iterator[FieldDifference]:
-        """A field that is new brings its struct along, which its own difference stands for."""
+        """Inside of a new field: the difference of the field covers its struct."""
         if new.field.is_struct:
             for struct in (name for name in (new.field.base,) if self._is_known(name)):
                 yield from self._structs(struct, struct, f"{path}.")

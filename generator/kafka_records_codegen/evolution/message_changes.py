@@ -211,7 +211,7 @@ class MessageChanges:
         return self._change(difference.rule, difference.path, ranges(versions), texts, places, products)
 
     def _in_other_versions(self, difference: WireDifference) -> SidedField | None:
-        """The field of the other side that one which is only on one side is called like: other versions have it."""
+        """The field of that name on the other side, where other versions have it; for a field on one side only."""
         for one, other, sided, missing in (
             (self._older, self._newer, difference.older, difference.newer),
             (self._newer, self._older, difference.newer, difference.older),

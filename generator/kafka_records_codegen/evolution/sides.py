@@ -25,7 +25,7 @@ class SidedField:
 
 @dataclass(frozen=True)
 class FieldInBytes:
-    """A field that a version has, and how it lies there."""
+    """A field that a version has, and its layout there."""
 
     sided: SidedField
     value: Value

@@ -53,8 +53,8 @@ class SpecSet:
     """One side of a comparison. `title` is what it was called by; `release` its number, if it is one of Kafka's,
     by the names of its jars too.
 
-    `files` says by the path below the specs directory what a person calls the file. `absent` are the folders of
-    modules that could not be had.
+    `files` gives, by the path below the specs directory, the name of the file in messages. `absent` are the folders of
+    modules that could not be fetched.
     """
 
     title: str
@@ -83,7 +83,7 @@ def read_spec_set(
 
 
 def _load(root: Path, name_of: Callable[[str], str], older_dialect: bool) -> tuple[LoadedSpecs, dict[str, str]]:
-    """The specs below `root`, which violations and places call by their names and not by scratch folders."""
+    """The specs below `root`; violations and places show their names and not those of scratch folders."""
     try:
         loaded = load_with_specs(root, older_dialect=older_dialect)
     except SpecErrors as errors:

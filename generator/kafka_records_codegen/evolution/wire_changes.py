@@ -137,7 +137,7 @@ class _OneVersion:
                 yield _come(rules.TAG_ADDED, new, path)
 
     def _same_tag(self, old: FieldInBytes, new: FieldInBytes, path: str) -> Iterator[WireDifference]:
-        """Two fields that stand for each other; where the tag is left out, the default is what is read."""
+        """Two corresponding fields; if the tag is left out, the default is read."""
         yield from self._fields(old, new, path)
         if old.sided.field.default != new.sided.field.default:
             yield _both(rules.TAG_DEFAULT, old, new, path, _default(old), _default(new))
@@ -152,7 +152,7 @@ class _OneVersion:
     # ---- fields
 
     def _fields(self, old: FieldInBytes, new: FieldInBytes, path: str) -> Iterator[WireDifference]:
-        """Two fields that stand for each other."""
+        """Two corresponding fields."""
         if old.name != new.name:
             rule = rules.FIELD_RENAMED if _called(old) != _called(new) else rules.NAME_SPELLED
             yield _both(rule, old, new, path, old.name, new.name)

@@ -243,7 +243,7 @@ def _check_field_in_message(field: FieldSpec, message: MessageSpec) -> None:
 
 
 def _check_reach(field: FieldSpec, used: StructDefinition, versions: Versions, message: MessageSpec) -> None:
-    """A common struct has to exist when the first field needs it; Kafka stumbles when it does not."""
+    """A common struct has to exist in the first version that uses it; Kafka's generator fails otherwise."""
     available = used.versions.intersect(message.versions)
     versions = versions.intersect(message.versions)
     if not used.is_common or used.versions.is_empty or versions.is_empty or not field.is_sound("versions"):

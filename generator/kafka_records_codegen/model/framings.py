@@ -47,7 +47,7 @@ def check_framing(specs: Sequence[MessageSpec], notes: NotesSpec | None, *, comp
 
 
 def _check_one(coordinator: Sequence[MessageSpec], metadata: Sequence[MessageSpec]) -> None:
-    """A topic has one framing: where the types of the specs tell two, the notes have to say which."""
+    """A topic has one framing: if the types of the specs give two, the notes have to say which."""
     if coordinator and metadata:
         one, other = metadata[0], coordinator[0]
         one.report(

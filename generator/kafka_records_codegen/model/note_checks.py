@@ -58,7 +58,7 @@ def check_notes(
 
 
 def resolved_notes(notes: NotesSpec) -> Notes:
-    """What sound notes say."""
+    """What valid notes say."""
     version_notes: dict[str, tuple[VersionNote, ...]] = {}
     for each in notes.version_notes:
         known = version_notes.get(each.message, ())

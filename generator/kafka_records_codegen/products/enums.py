@@ -16,7 +16,7 @@ _INDENT: Final = 4
 
 
 def generate(model: Model, package: Package) -> dict[str, str]:
-    """The module, if there is anything to be in it."""
+    """The module, if it has any content."""
     folders = [folder for folder in model.folders if folder.enums]
     enums = [enum for folder in folders for enum in folder.enums]
     if not enums:

@@ -24,7 +24,7 @@ class Example:
 def example(message: Message) -> Example | None:
     """A message with its texts set to their own names and everything else at its default.
 
-    None for one without a column to show. The loader has seen to it that defaults can be written.
+    None for one without a column to show. The loader has checked that defaults can be written.
     """
     version = message.versions.highest
     present = [field for field in message.root.fields if version in field.versions and not field.tagged]
