@@ -31,7 +31,7 @@ def test_every_cut_of_the_last_batch_is_a_note(tmp_path: Path, name: str) -> Non
     file = tmp_path / FOLDER / f"{base:020}.log"
     expected = read(log)[0] if start else []
     cuts = range(1, len(last))
-    for cut in cuts if len(cuts) < 80 else sorted(Random(name).sample(cuts, 80)):
+    for cut in cuts if len(cuts) < 20 else sorted(Random(name).sample(cuts, 20)):
         file.write_bytes(data[: start + cut])
         rows, findings = read(log)
         assert rows == expected, cut

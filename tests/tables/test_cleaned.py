@@ -90,7 +90,7 @@ def _from_zero(rows: list[Row]) -> list[Row]:
     return rows
 
 
-LOGS = [*sampled(NAMES, 3), *CAPTURED]
+LOGS = [*sampled(NAMES, 6), *CAPTURED]
 
 
 def logs_of(name: str) -> list[Log]:
@@ -243,7 +243,7 @@ def _missing(rows: list[Row], left: list[Row]) -> set[int]:
 
 @pytest.mark.parametrize(
     ("name", "knows"),
-    [*((name, True) for name in (*NAMES[::4], *CAPTURED)), *((name, False) for name in (*NAMES[1::4], *CAPTURED))],
+    [*((name, True) for name in (*NAMES[::10], *CAPTURED)), *((name, False) for name in (*NAMES[1::10], *CAPTURED))],
 )
 def test_an_answer_as_of_a_moment_is_that_of_the_whole_log_or_says_from_when_on_it_is(name: str, knows: bool) -> None:
     for log, left, source, chance in _cleanings(name):

@@ -34,13 +34,13 @@ def test_every_history_is_here() -> None:
     assert sum(len(history(name).cuts) for name in SHARE_NAMES) == 106
 
 
-@pytest.mark.parametrize("name", [*NAMES, *SHARE_NAMES])
+@pytest.mark.parametrize("name", sampled([*NAMES, *SHARE_NAMES], 3))
 def test_tables_say_what_the_coordinator_answered(name: str) -> None:
     for cut in history(name).cuts:
         assert list(differences(_loaded(name, cut), ELSEWHERE)) == []
 
 
-@pytest.mark.parametrize("name", sampled(NAMES, 4))
+@pytest.mark.parametrize("name", sampled(NAMES, 8))
 def test_the_answer_as_of_a_time_is_that_of_the_log_up_to_it(name: str) -> None:
     """A cut is a time where the next record has a later timestamp; the timestamps of a history never fall."""
     whole = history(name)

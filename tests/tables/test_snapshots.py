@@ -64,7 +64,7 @@ def _is_time(moment: Moment, rows: list[Row]) -> bool:
     return moment.end == len(rows) or rows[moment.end]["timestamp_ms"] > rows[moment.end - 1]["timestamp_ms"]
 
 
-@pytest.mark.parametrize("name", sampled(NAMES[::2], 5))
+@pytest.mark.parametrize("name", sampled(NAMES[::2], 15))
 def test_every_moment_at_which_a_broker_was_read_has_its_answer(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -92,7 +92,7 @@ def test_every_moment_at_which_a_broker_was_read_has_its_answer(
                 check_rows(table, read_table(table, moment.log()).table, result.table, moment, whole)
 
 
-@pytest.mark.parametrize("name", sampled(NAMES[1::4], 3))
+@pytest.mark.parametrize("name", sampled(NAMES[1::4], 8))
 def test_every_moment_at_which_files_were_read_has_its_answer_or_a_note(name: str, tmp_path: Path) -> None:
     """The age of files is unknown: if records are missing after them, the files may be older than those."""
     whole = history(name).rows.to_pylist()
@@ -157,7 +157,7 @@ def test_a_cleaner_takes_much_of_these_logs_before_the_last_cut() -> None:
     assert sum(len(rows) for _, rows in left) < 0.8 * sum(cut + 1 for cut, _ in left)
 
 
-@pytest.mark.parametrize("name", sampled(NAMES, 6))
+@pytest.mark.parametrize("name", sampled(NAMES, 20))
 def test_a_snapshot_at_each_cut_has_for_ever_what_coordinators_said(name: str, tmp_path: Path) -> None:
     """The log is cleaned after each snapshot, as much as a cleaner can."""
     whole = history(name)
