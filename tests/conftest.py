@@ -33,7 +33,7 @@ signal.signal(signal.SIGINT, signal.default_int_handler)
 DATA_DIR = Path(__file__).resolve().parent / "data"
 
 settings.register_profile("quick", max_examples=5, deadline=None)
-settings.register_profile("usual", max_examples=25, deadline=None)
+settings.register_profile("usual", max_examples=12, deadline=None)
 settings.register_profile("exhaustive", max_examples=5_000, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("usual")
 
