@@ -1,4 +1,4 @@
-"""Names that nobody has, and the name that was meant. Loads only the standard library."""
+"""Misspelled names, and the names that were meant. Imports only the standard library."""
 
 from __future__ import annotations
 
@@ -8,19 +8,19 @@ from kafka_records_runtime.close_names import close_names
 
 
 class UnknownTable(ValueError):
-    """A name that no table has."""
+    """A table name that does not exist."""
 
 
 class UnknownColumn(ValueError):
-    """A name that no column of a table has."""
+    """A column name that the table does not have."""
 
 
 class UnknownOption(ValueError):
-    """A name that no option of a table has."""
+    """An option name that no table has."""
 
 
 def near(name: str, names: Iterable[str]) -> str:
-    """What to say about a name that is not one of `names`: the one that was meant, or all there are."""
+    """A hint for a name that is not one of `names`: the one that was meant, or all of them."""
     known = list(names)
     return did_you_mean(name, known, 1).removeprefix("; ") or f"there are {', '.join(known)}"
 

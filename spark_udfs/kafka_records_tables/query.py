@@ -1,8 +1,8 @@
 """A query on the rows of a table: which rows, which columns, in which order.
 
-What people write (`offset>=100`, `-commit_timestamp`, `2h ago`) is read here and compared with the declaration of the
-table. Nothing here loads numpy or pyarrow, so that a command can report a mistake at once; `selection` applies the
-query to rows.
+User input (`offset>=100`, `-commit_timestamp`, `2h ago`) is parsed here and compared with the declaration of the table.
+Nothing here imports numpy or pyarrow, so that a command can report a mistake at once; `selection` applies the query to
+rows.
 """
 
 from __future__ import annotations
@@ -65,11 +65,11 @@ class Key(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Query:
-    """A query on rows; `query_of` makes one out of texts."""
+    """A query on rows; `query_of` makes one from texts."""
 
     columns: tuple[str, ...]
     conditions: tuple[Condition, ...] = ()
-    """All of them have to hold."""
+    """All of them must hold."""
     topics: tuple[str, ...] = ()
     """Patterns with `*`, `?` and `[…]`: only rows about a topic whose name one of them matches. If empty, all rows."""
     order: tuple[Key, ...] = ()
@@ -105,7 +105,7 @@ def query_of(
     UnknownColumn
         For a name that no column has.
     QueryError
-        For everything else that the table cannot answer.
+        For any other query that the table cannot answer.
     """
     chosen = table.names if columns is None else tuple(column_called(table, name).name for name in columns)
     if not chosen:
@@ -153,7 +153,7 @@ def _order(table: Table, sort: Sequence[str]) -> tuple[Key, ...]:
 
 
 def condition(table: Table, text: str) -> Condition:
-    """The condition that a text stands for.
+    """The condition in a text.
 
     A value in quotes, `"…"` or `'…'`, is what is between them. Raises UnknownColumn and QueryError.
     """
@@ -236,7 +236,7 @@ def _article(kind: str) -> str:
 
 
 def duration(text: str) -> int:
-    """The milliseconds that a text names: `90s`, `30m`, `24h`, `7d`, `2w`, or as in ISO 8601 `P7D`, `PT24H`.
+    """The number of milliseconds that a text means: `90s`, `30m`, `24h`, `7d`, `2w`, or as in ISO 8601 `P7D`, `PT24H`.
 
     Raises QueryError.
     """
@@ -255,10 +255,10 @@ def duration(text: str) -> int:
 
 
 def milliseconds(text: str, now_ms: int | None = None) -> int:
-    """The moment that a text names, in milliseconds since 1970.
+    """The time that a text means, in milliseconds since 1970.
 
-    ISO 8601, in UTC if it names no zone; at least twelve digits of milliseconds since 1970; `now`; or a time
-    before now: `90s`, `30m`, `2h`, `7d`, `1w`, with or without `ago` after it. Raises QueryError.
+    ISO 8601, in UTC if it names no zone; at least twelve digits of milliseconds since 1970; `now`; or a time before
+    now: `90s`, `30m`, `2h`, `7d`, `1w`, with or without `ago` after it. Raises QueryError.
     """
     text = text.strip()
     now = time.time_ns() // 1_000_000 if now_ms is None else now_ms

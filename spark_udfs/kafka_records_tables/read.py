@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Engine:
-    """What reads: processes on this machine, or Spark. Raises TypeError and ValueError for what is no argument."""
+    """The engine: processes on this machine, or Spark. Raises TypeError and ValueError for invalid arguments."""
 
     processes: int | None = None
     spark: SparkSession | None = None
@@ -191,7 +191,7 @@ def stream_table(
 
 
 def stream_answer(question: Question, source: Any, engine: Engine) -> Stream:
-    """Like `stream_table`, for a question that the caller has built."""
+    """Like `stream_table`, for a request that the caller has built."""
     (request,) = requests_of(question)
     declaration = request.table
     absent = AbsentGroups(question.groups)
@@ -299,7 +299,7 @@ def read_tables(
 
 
 def read_answers(question: Question, source: Any, engine: Engine) -> Results:
-    """The answer of `read_tables` to a question about several tables that the caller has built."""
+    """The answer of `read_tables` to a request about several tables that the caller has built."""
     requests = requests_of(question)
     declarations = [request.table for request in requests]
     several = SeveralTables(requests, source, question.topic)

@@ -1,4 +1,4 @@
-"""A query applied to the rows of a table, as they come or sorted."""
+"""A query applied to the rows of a table, as they arrive or sorted."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from kafka_records_tables.tables.declaration import Table
 
 HELD: Final = 512 * 1024 * 1024
-"""Bytes of rows that are held to be sorted if nobody asked for an order."""
+"""How many bytes of rows are kept for sorting if no order was requested."""
 
 _SPARE: Final = 65_536
 """Rows beyond a limit that gather before they are sorted and cut off."""

@@ -1,6 +1,6 @@
-"""The options that one table has and others have not: their values, from what people write and from Python's own types.
+"""The options that only some tables have: their values, from texts and from Python's own types.
 
-Nothing here loads numpy or pyarrow, so that a command can complain at once.
+Nothing here imports numpy or pyarrow, so that a command can report a mistake at once.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ _IN: Final = "in "
 
 
 class OptionError(QueryError):
-    """A value that an `option` cannot have; `detail` is what follows the name of the option in a sentence, however that
-    is spelled: `retention` in Python, `--retention` by the command."""
+    """An invalid value of an `option`; `detail` follows the name of the option in a sentence, however the name is
+    spelled: `retention` in Python, `--retention` in the command."""
 
     def __init__(self, option: str, detail: str) -> None:
         super().__init__(f"{option}{detail}")
@@ -45,7 +45,7 @@ def own_options(tables: Iterable[Table]) -> list[Option]:
 
 
 def tables_with(name: str, tables: Iterable[Table]) -> str:
-    """The names of the tables that have an option, for a sentence."""
+    """The names of the tables that have an option, in words."""
     return ", ".join(table.name for table in tables if any(option.name == name for option in table.options))
 
 
@@ -53,7 +53,7 @@ def option_values(table: Table, given: Mapping[str, Any], as_of_ms: int | None =
     """The values of all options of a table: milliseconds since 1970, milliseconds, a word, numbers of partitions by
     topic, or checkpoints; None if there is none.
 
-    A duration ahead is counted from `as_of_ms`, or from now. Raises UnknownOption, TypeError and ValueError.
+    A duration into the future is counted from `as_of_ms`, or from now. Raises UnknownOption, TypeError and ValueError.
     """
     known = {option.name: option for option in table.options}
     for name in given:
@@ -96,7 +96,7 @@ _ARGUMENTS: Final = ("group", "columns", "as_of", "assume", "topic", "package", 
 
 
 def value_of(option: Option, value: Any, as_of_ms: int | None = None) -> Any:
-    """The value of one option, as `option_values` has it. Raises TypeError and ValueError."""
+    """The value of one option, as in `option_values`. Raises TypeError and ValueError."""
     if value is None:
         return None
     try:
@@ -145,8 +145,8 @@ def _release(name: str, value: Any) -> str:
 
 
 def partition_counts(name: str, value: Any) -> dict[str, int]:
-    """How many partitions topics have: `50`, for `__consumer_offsets`, or `TOPIC=50`, several with commas between them;
-    in Python a number or a mapping too. Raises TypeError and QueryError."""
+    """The numbers of partitions of topics: `50`, for `__consumer_offsets`, or `TOPIC=50`, several separated by commas;
+    in Python also a number or a mapping. Raises TypeError and QueryError."""
     if isinstance(value, str):
         parts = [part.strip().rpartition("=") for part in value.split(",")]
         given: dict[Any, Any] = {topic.strip() or OFFSETS: number.strip() for topic, _, number in parts}
@@ -206,7 +206,7 @@ _MOST_PARTITIONS: Final = 2**31 - 1
 
 
 def moment(name: str, value: Any) -> int:
-    """Milliseconds since 1970 of an aware datetime, a number of them, or a text (`query.milliseconds`).
+    """Milliseconds since 1970 from an aware datetime, from milliseconds, or from a text (`query.milliseconds`).
 
     Raises TypeError and QueryError, which name the argument `name`.
     """

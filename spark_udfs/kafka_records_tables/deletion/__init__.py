@@ -1,1 +1,1 @@
-"""Deletes offsets and groups on a broker, and puts them back; aborts transactions that hang."""
+"""Deletes offsets and groups on a broker and restores them; aborts transactions that hang."""

@@ -1,7 +1,8 @@
-"""Aborts a transaction that hangs: its coordinator will not, and Kafka's tool does not ask the coordinator before.
+"""Aborts a transaction that hangs: its coordinator will not, and Kafka's own tool aborts without asking the
+coordinator.
 
-What is owned is left alone. A transactional id in state Ongoing, PrepareCommit or PrepareAbort owns all that is open
-with its producer id: its producer or its coordinator ends that (KIP-664).
+A transaction with an owner is left alone. A transactional id in state Ongoing, PrepareCommit or PrepareAbort owns
+everything that is open with its producer id: its producer or its coordinator ends that (KIP-664).
 """
 
 from __future__ import annotations
@@ -25,14 +26,14 @@ if TYPE_CHECKING:
     from kafka_records_engine.sources.transaction_requests import TransactionRequests
 
 RIGHT: Final = "the ACL operation ALTER on the cluster (CLUSTER_ACTION does as well)"
-"""What WriteTxnMarkers needs (`KafkaApis.handleWriteTxnMarkersRequest`)."""
+"""The right that WriteTxnMarkers needs (`KafkaApis.handleWriteTxnMarkersRequest`)."""
 
 _NOT_AUTHORIZED: Final = "CLUSTER_AUTHORIZATION_FAILED"
 
 
 @dataclass(frozen=True, slots=True)
 class OpenTransaction:
-    """A transaction that is open in a partition, and what became of it."""
+    """A transaction that is open in a partition, and what happened to it."""
 
     topic: str
     partition: int
@@ -42,11 +43,11 @@ class OpenTransaction:
     first_offset: int
     last_timestamp_ms: int
     last_stable_offset: int | None
-    """Where the first open transaction of the partition begins."""
+    """The offset at which the first open transaction of the partition begins."""
     end_offset: int | None
     """The high watermark."""
     transactional_id: str | None
-    """None if no transactional id has the producer id."""
+    """The transactional id with this producer id; None if there is none."""
     state: str | None
     refusal: str | None
     """Why it is not aborted, and what to do; None if it hangs."""
@@ -56,14 +57,15 @@ class OpenTransaction:
 
     @property
     def held_back(self) -> int | None:
-        """Offsets that readers of committed records wait for because of it; 0 if an earlier one holds them back."""
+        """The number of offsets that readers of committed records wait for because of it; 0 if an earlier one holds
+        them back."""
         if self.last_stable_offset is None or self.end_offset is None:
             return None
         return self.end_offset - self.first_offset if self.first_offset <= self.last_stable_offset else 0
 
 
 class NoSuchTransaction(LogSourceError):
-    """No open transaction of a partition is the one that was named."""
+    """None of the open transactions of a partition is the one that was named."""
 
 
 def open_transactions_of(source: LiveBrokers, topic: str, partition: int) -> list[OpenTransaction]:
@@ -107,7 +109,7 @@ def abort_transaction(
     """Abort a transaction that hangs in a partition, named by the offset at which it begins, by its producer, or both.
 
     Without `execute` nothing is changed. With it, a transaction without a `refusal` is aborted by WriteTxnMarkers, and
-    looked for again: `is_aborted` says whether it is gone, `error` what the leader answered where it is not.
+    looked up again: `is_aborted` says whether it has ended, and `error` has the answer of the leader if it has not.
 
     Raises
     ------
@@ -141,7 +143,7 @@ def abort_transaction(
 
 
 def carry_out(source: LiveBrokers, planned: OpenTransaction) -> OpenTransaction:
-    """Abort a transaction unless it has changed or is owned by now, and look what has become of it."""
+    """Abort a transaction unless it has changed or has an owner by now, and look up what happened to it."""
     place = planned.topic, planned.partition
     (now,) = [each for each in open_transactions_of(source, *place) if _is_same(each, planned)] or [
         replace(planned, refusal="it has ended meanwhile, by another marker")
@@ -213,7 +215,7 @@ def _entries(
 
 
 def refusal_of(entry: Mapping[str, Any]) -> str | None:
-    """Why a transaction may not be aborted whose transactional id has this entry; None if nobody owns it."""
+    """Why a transaction whose transactional id has this entry may not be aborted; None if it has no owner."""
     if entry.get("state") not in LIVE_STATES:
         return None
     who, state = entry["transactional_id"], entry["state"]

@@ -1,4 +1,4 @@
-"""How plans about groups are carried out: results are printed also where a run breaks off."""
+"""How plans about groups are executed: results are printed even if a run ends early."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from kafka_records_tables.deletion.deletion_lines import lines_of
 from kafka_records_tables.deletion.deletion_plan import GroupPlan
 
 UNKNOWN: Final = "UNKNOWN_SERVER_ERROR"
-"""The error of what an answer leaves out. It does not tell whether anything was done."""
+"""The error of anything that an answer leaves out: it is unknown whether it was done."""
 
 _LEFT: Final = "left alone"
 _TRIES: Final = 5
@@ -24,10 +24,10 @@ A = TypeVar("A")
 
 
 def answer_to(group: str, send: Callable[[], A], look: Callable[[], A | None]) -> tuple[A, bool]:
-    """What `send` is answered, and whether an answer was lost before.
+    """The answer to `send`, and whether an earlier answer was lost.
 
-    Where the answer is lost, `look` finds out what was done: it returns the answer, or None to send what is left again.
-    Raises CommandError when no answer comes at all.
+    If the answer is lost, `look` finds out what was done: it returns the answer, or None to send the rest again. Raises
+    CommandError if no answer arrives at all.
     """
     is_after_loss = False
     for _ in range(_TRIES):
@@ -43,8 +43,8 @@ def answer_to(group: str, send: Callable[[], A], look: Callable[[], A | None]) -
 
 
 def carry_out(doing: str, what: str, done: Iterable[GroupPlan], total: int, broken_off: str) -> None:
-    """Take `total` plans out of `done`, each when it is carried out, below a bar that says `doing`; print them after
-    it. Where one raises, the earlier ones are printed, and the line `broken_off`."""
+    """Take `total` plans from `done`, each when it is executed, below a bar that says `doing`; print them afterwards.
+    If one raises an error, the earlier ones are printed, and the line `broken_off`."""
     finished: list[GroupPlan] = []
     try:
         with ByteProgress(doing, of_bytes=False) as progress, over_a_bar(progress.is_drawn):
@@ -66,7 +66,7 @@ def print_plans(plans: Iterable[GroupPlan], to_be: str, what: str) -> None:
 
 
 def rest(plans: Iterable[GroupPlan]) -> str:
-    """What is left out, for the line that sums up what is not."""
+    """The number of items that are left out, in words for the summary line."""
     failed = groups = 0
     for plan in plans:
         groups += plan.error is not None

@@ -1,8 +1,9 @@
-"""The file of what `delete-offsets` deletes or writes over: on the disk before anything is changed, read to restore it.
+"""The file of everything that `delete-offsets` deletes or overwrites: it is on the disk before anything is changed, and
+is read to restore it.
 
-JSON lines. `kind` is `offset` (what a coordinator held: offset, leader epoch, metadata; beside it the id of the topic,
-and the commit timestamp where the list had it), `group` (a group that goes as a whole) or `kept` (what was written
-before, and was not deleted after all).
+JSON lines. `kind` is `offset` (the offset, leader epoch and metadata in the coordinator, with the id of the topic, and
+the commit timestamp if the list had it), `group` (a group that is deleted completely) or `kept` (an earlier line that
+was not deleted after all).
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ _WHAT_IT_TAKES: Final = (
 
 
 def timed_path(what: str) -> Path:
-    """A file in the current directory, named by what becomes of offsets and by the time."""
+    """A file in the current directory, named after what happens to offsets and the time."""
     return Path(f"{what}-offsets-{datetime.now(UTC):%Y%m%dT%H%M%SZ}.jsonl")
 
 
@@ -40,7 +41,7 @@ class DeletedFile:
     """Takes lines, each of which is on the disk when the method returns."""
 
     def __init__(self, path: Path) -> None:
-        """Make the file. Raises CommandError if it exists already or cannot be written."""
+        """Create the file. Raises CommandError if it exists already or cannot be written."""
         self.path = path
         self._held: set[tuple[str, str, int]] = set()
         try:
@@ -53,7 +54,7 @@ class DeletedFile:
 
     @property
     def has_offsets(self) -> bool:
-        """Whether there is an offset in it that may not be there any more, to be brought back."""
+        """Whether it has an offset that may be deleted by now, and could be restored."""
         return bool(self._held)
 
     def remove(self) -> None:
@@ -73,7 +74,7 @@ class DeletedFile:
         self, plans: Iterable[GroupPlan], topics: Mapping[str, DescribedTopic], *, is_restoring: bool = False
     ) -> None:
         """Write what some plans delete or overwrite. Raises CommandError if it cannot be written: then none of the
-        plans may be carried out."""
+        plans may be executed."""
         lines: list[dict[str, Any]] = []
         for plan in plans:
             if plan.is_whole:
@@ -95,7 +96,7 @@ class DeletedFile:
         self._write(lines)
 
     def kept(self, group: str, places: Iterable[TopicPartition]) -> None:
-        """Some offsets that were written before are still what they were."""
+        """Write that some offsets that were written before have not changed."""
         places = list(places)
         self._held.difference_update((group, *place) for place in places)
         self._write(
@@ -123,25 +124,25 @@ def _sync_folder(folder: Path) -> None:
 
 @dataclass
 class Deleted:
-    """What was deleted of a group."""
+    """The deleted offsets of a group."""
 
     offsets: dict[TopicPartition, CommittedOffset] = field(default_factory=dict)
     topic_ids: dict[str, str] = field(default_factory=dict)
 
 
 class DeletedOffsets(NamedTuple):
-    """What a file says was deleted, or was committed."""
+    """The offsets that a file lists as deleted or committed."""
 
     by_group: dict[str, Deleted]
     cut_line: int | None = None
-    """The number of a last line that was not written to its end."""
+    """The number of the last line if it is incomplete."""
     passed_over: int = 0
-    """Rows of a table that have no offset."""
+    """The number of rows of a table that have no offset."""
 
 
 def deleted_of(path: str) -> DeletedOffsets:
-    """What a file says was deleted; or the offsets in the rows of a table, JSON lines, CSV or Parquet as the command
-    writes them, such as those of current_offsets. Raises CommandError."""
+    """The offsets that a file lists as deleted; or those in the rows of a table, JSON lines, CSV or Parquet as the
+    command writes them, such as those of current_offsets. Raises CommandError."""
     found = _Lines()
     cut_line = None
     try:

@@ -1,4 +1,4 @@
-"""What `delete-offsets` is asked to delete: rows of the table deletable_offsets in a file, or arguments."""
+"""What `delete-offsets` is to delete: rows of the table deletable_offsets in a file, or arguments."""
 
 from __future__ import annotations
 
@@ -18,7 +18,8 @@ STANDARD_INPUT: Final = "-"
 
 
 class Expected(NamedTuple):
-    """What a list has for a partition; None for what it leaves out. Without an offset nothing is committed."""
+    """The entry of a list for a partition; a member is None if the list does not have it. Without an offset nothing is
+    committed."""
 
     offset: int | None
     leader_epoch: int | None = None
@@ -26,7 +27,7 @@ class Expected(NamedTuple):
     commit_timestamp_ms: int | None = None
 
     def is_met_by(self, committed: CommittedOffset | None) -> bool:
-        """Whether this is what the coordinator holds, as far as the list tells."""
+        """Whether the coordinator has the same, as far as the list has it."""
         if committed is None or self.offset is None:
             return committed is None and self.offset is None
         epochs = (committed.leader_epoch, None)
@@ -39,37 +40,37 @@ class Expected(NamedTuple):
 
 @dataclass
 class Wanted:
-    """What is to be deleted of one group."""
+    """What to delete of one group."""
 
     expected: dict[TopicPartition, Expected] = field(default_factory=dict)
     """The offsets that a list names."""
     places: set[TopicPartition] = field(default_factory=set)
     """Partitions that arguments name."""
     topics: set[str] = field(default_factory=set)
-    """Topics all of whose offsets are meant."""
+    """Topics whose offsets are all deleted."""
     is_whole: bool = False
-    """Whether the group goes with all that it has."""
+    """Whether the group is deleted with everything that it has."""
     is_pending: bool = False
-    """Whether a list says that an open transaction commits an offset of the group."""
+    """Whether the list says that an open transaction commits an offset of the group."""
     has_list: bool = False
-    """Whether a list says what there is."""
+    """Whether the list says what the coordinator has."""
 
 
 @dataclass
 class DeletionList:
-    """What is wanted, by group."""
+    """What to delete, by group."""
 
     wanted: dict[str, Wanted] = field(default_factory=dict)
     passed_over: int = 0
-    """Rows that the list itself calls not deletable."""
+    """The number of rows that the list itself calls not deletable."""
     groups: int = 0
-    """Rows of groups that were let pass, since whole groups are not asked for."""
+    """The number of rows of groups that were ignored, because groups are not to be deleted."""
     left_out: Counter[str] = field(default_factory=Counter)
-    """How many deletable offsets were not taken, by the reason that the list gives."""
+    """The number of deletable offsets that are not deleted, by the reason in the list."""
 
 
 def of_arguments(groups: Iterable[str], topics: Iterable[str], *, whole: bool) -> DeletionList:
-    """What `--group` and `--topic T[:P,…]` name. Raises ValueError for a topic that is written otherwise."""
+    """The deletions that `--group` and `--topic T[:P,…]` name. Raises ValueError for an invalid topic."""
     places, all_of = set[TopicPartition](), set[str]()
     for text in topics:
         name, colon, numbers = text.partition(":")
@@ -86,8 +87,8 @@ def of_arguments(groups: Iterable[str], topics: Iterable[str], *, whole: bool) -
 def of_file(name: str, *, whole: bool, also: Collection[str] = ()) -> DeletionList:
     """The rows of a file of deletable_offsets, JSON lines, CSV or Parquet; `-` is standard input. Raises CommandError.
 
-    Of offsets it takes those that are not subscribed to, those whose reason is in `also`, and those of which the list
-    gives no reason. With `whole`, groups that the list calls deletable go as a whole.
+    It takes the offsets that are not subscribed to, those whose reason is in `also`, and those without a reason in the
+    list. With `whole`, groups that the list calls deletable are deleted completely.
     """
     shown = "standard input" if name == STANDARD_INPUT else name
     found = DeletionList()

@@ -1,4 +1,4 @@
-"""What a deletion comes to: each partition with what is committed there now, and whether it goes."""
+"""The plan of a deletion: each partition with its present committed offset, and whether it is deleted."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from kafka_records_tables.deletion.subscribed_topics import NO_TOPICS, Subscribe
 from kafka_records_tables.near_names import did_you_mean
 
 CHANGED: Final = "CHANGED"
-"""No error of Kafka's: what is committed is not what the list or the dry run has."""
+"""Not an error of Kafka: the committed offset differs from the list or the dry run."""
 
 NO_GROUP: Final = "GROUP_ID_NOT_FOUND"
 SUBSCRIBED: Final = "GROUP_SUBSCRIBED_TO_TOPIC"
@@ -24,7 +24,7 @@ UNKNOWN_TOPIC: Final = "UNKNOWN_TOPIC_OR_PARTITION"
 OTHER_OFFSET: Final = "OTHER_OFFSET"
 OTHER_TOPIC: Final = "OTHER_TOPIC"
 OTHER_KIND: Final = "OTHER_KIND"
-"""What speaks against restoring; no errors of Kafka's either."""
+"""Reasons not to restore an offset; not errors of Kafka either."""
 
 MEANINGS: Final = {
     CHANGED: "another commit came, it is left out",
@@ -43,7 +43,7 @@ MEANINGS: Final = {
     "SHARE_GROUP": "a share group has no committed offsets, and what it has cannot be brought back: "
     "kafka-share-groups.sh deletes it",
 }
-"""What the names of errors mean here, in a few words."""
+"""The meaning of the names of errors here, in a few words."""
 
 
 def error_text(name: str, more: str = "") -> str:
@@ -54,29 +54,29 @@ def error_text(name: str, more: str = "") -> str:
 
 @dataclass
 class Item:
-    """One partition. `error` is the name of what speaks against it, or of what went wrong."""
+    """One partition. `error` is the name of the reason not to delete it, or of what went wrong."""
 
     topic: str
     partition: int | None
-    """None for a topic of which nothing is committed."""
+    """None for a topic without committed offsets."""
     committed: CommittedOffset | None = None
-    """What the coordinator holds and is deleted, or what is committed again."""
+    """What the coordinator has and is deleted, or what is committed again."""
     overwrites: CommittedOffset | None = None
-    """What committing it again writes over."""
+    """What is overwritten if it is committed again."""
     error: str | None = None
     more: str = ""
-    """Behind the error's meaning."""
+    """Follows the meaning of the error."""
     commit_timestamp_ms: int | None = None
-    """When it was committed, where a list tells it: a coordinator does not."""
+    """When it was committed, if a list says so: a coordinator does not report it."""
     is_done: bool = False
     note: str = ""
-    """The status of what is done where it is not that this run did it."""
+    """The status of an item that is done, but not by this run."""
     unless: str = ""
-    """What may still speak against it, and only the coordinator knows; empty for nothing."""
+    """A possible reason against it that only the coordinator knows; empty if there is none."""
 
     @property
     def is_planned(self) -> bool:
-        """Whether something is still to be done."""
+        """Whether something still has to be done."""
         return self.committed is not None and self.error is None and not self.is_done
 
     @property
@@ -88,14 +88,14 @@ class Item:
 
 @dataclass
 class GroupPlan:
-    """What is to become of one group."""
+    """The plan for one group."""
 
     group: str
     items: list[Item] = field(default_factory=list)
     error: str | None = None
-    """The name of what speaks against the group as a whole."""
+    """The name of the reason not to delete the group as a whole."""
     more: str = ""
-    """Behind the error's meaning."""
+    """Follows the meaning of the error."""
     is_whole: bool = False
     listed: ListedGroup | None = None
     is_done: bool = False
@@ -103,22 +103,22 @@ class GroupPlan:
 
     @property
     def planned(self) -> dict[TopicPartition, CommittedOffset]:
-        """What is still to be deleted, or committed again."""
+        """The items that still have to be deleted, or committed again."""
         return {item.place: item.committed for item in self.items if item.is_planned and item.committed is not None}
 
     @property
     def goes(self) -> bool:
-        """Whether anything is to be done."""
+        """Whether anything has to be done."""
         return self.error is None and (self.is_whole or bool(self.planned))
 
     @property
     def has_members(self) -> bool:
-        """Whether somebody is in the group now."""
+        """Whether the group has members now."""
         return self.listed is not None and self.listed.has_members
 
     @property
     def has_failed(self) -> bool:
-        """Whether anything that was asked for does not go."""
+        """Whether a requested item is not deleted."""
         return self.error is not None or any(item.error for item in self.items)
 
 
@@ -130,8 +130,8 @@ def planned(
     topics: Mapping[str, DescribedTopic],
     subscribed: SubscribedTopics = NO_TOPICS,
 ) -> GroupPlan:
-    """What is to become of a group, by what its coordinator holds. `topics` are those that are there, `subscribed`
-    those that the group subscribes to."""
+    """The plan for a group, given what its coordinator has. `topics` are the existing ones, `subscribed` those that the
+    group subscribes to."""
     plan = GroupPlan(group, is_whole=wanted.is_whole, listed=listed.get(group))
     plan.items = sorted(_items(wanted, fetched), key=lambda item: (item.topic, item.partition or 0))
     plan.error = fetched.error or _against_group(plan)
@@ -204,7 +204,7 @@ def _against_group(plan: GroupPlan) -> str | None:
 
 
 def leave_out_changed(plan: GroupPlan, fetched: FetchedOffsets) -> None:
-    """Compare a plan with what is committed just before it is carried out; what is not the same is left out."""
+    """Compare a plan with the committed offsets just before it is executed; items that have changed are left out."""
     if fetched.error is not None:
         plan.error = fetched.error
         return

@@ -36,14 +36,14 @@ class CommittedRow(NamedTuple):
 
 
 class ListedRow(NamedTuple):
-    """A row. None stands for what the list does not tell."""
+    """A row. None stands for a value that the list does not have."""
 
     is_group: bool
     group_id: str
     place: TopicPartition
-    """Without meaning for a group, and for what is not deletable."""
+    """Meaningless for a group, and for an offset that is not deletable."""
     offset: int | None
-    """None too where nothing is committed."""
+    """None also if nothing is committed."""
     leader_epoch: int | None
     metadata: str | None
     commit_timestamp_ms: int | None
@@ -53,7 +53,7 @@ class ListedRow(NamedTuple):
 
 
 def listed_rows(content: bytes) -> Iterator[ListedRow]:
-    """The rows of a file. Raises ValueError, which says the line (of CSV and Parquet the row) and what is wrong."""
+    """The rows of a file. Raises ValueError with the line (for CSV and Parquet the row) and the problem."""
     for at, row in rows_of_content(content):
         missing = [name for name in _NEEDED if name not in row]
         if missing:
@@ -65,7 +65,7 @@ def listed_rows(content: bytes) -> Iterator[ListedRow]:
 
 
 def committed_row(row: Mapping[str, Any]) -> CommittedRow:
-    """What a row of a table, or a line that `delete-offsets` has written, says was committed. Raises ValueError."""
+    """The committed offset in a row of a table, or in a line that `delete-offsets` has written. Raises ValueError."""
     missing = [name for name in _NEEDED if name not in row]
     if missing:
         raise ValueError(f"it has no {missing[0]} (needed are {', '.join(_NEEDED)})")
@@ -179,7 +179,7 @@ def _shown(value: Any) -> str:
 
 
 def rows_of_content(content: bytes) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Of each row of a file the line or row, and the values by column. Raises ValueError."""
+    """Each row of a file: the number of the line or row, and the values by column. Raises ValueError."""
     for at, row in _rows(content):
         if not isinstance(row, dict):
             raise ValueError(f"{at}: it is not an object")

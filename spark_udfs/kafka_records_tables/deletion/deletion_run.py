@@ -1,4 +1,4 @@
-"""Deletes offsets and groups: a plan of what goes, and with `execute` the deletion, each group after a last look."""
+"""Deletes offsets and groups: it makes a plan, and with `execute` carries it out, each group after a last check."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _DELETED: Final = "NONE"
 
 
 class DeletionRun:
-    """One run of `delete-offsets`. Without `execute` nothing is changed and nothing written."""
+    """One run of `delete-offsets`. Without `execute` nothing is changed or written."""
 
     def __init__(
         self, requests: GroupRequests, deletions: DeletionList, *, execute: bool, yes: bool, output: Path | None
@@ -41,7 +41,8 @@ class DeletionRun:
         self._topics: dict[str, DescribedTopic] = {}
 
     def run(self) -> int:
-        """Returns the exit status: 0 when all that was asked for goes, 1 when some does not. Raises CommandError."""
+        """Run it and return the exit status: 0 if everything requested is deleted, 1 if something is not. Raises
+        CommandError."""
         self._say_what_is_passed_over()
         if not self._deletions.wanted:
             say("the list has no rows that are to be deleted: no broker was asked")

@@ -1,4 +1,4 @@
-"""What many groups have, asked in batches: a request about a thousand groups is large, one for each takes long."""
+"""Requests about many groups, in batches: a request about a thousand groups is large, and one for each takes long."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ _NOTHING: Final = FetchedOffsets({}, {})
 
 
 def requests_to(bootstrap: str, config: str | None, limit: TimeLimit | None = None) -> GroupRequests:
-    """Asks these brokers, and prints what is waited for. Raises UsageError for an invalid address, CommandError for a
-    configuration that cannot be used."""
+    """Sends requests to these brokers, and prints what it waits for. Raises UsageError for an invalid address,
+    CommandError for a configuration that cannot be used."""
     try:
         tell_waiting()
         return GroupRequests(bootstrap, config, timeout=limit)
@@ -32,18 +32,18 @@ def requests_to(bootstrap: str, config: str | None, limit: TimeLimit | None = No
 
 
 class AskedGroup(NamedTuple):
-    """What a group is asked for."""
+    """What to request about a group."""
 
     places: Collection[TopicPartition]
-    """Partitions by name. Only for these a coordinator tells which of them only an open transaction commits."""
+    """Partitions by name. Only for these a coordinator reports which of them only an open transaction commits."""
     is_all: bool = False
-    """Whether all that it has is asked for beside."""
+    """Whether everything else that it has is requested too."""
 
 
 def fetched(
     requests: GroupRequests, wanted: Mapping[str, AskedGroup], progress: ByteProgress | None = None
 ) -> dict[str, FetchedOffsets]:
-    """What groups have committed (`GroupRequests.fetch`)."""
+    """The committed offsets of groups (`GroupRequests.fetch`)."""
     found: dict[str, FetchedOffsets] = {}
     for groups in batches(list(wanted)):
         named = {group: wanted[group].places for group in groups if wanted[group].places or not wanted[group].is_all}
@@ -62,7 +62,7 @@ def _both(one: FetchedOffsets, other: FetchedOffsets) -> FetchedOffsets:
 
 
 def subscriptions(requests: GroupRequests, kinds: Mapping[str, str]) -> dict[str, GroupSubscriptions]:
-    """What many groups subscribe to (`GroupRequests.subscriptions`)."""
+    """The subscriptions of many groups (`GroupRequests.subscriptions`)."""
     found: dict[str, GroupSubscriptions] = {}
     for part in batches(list(kinds)):
         found |= requests.subscriptions({group: kinds[group] for group in part})
@@ -70,7 +70,7 @@ def subscriptions(requests: GroupRequests, kinds: Mapping[str, str]) -> dict[str
 
 
 def described(requests: GroupRequests, names: Collection[str]) -> dict[str, DescribedTopic]:
-    """The topics among `names` that exist, however many are asked for."""
+    """The topics among `names` that exist, for any number of names."""
     found: dict[str, DescribedTopic] = {}
     for part in batches(sorted(names), _TOPICS):
         found |= requests.topics(part)
@@ -78,5 +78,5 @@ def described(requests: GroupRequests, names: Collection[str]) -> dict[str, Desc
 
 
 def batches(names: Sequence[str], size: int = GROUPS) -> Iterator[Sequence[str]]:
-    """The names, so many at a time."""
+    """The names in batches of this size."""
     return (names[start : start + size] for start in range(0, len(names), size))

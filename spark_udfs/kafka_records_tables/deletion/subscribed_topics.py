@@ -1,4 +1,4 @@
-"""The topics that a group subscribes to now, of which its coordinator deletes no offset."""
+"""The topics that a group subscribes to now; a coordinator deletes no offsets of these."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from kafka_records_tables.coordinator.groups.subscriptions import topics_of_memb
 
 
 class SubscribedTopics(NamedTuple):
-    """What a group subscribes to, as far as its coordinator tells."""
+    """The subscription of a group, as far as its coordinator reports it."""
 
     topics: frozenset[str] | None = frozenset()
-    """None for a group whose coordinator cannot read the subscriptions: it takes every topic for subscribed."""
+    """None if the coordinator cannot read the subscriptions of the group: then it treats every topic as subscribed."""
     or_if: str = ""
-    """What makes it subscribe to other topics too, which nobody but the coordinator can tell; empty for nothing."""
+    """The reason why it may subscribe to other topics too, which only the coordinator knows; empty if there is none."""
 
     def has(self, topic: str) -> bool:
         """Whether the group is known to subscribe to the topic."""
@@ -22,11 +22,11 @@ class SubscribedTopics(NamedTuple):
 
 
 NO_TOPICS: Final = SubscribedTopics()
-"""Of a group without members."""
+"""The subscription of a group without members."""
 
 
 def subscribed_topics(told: GroupSubscriptions) -> SubscribedTopics:
-    """What the answer of a coordinator comes to."""
+    """The subscription in the answer of a coordinator."""
     topics = topics_of_members(list(told.messages))
     if topics is None:
         return SubscribedTopics(None)

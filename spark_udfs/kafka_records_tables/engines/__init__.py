@@ -1,1 +1,2 @@
-"""What runs the tables: processes on this machine, or Spark. Both call the same function once per log partition."""
+"""The engines that run tables: processes on this machine, or Spark. Both call the same function once per log
+partition."""

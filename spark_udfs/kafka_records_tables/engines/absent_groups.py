@@ -1,4 +1,4 @@
-"""What is said about groups that were asked for by name and that no row is about."""
+"""Notes about groups that were requested by name and that no row is about."""
 
 from __future__ import annotations
 
@@ -14,20 +14,19 @@ if TYPE_CHECKING:
 
 
 def absence_of(group: str) -> str:
-    """What is said about a group that is absent."""
+    """The text of the note about an absent group."""
     return f"no row is about {group!r}"
 
 
 class AbsentGroups:
-    """The rows of groups that were asked for and that no row has been about so far. `groups` are the names asked for,
-    None for all."""
+    """The requested groups that no row has been about so far. `groups` are the requested names, None for all."""
 
     def __init__(self, groups: Sequence[str] | None) -> None:
         self._left = dict.fromkeys(groups or ())
         self._can_tell = False
 
     def watched(self, table: Table, rows: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """The rows of a table as they come; the groups that they are about are not absent."""
+        """The rows of a table as they arrive; the groups that they are about are not absent."""
         names_groups = table.group in table.names
         self._can_tell |= names_groups
         for batch in rows:
@@ -37,7 +36,7 @@ class AbsentGroups:
             yield batch
 
     def notes(self, topic: str | None = None) -> list[Finding]:
-        """A note for each group that is absent; to be asked for when the rows are at their end."""
+        """A note for each absent group; call it after the last row."""
         return [
             Finding(
                 "note",

@@ -1,4 +1,4 @@
-"""At which moments brokers were asked for what an answer compares, in words and as a finding."""
+"""The moments at which brokers were asked for what an answer compares, in words and as a finding."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ _WORDS: Final = {
 
 
 def moments_asked(counts: Counts, source: str) -> Iterator[Finding]:
-    """A note that says when brokers (`source`) were asked for log starts, records and log ends; none where an answer
-    does not compare them, or is about what is stored."""
+    """A note that says when brokers (`source`) were asked for log starts, records and log ends; None if an answer does
+    not compare them, or is about stored logs."""
     if not {"log_starts", "log_ends"} <= counts.moments.keys():
         return
     told = [words.format(_span(*counts.moments[name])) for name, words in _WORDS.items() if name in counts.moments]

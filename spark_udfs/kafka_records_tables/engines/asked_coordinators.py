@@ -1,4 +1,4 @@
-"""A source that asks coordinators, in the place of the logs that engines read."""
+"""A source that asks coordinators, in place of the logs that engines read."""
 
 from __future__ import annotations
 
@@ -21,23 +21,23 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class AskedCoordinators:
-    """Has rows of tables in place of raw rows. All tables of an answer share one, so that each coordinator is asked
-    once."""
+    """Has rows of tables instead of raw rows. All tables of an answer share one object, so that each coordinator is
+    asked once."""
 
     topic: str
-    """The name of the source, where a log partition has its topic."""
+    """The name of the source, in messages that name a log partition otherwise."""
     answers: CoordinatorAnswers
     partition: int = -1
     size: int = 0
     in_memory: bool = True
-    """It is asked by this process."""
+    """True, because this process asks it."""
 
     def is_about(self, table: Table) -> bool:
-        """Whether a table is about coordinators, and not about logs or the metadata of the cluster."""
+        """Whether a table is about coordinators, rather than about logs or the metadata of the cluster."""
         return table.topic not in (EVERY_TOPIC, METADATA)
 
     def logs(self, table: Table) -> Sequence[LogPartition]:
-        """What has to be read for a table, or for an input of a view. Raises LogSourceError if nothing can be."""
+        """The sources to read for a table, or for an input of a view. Raises LogSourceError if there are none."""
         if table.name not in (*UNKNOWN, *INPUTS):
             raise LogSourceError(self.topic, f"requests cannot fill {table.name}")
         return [self]
@@ -56,14 +56,14 @@ class AskedCoordinators:
 
 
 def asked_coordinators(source: object) -> AskedCoordinators | None:
-    """What is used instead of logs if the source asks coordinators; None for any other source."""
+    """The object to read in place of logs if the source asks coordinators; None for any other source."""
     if not has(source, AnswersForCoordinators):
         return None
     return AskedCoordinators(getattr(source, "name", ""), source.coordinator_answers())
 
 
 def check_coordinators(request: TableRequest, source: object) -> None:
-    """Raise LogSourceError for a table, or a question to one, that coordinators cannot answer, if the source asks
+    """Raise LogSourceError for a table, or an option of one, that coordinators cannot answer, if the source asks
     them."""
     if not has(source, AnswersForCoordinators):
         return
@@ -80,7 +80,7 @@ def check_coordinators(request: TableRequest, source: object) -> None:
 
 
 def refuse_coordinators(logs: Iterable[LogPartition]) -> None:
-    """Raise LogSourceError if there are coordinators to ask among what other machines are to read."""
+    """Raise LogSourceError if other machines would have to ask coordinators."""
     for log in logs:
         if isinstance(log, AskedCoordinators):
             raise LogSourceError(log.topic, "requests are sent by this process: leave out Spark")

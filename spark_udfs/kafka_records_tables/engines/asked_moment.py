@@ -1,4 +1,4 @@
-"""What is to be known of a moment that was asked about and that lies outside of the time a log tells about."""
+"""Notes about a requested moment that is outside of the time that a log covers."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ _QUIET_MS: Final = 60 * 60 * 1000
 
 
 def moment_notes(request: TableRequest, counts: Counts) -> Iterator[Finding]:
-    """A note where the moment of the request lies before the first record that was read of the topic, at least an hour
-    after the last one, or in the future; `counts` are those of all its log partitions."""
+    """A note if the moment of the request is before the first record of the topic that was read, at least an hour after
+    the last one, or in the future; `counts` are those of all its log partitions."""
     asked, first, last = request.question.as_of_ms, counts.first_timestamp_ms, counts.last_timestamp_ms
     if asked is None or first is None or last is None:
         return

@@ -1,4 +1,4 @@
-"""Turns what a caller asks for into a question. Every argument is checked, every mistake named."""
+"""Turns the arguments of a caller into a request. Every argument is checked, every mistake is named."""
 
 from __future__ import annotations
 
@@ -18,7 +18,8 @@ from kafka_records_tables.tables import TABLES, Table, is_of_records
 
 
 def table_called(table: str | Table) -> Table:
-    """The declaration of a table. Raises UnknownTable, and TypeError for what is not a name either."""
+    """The declaration of a table. Raises UnknownTable, and TypeError for an argument that is neither a name nor a
+    declaration."""
     if isinstance(table, Table):
         return table
     if not isinstance(table, str):
@@ -38,8 +39,8 @@ def question_of(
     package: str = "kafka_records",
     options: Mapping[str, Any] | None = None,
 ) -> Question:
-    """What a caller asks of some tables: the arguments of `read_table` and of all functions like it become a question
-    here, and nowhere else. `options` are those of the tables alone; of several tables each is asked those that it has.
+    """The request to some tables: only here the arguments of `read_table` and of similar functions become a request.
+    `options` are those that only some tables have; each of several tables gets the options that it has.
 
     Raises UnknownTable, UnknownOption, ValueError and TypeError.
     """
@@ -64,31 +65,31 @@ def question_of(
 
 
 def question_to(table: Table, values: Mapping[str, Any], **asked: Any) -> Question:
-    """A question to a table of ours, out of `values` of all its options (`table_options.option_values`); `asked` are
-    fields of the question, which `check_question` checks before it is answered."""
+    """A request to a table of this package, from `values` of all its options (`table_options.option_values`); `asked`
+    are fields of the request, which `check_question` checks before it is answered."""
     return Question((table.module,), (tuple(values.items()),), **asked)
 
 
 def check_question(question: Question) -> None:
-    """Raise ValueError for a question whose tables or package cannot be had."""
+    """Raise ValueError for a request whose tables or package do not exist."""
     for request in requests_of(question):
         _checked_module(request.table)
         _check_package(question.package, request.table)
 
 
 def requests_of(question: Question) -> list[TableRequest]:
-    """What is asked of each table by itself."""
+    """The request to each table alone."""
     return [TableRequest(each) for each in question.each()]
 
 
 def request_of(table: str | Table, **asked: Any) -> TableRequest:
-    """A question to one table; `asked` is as for `question_of`, which raises the same."""
+    """A request to one table; `asked` and errors are as for `question_of`."""
     return TableRequest(question_of([table], **asked))
 
 
 def options_of_each(tables: Sequence[Table], given: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """Of some options, for each table those that it has. Raises UnknownOption for one that none has, and ValueError for
-    a table that is named twice or none at all."""
+    """For each table those of the options that it has. Raises UnknownOption for an option that no table has, and
+    ValueError if a table is named twice or no table is named."""
     names = [table.name for table in tables]
     if not names:
         raise ValueError(f"no table is requested; there are {', '.join(TABLES)}")
@@ -104,7 +105,8 @@ def options_of_each(tables: Sequence[Table], given: Mapping[str, Any]) -> list[d
 
 
 def of_records(table: str | Table) -> str | Table:
-    """Return `table`. Raises ValueError for one that is not made of records, so that rows of them do not do."""
+    """Return `table`. Raises ValueError for a table that is not made from records, because it cannot be computed from
+    raw rows."""
     declaration = table_called(table)
     if not is_of_records(declaration):
         raise ValueError(f"{declaration.name} is not made of records: read_table takes the source of the logs")

@@ -1,8 +1,8 @@
-"""A table over a log that comes piece by piece: what each piece changes in its rows.
+"""A table over a log that arrives piece by piece: what each piece changes in its rows.
 
-The rule of a table is in its function alone. It is asked twice, about what was carried and about that with what came,
-and the difference is what changed. Only groups that a piece is about are looked at. Where a row depends on too much
-around its record, the module of the table keeps what it knows instead of raw rows (`TableReader.form_of_kept`).
+The rule of a table is only in its function. It is called twice, with the rows that were kept and with these and the new
+ones, and the difference is what changed. Only groups that a piece is about are computed. If a row depends on too much
+around its record, the module of the table keeps its own state instead of raw rows (`TableReader.form_of_kept`).
 """
 
 from __future__ import annotations
@@ -39,11 +39,11 @@ if TYPE_CHECKING:
     from kafka_records_tables.tables.declaration import Table
 
 CHANGE: Final = "change"
-"""The column that says what became of a row: UPSERT or DELETE."""
+"""The column that says what happened to a row: UPSERT or DELETE."""
 UPSERT: Final = "upsert"
-"""The row is new, or was another one."""
+"""The row is new or has changed."""
 DELETE: Final = "delete"
-"""The row is no more; it comes as it was."""
+"""The row no longer exists; it has its last values."""
 AS_OF_OFFSET: Final = "as_of_offset"
 """The column with the offset after the last record of the log partition that the table had seen."""
 
@@ -51,7 +51,7 @@ _KEPT: Final = "kept"
 
 
 class OutOfOrder(KafkaRecordsError, ValueError):
-    """Raw rows of a log partition below an `offset` up to which it was read before."""
+    """Raw rows of a log partition below an `offset` up to which it has already been read."""
 
     def __init__(self, topic: str, partition: int, offset: int, read_to: int) -> None:
         super().__init__(topic, partition, offset, read_to)
@@ -69,7 +69,7 @@ class OutOfOrder(KafkaRecordsError, ValueError):
 
 
 class RecordsLost(KafkaRecordsError, ValueError):
-    """A log partition from which a cleaner may have taken what tells the fate of records that were read."""
+    """A log partition from which a cleaner may have removed records that decide about earlier ones."""
 
     def __init__(self, topic: str, partition: int, read_to: int, missing: int, remedy: str) -> None:
         super().__init__(topic, partition, read_to, missing, remedy)
@@ -96,45 +96,45 @@ _BY_PERMISSION: Final = (
 
 @dataclass(frozen=True, slots=True)
 class LogState:
-    """How far a log partition was read, and the raw rows that are carried from there; or one row with what the module
-    of the table has kept (`TableReader.form_of_kept`)."""
+    """How far a log partition was read, and the raw rows that are kept from there; or one row with the state that the
+    module of the table keeps (`TableReader.form_of_kept`)."""
 
     read_to: int
     rows: pa.RecordBatch
     since_ms: int = 0
-    """When the oldest of what is carried may have been read."""
+    """When the oldest of the kept rows may have been read."""
     written_ms: int = UNTOLD_MS
-    """When the last record was written that was read."""
+    """When the last record that was read was written."""
 
 
 @dataclass(frozen=True)
 class NewRows:
-    """What came of a log partition."""
+    """A piece of a log partition."""
 
     rows: pa.Table
-    """Raw rows in any order, each as often as it likes; the columns are those of what was carried."""
+    """Raw rows in any order, duplicates allowed; the columns are those of the kept rows."""
     seen: pa.Table | None = None
-    """The offsets of all rows that came, with those that the table does not look at (`seen_offsets.SEEN`). None:
+    """The offsets of all rows of the piece, including those that the table does not use (`seen_offsets.SEEN`). None:
     unknown, and no record counts as lost."""
     now_ms: int = 0
-    """When it came."""
+    """When the piece arrived."""
 
 
 @dataclass(frozen=True)
 class IncrementalTable:
-    """Goes on with a table over one log partition after another piece of it has come."""
+    """Continues a table over one log partition with the next piece of it."""
 
     request: TableRequest
     kind: type[Findings] = Findings
-    """What collects what is found about records which came."""
+    """The collector of findings about new records."""
     is_lenient: bool = False
-    """Whether rows below what was read are left out, and the query goes on where records are lost. Otherwise both are
-    errors."""
+    """Whether rows below the offset that was read are left out, and the query continues if records are lost. Otherwise
+    both are errors."""
     delete_retention_ms: int = value_of(DELETE_RETENTION, USUAL_DELETE_RETENTION)
     """`delete.retention.ms` of the topic."""
 
     def step(self, partition: int, state: LogState | None, came: NewRows) -> tuple[LogState, pa.RecordBatch]:
-        """Where the log is now, and what has changed: the columns of the table, CHANGE and AS_OF_OFFSET.
+        """The new position in the log, and what has changed: the columns of the table, CHANGE and AS_OF_OFFSET.
 
         Raises OutOfOrder, RecordsLost, and the errors of the table.
         """
@@ -246,7 +246,7 @@ class IncrementalTable:
 
 
 def changes(table: Table, before: pa.Table, now: pa.Table, read_to: int) -> pa.RecordBatch:
-    """How the rows `before` become those of `now`: first what is no more, then what is new or different."""
+    """The changes from the rows `before` to those of `now`: first the deleted rows, then the new or changed ones."""
     both = pa.concat_tables([before, now])
     codes = codes_of_same([both.column(name).combine_chunks() for name in table.identity])
     first, second = codes[: before.num_rows], codes[before.num_rows :]

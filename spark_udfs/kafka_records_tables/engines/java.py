@@ -1,4 +1,4 @@
-"""Whether Spark's launcher would find a Java it can start on."""
+"""Whether the launcher of Spark would find a Java on which Spark can start."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ JAVA_NEEDED: Final = 17
 
 
 class JavaMissing(KafkaRecordsError, RuntimeError):
-    """There is no Java that Spark could start on; `detail` is a sentence that says what to do."""
+    """There is no Java on which Spark could start; `detail` is a sentence that says what to do."""
 
     def __init__(self, detail: str) -> None:
         super().__init__(detail)
@@ -25,9 +25,9 @@ class JavaMissing(KafkaRecordsError, RuntimeError):
 
 
 def check_java() -> None:
-    """Raise JavaMissing when there is no Java, or one too old for Spark.
+    """Raise JavaMissing if there is no Java, or one too old for Spark.
 
-    It looks where the launcher looks: in JAVA_HOME if that is set, and on PATH only if it is not.
+    It looks where the launcher does: in JAVA_HOME if that is set, otherwise on PATH.
     """
     needs = f"Spark needs Java {JAVA_NEEDED} or later"
     home = os.environ.get("JAVA_HOME")

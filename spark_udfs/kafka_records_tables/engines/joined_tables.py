@@ -1,4 +1,4 @@
-"""Views: rows of some tables, joined. What is joined is read like any table, by either engine."""
+"""Views: joined rows of some tables. The inputs are read like any table, by either engine."""
 
 from __future__ import annotations
 
@@ -34,9 +34,9 @@ ReadInput = Callable[["TableRequest", Sequence["LogPartition"], "OnProgress | No
 
 
 def input_requests(request: TableRequest) -> dict[str, TableRequest]:
-    """What a view asks of each of its inputs, by their names: the groups, if only rows about them matter, and those
-    options of the view that the input has too. Each input has a topic of its own. About an earlier moment logs have
-    only records."""
+    """The request of a view to each of its inputs, by their names: the groups, if only rows about them matter, and
+    those options of the view that the input has too. Each input has a topic of its own. About an earlier moment logs
+    have only records."""
     view, question = request.table, request.question
     found = {}
     not_asked = view.not_asked(question.options)
@@ -55,7 +55,7 @@ def input_requests(request: TableRequest) -> dict[str, TableRequest]:
 
 
 def at_the_bottom(request: TableRequest) -> Iterator[TableRequest]:
-    """The request itself, or what a view asks of the tables at its bottom."""
+    """The request itself, or those of a view to the tables that it is finally made of."""
     if not request.table.inputs:
         yield request
     else:
@@ -65,19 +65,19 @@ def at_the_bottom(request: TableRequest) -> Iterator[TableRequest]:
 
 @dataclass(slots=True)
 class LogsThere:
-    """What has to be read for each table at the bottom of a view, or for a table."""
+    """What to read for a table, or for each of the tables that a view is finally made of."""
 
     logs: dict[str, Sequence[LogPartition]] = field(default_factory=dict)
-    """By the names of the tables; none of a table whose topic is missing and that the view may lack."""
+    """By the names of the tables; empty for a table whose topic is missing and that the view can do without."""
     lacking: list[Finding] = field(default_factory=list)
-    """Why some have nothing to read: a right is missing, or no coordinator has made the topic yet."""
+    """Why some tables have nothing to read: a right is missing, or no coordinator has created the topic yet."""
 
 
 def logs_there(request: TableRequest, logs_of: Callable[[Table], Sequence[LogPartition]]) -> LogsThere:
-    """What has to be read for a table, or a view; `logs_of` gives it for one table, or raises LogSourceError.
+    """What to read for a table or a view; `logs_of` returns it for one table, or raises LogSourceError.
 
-    A topic that no coordinator has made yet has no logs, which is a note. Raises LogSourceError if a topic is missing
-    that the view cannot do without, or if the topics of all tables are missing.
+    A topic that no coordinator has created yet has no logs, which is a note. Raises LogSourceError if a topic is
+    missing that the view cannot do without, or if the topics of all tables are missing.
     """
     there = LogsThere()
     missing: list[LogSourceError] = []
@@ -117,8 +117,8 @@ def read_view(
     *,
     source: Source | None = None,
 ) -> Iterator[pa.RecordBatch]:
-    """The rows of a view. Its inputs are read by `read`, one after the other in their order, and held in memory. What
-    views find goes to `found`. `source` is asked for rights that are missing."""
+    """The rows of a view. `read` reads its inputs one after another, and they are held in memory. Findings of views go
+    to `found`. `source` is asked for missing rights."""
     sizes = {name: sum(log.size for log in of_input) for name, of_input in logs.items()}
     before = 0
 
@@ -143,7 +143,7 @@ def _moved(on_progress: OnProgress, before: int, total: int, done: int, _: int) 
 
 
 def read_here(request: TableRequest, given: Any, kind: type[Findings]) -> Iterator[pa.RecordBatch]:
-    """The rows of a view, read in this process; `kind` says what damage does."""
+    """The rows of a view, read in this process; `kind` says what happens if a log is damaged."""
 
     def read(asked: TableRequest, logs: Sequence[LogPartition], _: OnProgress | None) -> Iterator[pa.RecordBatch]:
         for log in logs:
@@ -194,8 +194,7 @@ def joined(
     found: Findings,
     source: Source | None = None,
 ) -> Iterator[pa.RecordBatch]:
-    """The rows of a view out of those of its inputs. What it reports goes to `found`; `source` is asked for rights that
-    are missing."""
+    """The rows of a view from those of its inputs. Its findings go to `found`; `source` is asked for missing rights."""
     view = request.table
     tables = {name: pa.Table.from_batches(part, input_called(name).schema) for name, part in parts.items()}
     context = request.context("", -1)

@@ -1,7 +1,7 @@
-"""Answers of tables that are kept beside the records of a state directory, and given again while nothing changes.
+"""Answers of tables that are stored next to the records of a state directory, and reused while nothing changes.
 
-An answer is kept under a digest of all that it was made of: the version of this package, the question, what is known of
-topics, the stored rows of each log partition, where logs start and end. So one of which anything has changed is not
+An answer is stored under a digest of everything that it depends on: the version of this package, the request, what is
+known of topics, the stored rows of each log partition, where logs start and end. If any of these has changed, it is not
 found.
 """
 
@@ -48,19 +48,19 @@ _NOT_COMPARED: Final = ("high_watermark_timestamp", "high_watermark_timestamp_ms
 
 @dataclass(frozen=True, slots=True)
 class KeptAnswer:
-    """The rows of a table, and what was found in records on the way to them."""
+    """The rows of a table, and the findings about its records."""
 
     rows: pa.Table
     findings: tuple[Finding, ...]
-    """About records."""
+    """Findings about records."""
     joined: tuple[Finding, ...]
-    """Of the view."""
+    """Findings of the view."""
     counts: Counts
-    """Of records, without moments."""
+    """Findings about records, without times."""
 
 
 def wants_history(requests: Iterable[TableRequest]) -> bool:
-    """Whether all records of logs have to be kept for some questions, and not the last ones of each key alone."""
+    """Whether all records of logs must be kept for some requests, not only the last one of each key."""
     read = [each.table for request in requests for each in at_the_bottom(request)]
     return any(table.records and not is_of_last_records(table) for table in read)
 
@@ -75,13 +75,13 @@ class KeptAnswers:
     """The answers in the state directory of a source."""
 
     def __init__(self, source: Any) -> None:
-        """Of a source with the ability `KeepsAnswers`."""
+        """`source` has the ability `KeepsAnswers`."""
         self._source = source
         self._keeper: KeepsAnswers = source
         self._folder = self._keeper.answers
 
     def begin(self) -> None:
-        """An answer is made from here on."""
+        """Note that an answer is being made from now on."""
         self._keeper.asked_meanwhile()
 
     def key(
@@ -90,10 +90,10 @@ class KeptAnswers:
         asked: Mapping[str, tuple[TableRequest, Sequence[LogPartition]]],
         ends: Mapping[str, tuple[Sequence[pa.RecordBatch], RunReport]],
     ) -> str | None:
-        """The name of an answer; None for one that is not kept.
+        """The name of an answer; None for an answer that is not stored.
 
-        `asked` are the requests for records at the bottom of the table, with their log partitions; `ends` the rows of
-        other tables at its bottom, and what was found on the way to them.
+        `asked` are the requests for the records that the table is finally made from, with their log partitions; `ends`
+        are the rows of the other tables that it is made from, and the findings about those.
         """
         table = request.table
         if _follows_clock(request) or TABLES.get(table.name) is not table or request.question.package != _USUAL_PACKAGE:
@@ -123,7 +123,7 @@ class KeptAnswers:
         return digest.hexdigest()
 
     def find(self, key: str, table: Table) -> KeptAnswer | None:
-        """The answer of this name, if it is whole and the rights are missing now that were missing then."""
+        """The answer with this name, if it is complete and the same rights are missing as then."""
         path = os.path.join(self._folder, f"{key}.answer")
         try:
             with pa.memory_map(path) as file:
@@ -151,8 +151,8 @@ class KeptAnswers:
         return KeptAnswer(rows, tuple(findings), tuple(joined), counts)
 
     def keep(self, key: str, table: Table, answer: KeptAnswer) -> KeptAnswer:
-        """Keep an answer, its rows sorted; the answer as it is kept. One that took more than the rows of logs to make
-        is not kept."""
+        """Store an answer with its rows sorted, and return it in this form. An answer that was made from more than the
+        rows of logs is not stored."""
         asked = self._keeper.asked_meanwhile()
         rows = sorted_rows(answer.rows, table.sort)
         kept = KeptAnswer(rows, answer.findings, answer.joined, answer.counts)

@@ -1,11 +1,11 @@
 """Tables by processes on this machine: no JVM, no Spark.
 
-A log partition is read by one process from its first record to its last. Small sources are read in this process, since
-starting another takes as long as reading some ten megabytes.
+A log partition is read by one process from its first record to its last. Small sources are read in this process,
+because starting another one takes as long as reading some ten megabytes.
 
-The processes are started as programs of their own (`worker`) and not by `multiprocessing`: those that it spawns run the
-script of the caller again unless that has a `__main__` guard, a daemonic one may have no children, and a fork of a
-process with running threads (Arrow has some) may hang.
+The processes are started as programs of their own (`worker`) and not by `multiprocessing`: processes that it spawns run
+the script of the caller again unless that has a `__main__` guard, a daemonic process may have no children, and a fork
+of a process with running threads (Arrow has some) may hang.
 """
 
 from __future__ import annotations
@@ -90,8 +90,8 @@ def run(
     reports
         Get the findings and counts.
     processes
-        How many processes to read with, this one not counted; 1 reads in this one. By default a process per core where
-        there is enough to read.
+        How many other processes read; with 1, this process reads. By default one process per core, if there is enough
+        to read.
     on_progress
         Called with the number of bytes that were read so far, and with that of all bytes.
 
@@ -100,7 +100,7 @@ def run(
     WorkerEnded
         When a process ends before its work is done.
     Exception
-        Whatever a table raises, from whichever process.
+        Any error of a table, from any process.
     """
     ordered = spread_by(tasks, lambda task: task.log)
     total = sum(task.log.size for task in ordered)

@@ -1,7 +1,7 @@
-"""Parts of a log partition, for several tasks: ranges of offsets that together are the whole.
+"""Parts of a log partition, for several tasks: ranges of offsets that together cover it.
 
-What a task cannot see in its range are the markers after it, which end transactions that are open at its end. So it
-reads on after its end, for markers of these producers only, and no further than the last of them.
+A task does not see the markers after its range, which end transactions that are open at its end. So it reads on after
+its end, only for markers of these producers, and no further than the last of them.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ _NEEDED: Final = frozenset({"producer_id", "transaction", "control"})
 
 @dataclass(frozen=True, slots=True)
 class LogRange:
-    """The rows of a log partition from the offset `start` up to `end`, which is not one of them; None for where the log
-    starts or ends.
+    """The rows of a log partition from the offset `start` up to but not including `end`; None means the start or the
+    end of the log.
 
-    Behind them come the markers of transactions that are open at `end`, and no other row, unless `looks_behind` is
-    False: the log ends at `end` then, for who reads it.
+    After them are the markers of transactions that are open at `end`, and no other rows. If `looks_behind` is False,
+    there are no markers: for the reader, the log ends at `end`.
     """
 
     log: LogPartition
@@ -53,17 +53,17 @@ class LogRange:
 
     @property
     def in_memory(self) -> bool:
-        """As the whole."""
+        """As for the complete log partition."""
         return self.log.in_memory
 
     @property
     def leader(self) -> Hashable:
-        """The broker that is asked for it, where one is."""
+        """The broker that is asked for it, if there is one."""
         return leader_of(self.log)
 
     @property
     def tells_transactions(self) -> bool:
-        """As the whole."""
+        """As for the complete log partition."""
         return tell_transactions([self.log])
 
     def batches(
@@ -131,8 +131,8 @@ class _Waiting:
 
 
 def parts_of(log: LogPartition, size: int) -> list[LogPartition]:
-    """A log partition as ranges of about `size` bytes each, where its source can say where to cut (`cuts`); as a whole
-    otherwise."""
+    """A log partition as ranges of about `size` bytes each, if its source can find places to cut (`cuts`); otherwise as
+    one range."""
     outer = log if isinstance(log, LogRange) else LogRange(log, None, None, log.size)
     whole = outer.log
     cuts = whole.cuts(size) if has(whole, CanBeCut) else ()

@@ -1,4 +1,4 @@
-"""What an engine does with one log partition: read it once for some tables, and tell what was found."""
+"""The work of an engine on one log partition: read it once for some tables, and report what was found."""
 
 from __future__ import annotations
 
@@ -17,37 +17,37 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class LogTask:
-    """What is asked of one log partition; picklable."""
+    """The work on one log partition; picklable."""
 
     log: LogPartition
     requests: tuple[tuple[int, TableRequest], ...]
-    """What is asked, each with its number in the run."""
+    """The requests, each with its number in the run."""
 
 
 @dataclass(frozen=True, slots=True)
 class TaskReport:
-    """What was found in one log partition, beside rows; picklable."""
+    """What was found in one log partition, without the rows; picklable."""
 
     topic: str
     partition: int
     reading: Sequence[Finding]
-    """What was found while reading, before tables made anything of it."""
+    """The findings of reading, without those of tables."""
     counts: Counts
-    """What was read, once. Of records and markers the number that the table saw which read furthest."""
+    """What was read, once. The numbers of records and markers are those of the table that read furthest."""
     of_tables: Sequence[tuple[int, Sequence[Finding], Counts]]
-    """By the number of its request, what a table would say that was read by itself."""
+    """By the number of the request, the report that the table would have if it were read alone."""
 
 
 @dataclass(slots=True)
 class RunReport:
-    """Findings and counts of a run, beside its rows; complete when the rows are at their end."""
+    """Findings and counts of a run, without its rows; complete after the last row."""
 
     findings: list[Finding] = field(default_factory=list)
     counts: Counts = field(default_factory=Counts)
 
     def add(self, findings: Sequence[Finding], counts: Counts) -> None:
-        """Add findings and counts of one log partition. A finding about a whole data directory comes with each of its
-        partitions, and is kept once."""
+        """Add findings and counts of one log partition. A finding about a complete data directory occurs with each of
+        its partitions, and is kept once."""
         known = {(found.file, found.what) for found in self.findings if found.is_about_file}
         new = [found for found in findings if not found.is_about_file or (found.file, found.what) not in known]
         if new:
@@ -62,12 +62,12 @@ class RunReports:
         self._logs: defaultdict[tuple[str, int], list[TaskReport]] = defaultdict(list)
 
     def add(self, report: TaskReport) -> None:
-        """Add what was found in one log partition."""
+        """Add the report about one log partition."""
         self._logs[report.topic, report.partition].append(report)
 
     def of(self, numbers: Collection[int]) -> RunReport:
-        """What the tables of these requests found. What several of them found in the same log partition, or read of
-        it, counts once."""
+        """The findings of the tables of these requests. What several of them found in the same log partition, or read
+        from it, counts once."""
         return _once_per_log(
             [(found, counts) for each in reports for number, found, counts in each.of_tables if number in numbers]
             for reports in self._logs.values()
@@ -75,7 +75,7 @@ class RunReports:
 
     @property
     def reading(self) -> RunReport:
-        """What was found while reading, and what was read, once: tables that want different readings have one each."""
+        """The findings of reading, and what was read, once: tables that need different readings have one each."""
         return _once_per_log([(each.reading, each.counts) for each in reports] for reports in self._logs.values())
 
 

@@ -1,4 +1,5 @@
-"""What engines read for a table: the log partitions of its topic, or one thing that stands for all logs of a source."""
+"""What engines read for a table: the log partitions of its topic, or one object that represents all logs of a
+source."""
 
 from __future__ import annotations
 
@@ -48,8 +49,8 @@ def logs_to_read(
 
 
 def logs_of_table(table: Table, source: Source) -> Sequence[LogPartition]:
-    """The log partitions of the topic of a table. Brokers have no metadata log to read, and tell what would be in it.
-    Raises LogSourceError."""
+    """The log partitions of the topic of a table. Brokers have no metadata log to read, but they answer with its
+    content. Raises LogSourceError."""
     if table.topic == METADATA and has(source, TellsCluster):
         return [source.cluster_answers(table.records)]
     asked = asked_coordinators(source)
@@ -57,12 +58,12 @@ def logs_of_table(table: Table, source: Source) -> Sequence[LogPartition]:
 
 
 def logs_key(table: Table, source: Source) -> str:
-    """What tables have in common that are made of the same log partitions."""
+    """What tables that are made from the same log partitions share."""
     return table.name if table.topic == METADATA and has(source, TellsCluster) else table.topic
 
 
 def starts_before(tables: Iterable[Table], source: Source) -> LogStarts | None:
-    """Where all logs start, asked for before anything else; None if no table needs it, or if the source has no log
+    """Where all logs start, requested before anything else; None if no table needs it, or if the source has no log
     starts that could move."""
     needed = any(read.helper == "ends" for table in tables for read in tables_read(table))
     return log_starts(source, None) if needed else None
@@ -73,8 +74,8 @@ def asked_of_logs(
     given: Any,
     report: Callable[[Finding], object] | None = None,
 ) -> tuple[TableRequest, Sequence[LogPartition]]:
-    """What to ask, with what the source `given` knows of topics where the table uses it, and the log partitions to
-    ask. `report` gets a finding where brokers stop answering about topics. Raises as `logs_to_read` does."""
+    """The request, with what the source `given` knows of topics if the table uses that, and the log partitions to read.
+    `report` gets a finding if brokers no longer answer about topics. Raises as `logs_to_read` does."""
     table, topic = request.table, request.question.topic
     source = source_of(given, topic or table.topic) if table.topic else given
     check_coordinators(request, source)
@@ -87,7 +88,7 @@ def asked_of_logs(
 def with_known_topics(
     request: TableRequest, source: Source, report: Callable[[Finding], object] | None = None
 ) -> TableRequest:
-    """The request, with what the source knows of topics where a table that is read uses it."""
+    """The request, with what the source knows of topics if a table that is read uses that."""
     if not uses_topics(request):
         return request
     return with_topics(request, topics_known_to(source, report))
@@ -104,8 +105,8 @@ def uses_topics(request: TableRequest) -> bool:
 
 
 def topics_known_to(source: Source, report: Callable[[Finding], object] | None = None) -> KnownTopics:
-    """What the source knows of topics. That is an extra: what is wrong with a source is told to who reads its
-    records. `report` gets the finding about brokers that do not answer any more, or a metadata log that is damaged."""
+    """What the source knows of topics. It is optional, because problems of a source are reported when its records are
+    read. `report` gets the finding about brokers that no longer answer, or a metadata log that is damaged."""
     try:
         known = known_topics(source)
         if known.asked_ms is None:  # brokers have told all of it
@@ -126,19 +127,19 @@ class AllLogs:
 
     source: Source
     topics: tuple[str, ...] | None
-    """None for those that are there when ends are asked for."""
+    """None for the log partitions that exist when ends are requested."""
     starts: LogStarts | None = None
     """Where they started before records were read."""
     is_input: bool = False
-    """Whether only a view asks, which knows by itself which topics it needs."""
+    """Whether only a view needs it, which knows itself which topics it needs."""
     partition: int = -1
     size: int = 0
     in_memory: bool = True
-    """It is asked a little, and nothing is read that a second process could help with."""
+    """True, because it makes only a few requests, so that a second process would not help."""
 
     @property
     def topic(self) -> str:
-        """What it is called where a log partition has its topic."""
+        """Its name in messages that name a log partition otherwise."""
         return self.source.name
 
     def batches(

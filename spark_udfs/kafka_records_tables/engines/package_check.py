@@ -1,8 +1,8 @@
 """Whether the records of another generated package are those that a table is written for.
 
-Tables take fields by their Python names, with the Arrow types that `kafka_records` gives them. A package of newer specs
-has more fields, versions and records, and tables read by it; one that calls a field otherwise, lacks it or has another
-type for it does not do, and is refused before anything is read.
+Tables read fields by their Python names, with the Arrow types that `kafka_records` gives them. A package of newer specs
+has more fields, versions and records, and tables can be read with it. A package in which a field has another name or
+type, or is missing, is refused before anything is read.
 """
 
 from __future__ import annotations
@@ -21,7 +21,8 @@ _OURS: Final = "kafka_records_tables."
 
 
 def misfits(table: Table, package: str) -> list[str]:
-    """What keeps `table` from reading by `package`, a sentence each without a full stop; empty if nothing does."""
+    """The reasons why `table` cannot be read with `package`, each a sentence without a full stop; empty if there is
+    none."""
     if package == KAFKA:
         return []
     found = (line for read in tables_read(table) if read.records for line in _misfits(read, package))

@@ -1,4 +1,4 @@
-"""Checkpoints of Spark's queries that a view is asked about: read before the ends of logs are."""
+"""Checkpoints of Spark queries that a view compares with: they are read before the ends of logs."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 class CheckpointReader:
-    """Reads what requests name, each checkpoint once."""
+    """Reads the checkpoints that requests name, each once."""
 
     def __init__(self) -> None:
         self._read: dict[tuple[GivenCheckpoint, ...], tuple[QueryProgress, ...]] = {}
@@ -32,7 +32,7 @@ class CheckpointReader:
 
 
 def inputs_to_lack(request: TableRequest) -> Collection[str]:
-    """The inputs of a view whose topic need not be there."""
+    """The inputs of a view whose topic may be missing."""
     asked = request.question.options
     given = [option for option in request.table.options if asked.get(option.name)]
     return {*request.table.optional_inputs, *(name for option in given for name in option.instead_of)}

@@ -1,7 +1,7 @@
-"""Raw rows that tell how transactions ended, of a log that is read once.
+"""Raw rows with the outcomes of transactions, of a log that is read once.
 
-A source gives rows of transactions as `pending`. A DataFrame of raw rows is to say `committed` or `aborted`, so these
-rows wait here for their marker and come after it; all others come at once.
+A source returns rows of transactions as `pending`. A DataFrame of raw rows has to say `committed` or `aborted`, so
+these rows wait here for their marker and follow it; all others are returned at once.
 """
 
 from __future__ import annotations
@@ -36,8 +36,8 @@ _AT: Final = RAW_SCHEMA.get_field_index("transaction")
 
 
 class RawFindings(Findings):
-    """Findings about raw rows of a `topic`, which come without any: what another try may read ends the reading, and
-    nothing is left out without a line in the log of the task."""
+    """Findings about raw rows of a `topic`, for which there is no list of findings: a problem that another try may
+    avoid ends the reading, and everything that is left out is a line in the log of the task."""
 
     def __init__(self, topic: str, is_failfast: bool, fails_on_data_loss: bool) -> None:
         super().__init__()
@@ -46,7 +46,8 @@ class RawFindings(Findings):
         self._fails_on_data_loss = fails_on_data_loss
 
     def add(self, finding: Finding) -> None:
-        """Tell what was found. Raises DataLost, DamageFound, and LogSourceError for what another try may read."""
+        """Report a finding. Raises DataLost, DamageFound, and LogSourceError for a problem that another try may
+        avoid."""
         if finding.reason in (UNREACHABLE_LOG, MISSING_RIGHT):
             raise LogSourceError(finding.file or self._topic, f"{finding.what} ({finding.consequence})")
         if finding.reason == DELETED_MEANWHILE and self._fails_on_data_loss:
@@ -58,7 +59,7 @@ class RawFindings(Findings):
 
 
 def raw_rows(log: LogPartition, is_failfast: bool, fails_on_data_loss: bool = False) -> Iterator[pa.RecordBatch]:
-    """What a task gives of a log partition."""
+    """The rows of a log partition, from one task."""
     findings = RawFindings(log.topic, is_failfast, fails_on_data_loss)
     context = Context(log.topic, log.partition, findings=findings)
     return rebatched(raw_rows_of(log, context), BATCH_ROWS)
@@ -67,8 +68,9 @@ def raw_rows(log: LogPartition, is_failfast: bool, fails_on_data_loss: bool = Fa
 def raw_rows_of(log: LogPartition, context: Context) -> Iterator[pa.RecordBatch]:
     """The rows of a log partition with the columns of RAW_SCHEMA, each with the outcome of its transaction.
 
-    `open` is what has no marker in what is read, `unknown` what a hole in it (`LogFacts.holes`) may hide the marker of.
-    A row whose source does not show transactions stays as it is. A column that the source lacks is null.
+    A row is `open` if the rows that are read have no marker for it, and `unknown` if a hole in them (`LogFacts.holes`)
+    may hide the marker. A row whose source does not show transactions stays as it is. A column that the source lacks is
+    null.
     """
     end = log.end if isinstance(log, LogRange) else None
     settling = TransactionResolver(context, tombstones_at_once=False, last_of_key=False)

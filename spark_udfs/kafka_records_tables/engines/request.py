@@ -1,4 +1,4 @@
-"""One table over one log partition: what every engine runs, wherever it runs it."""
+"""One table over one log partition: the function that every engine runs."""
 
 from __future__ import annotations
 
@@ -19,7 +19,8 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class TableRequest:
-    """A question to one table, and what its source has said about topics before logs are read; small and picklable."""
+    """A request to one table, and what its source has reported about topics before logs are read; small and
+    picklable."""
 
     question: Question
     topics: KnownTopics = field(default_factory=KnownTopics)
@@ -35,8 +36,8 @@ class TableRequest:
     def context(
         self, topic: str, partition: int, findings: Findings | None = None, log: LogFacts | None = None
     ) -> Context:
-        """A context for one log partition. `findings` is what collects what is found, `log` has the facts of others who
-        read the same rows."""
+        """A context for one log partition. `findings` collects findings, `log` has the facts of other readers of the
+        same rows."""
         context = Context(
             topic,
             partition,

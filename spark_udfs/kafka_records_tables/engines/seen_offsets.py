@@ -1,11 +1,12 @@
-"""Which offsets of a log partition a piece of it has: what is missing between them a cleaner has taken.
+"""Which offsets of a log partition a piece of it has: a cleaner has removed those that are missing between them.
 
-But not where a source tells no transactions, as Spark's own Kafka source: it leaves out control records, and aborted
-ones under `read_committed`, and its gaps say nothing of a cleaner.
+This does not hold if a source does not report transactions, as Spark's own Kafka source: it leaves out control records,
+and aborted records under `read_committed`, so its gaps show nothing about a cleaner.
 
-A cleaner takes a tombstone `delete.retention.ms` after it has taken what it deleted, and a marker likewise after the
-records of its transaction (`LogCleaner`, `CleanedTransactionMetadata`). Whoever read a value, or a record of an open
-transaction, and comes back later than that does not find what became of it. Of who comes earlier nothing is lost.
+A cleaner removes a tombstone `delete.retention.ms` after it has removed what the tombstone deleted, and a marker in the
+same way after the records of its transaction (`LogCleaner`, `CleanedTransactionMetadata`). A reader that has read a
+value, or a record of an open transaction, and returns later than that does not find what happened to it. A reader that
+returns earlier loses nothing.
 """
 
 from __future__ import annotations
@@ -22,14 +23,14 @@ unknown."""
 UNTOLD_MS: Final = -1
 
 IS_TOLD: Final = "is_told"
-"""The column that says whether the source of a raw row tells its transaction or its producer, or gives control rows."""
+"""The column that says whether the source of a raw row reports its transaction or its producer, or has control rows."""
 
 _START: Final = 0
 
 
 def seen_of(rows: pa.RecordBatch) -> pa.RecordBatch:
-    """The offsets that raw rows of one log partition have, as SEEN. The rows have `offset`, `timestamp_ms` and IS_TOLD
-    and come in any order. Before a row that is not told nothing counts as missing."""
+    """The offsets of raw rows of one log partition, as SEEN. The rows have `offset`, `timestamp_ms` and IS_TOLD, in any
+    order. Nothing counts as missing before a row without IS_TOLD."""
     order = np.argsort(rows.column("offset").to_numpy(), kind="stable")
     offsets = rows.column("offset").to_numpy()[order]
     times = rows.column("timestamp_ms").fill_null(UNTOLD_MS).to_numpy()[order]
@@ -58,6 +59,6 @@ def first_lost(seen: pa.Table, read_to: int, written_ms: int, before_ms: int) ->
 
 
 def last_seen(seen: pa.Table) -> tuple[int, int]:
-    """The last offset, and when its record was written. There is one."""
+    """The last offset, and when its record was written. There must be one."""
     last = int(np.argmax(seen.column("last").to_numpy()))
     return seen.column("last")[last].as_py(), seen.column("written_ms")[last].as_py()

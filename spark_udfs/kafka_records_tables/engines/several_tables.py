@@ -1,4 +1,4 @@
-"""Several tables over one source: what they have in common is read once, for all of them."""
+"""Several tables over one source: everything that they share is read once."""
 
 from __future__ import annotations
 
@@ -42,14 +42,14 @@ if TYPE_CHECKING:
     from kafka_records_tables.tables import Table
 
 RunTasks = Callable[[Sequence[LogTask], RunReports, "OnProgress | None"], Iterator[tuple[int, pa.RecordBatch]]]
-"""Gives the rows of some tasks, with the numbers of their requests: what an engine does."""
+"""Returns the rows of some tasks, with the numbers of their requests: the work of an engine."""
 
 
 class SeveralTables:
-    """What has to be read for some tables: itself, or the inputs of a view, each once however many want it.
+    """What to read for some tables: the table itself, or the inputs of a view, each once however many tables need it.
 
     `topic` is the topic of files or rows that do not name one. Raises LogSourceError if there is nothing to read for
-    any of them, and TypeError and ValueError for what is no source.
+    any of them, and TypeError and ValueError for an invalid source.
     """
 
     def __init__(self, requests: Sequence[TableRequest], given: Any, topic: str | None) -> None:
@@ -73,15 +73,15 @@ class SeveralTables:
         self._keys: dict[str, str] = {}
         self._kept: dict[str, KeptAnswer] = {}
         self._needed: set[int] | None = None
-        """The numbers of the requests for records that have to be read; None for all."""
+        """The numbers of the requests for records that must be read; None for all."""
         self.missing: dict[str, str] = {}
         """Why there is nothing to read for a table, by its name."""
         self._plan(requests)
 
     @property
     def reading(self) -> RunReport:
-        """What was found while reading, and what was read, once. A look at where logs end is counted where nothing else
-        was read."""
+        """The findings of reading, and what was read, once. Looking up the ends of logs is counted if nothing else was
+        read."""
         whole, ends = self._reports.reading, self._ends.reading
         only_moments = Counts(moments=ends.counts.moments)
         for kept in self._kept.values():
@@ -97,8 +97,8 @@ class SeveralTables:
         return list(self._answers)
 
     def read(self, run: RunTasks, on_progress: OnProgress | None) -> None:
-        """Read all of it, and look where logs end when that is done: what a group has committed meanwhile would be
-        beyond an end that was looked at before."""
+        """Read all records, and look up the ends of logs after that: a group that commits in the meantime would be
+        beyond an end that was looked up before."""
         if self._answers_kept is not None:  # the records were read when the logs were found
             self._run(run, None, are_ends=True)
             self._find_kept(self._answers_kept)
@@ -135,7 +135,7 @@ class SeveralTables:
         self._needed = needed
 
     def answer(self, name: str) -> tuple[list[pa.RecordBatch], RunReport]:
-        """The rows of a table out of what was read, and what it would say if it were read by itself."""
+        """The rows of a table from what was read, and the report that it would have if it were read alone."""
         request, there = self._answers[name]
         report = RunReport()
         report.add([*there.lacking, *(self._about_topics if uses_topics(request) else ())], Counts())

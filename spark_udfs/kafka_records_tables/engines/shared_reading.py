@@ -1,4 +1,4 @@
-"""One log partition, read once for several tables. Each of them sees what it would see if it were read for it alone."""
+"""One log partition, read once for several tables. Each table sees the same as in a reading of its own."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class SharedReading:
-    """The rows of the tables of a task. `progress` is called with the bytes of the log that were read so far."""
+    """The rows of the tables of a task. `progress` is called with the number of bytes of the log read so far."""
 
     def __init__(self, task: LogTask, progress: Callable[[int], None]) -> None:
         self._log = task.log
@@ -32,8 +32,8 @@ class SharedReading:
         self._readers = [_Reader(number, request, self._context, shared) for number, request in task.requests]
 
     def rows(self) -> Iterator[tuple[int, Any]]:
-        """Rows as `pyarrow.RecordBatch`es, each with the number of its request, in no particular order. Raises what a
-        table raises, or the source."""
+        """Rows as `pyarrow.RecordBatch`es, each with the number of its request, in no particular order. Raises the
+        errors of tables and of the source."""
         if isinstance(self._log, AskedCoordinators):
             for each in self._readers:
                 yield from each.asked(self._log)
@@ -56,7 +56,7 @@ class SharedReading:
                 close()
 
     def report(self) -> TaskReport:
-        """What was found; once there are no more rows."""
+        """The report; complete after the last row."""
         self._context.sum_up()
         counts, most = Counts(), Counts()
         counts.add(self._context.counts)

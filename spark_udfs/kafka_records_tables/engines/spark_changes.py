@@ -1,8 +1,8 @@
 """Structured Streaming: what each micro-batch of raw rows changes in the rows of a table.
 
-`applyInPandasWithState`, which all PySparks from 3.5 on have, goes on with the state of one log partition. pandas would
-turn numbers that may be null into fractions. So rows cross it as Arrow streams, a packet of them in one binary cell,
-and so does the state.
+`applyInPandasWithState`, which PySpark has from 3.5 on, continues with the state of one log partition. pandas would
+turn numbers that may be null into floats. So rows cross it as Arrow streams, a packet of them in one binary cell, and
+so does the state.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ CHANGE_COLUMNS: Final = pa.schema(
         pa.field(AS_OF_OFFSET, pa.int64(), metadata={"comment": _COMMENTS[AS_OF_OFFSET]}),
     ]
 )
-"""The columns that are before those of the table."""
+"""The columns in front of those of the table."""
 
 _ROWS_PER_PACKET: Final = 65_536
 
@@ -69,7 +69,7 @@ _BEFORE_ALL: Final = -1
 
 
 class NoStream(KafkaRecordsError, TypeError):
-    """A DataFrame that is no streaming one, given where changes of the `table` are asked for."""
+    """A DataFrame that is not a streaming one, although changes of the `table` are requested."""
 
     def __init__(self, table: str) -> None:
         super().__init__(table)
@@ -83,7 +83,7 @@ class NoStream(KafkaRecordsError, TypeError):
 
 
 class OtherQuestion(KafkaRecordsError, ValueError):
-    """State in a checkpoint that was kept for another question than the one that is `asked` now."""
+    """State in a checkpoint that belongs to another request than the present one, `asked`."""
 
     def __init__(self, kept: str, asked: str) -> None:
         super().__init__(kept, asked)
@@ -100,7 +100,7 @@ class OtherQuestion(KafkaRecordsError, ValueError):
 def changed_rows(
     raw: DataFrame, request: TableRequest, names: Sequence[str], is_failfast: bool, delete_retention_ms: int
 ) -> DataFrame:
-    """CHANGE_COLUMNS and the columns `names` of each row that a micro-batch changes. Raises NoStream at once."""
+    """CHANGE_COLUMNS and the columns `names` of each row that a micro-batch changes. Raises NoStream immediately."""
     table = request.table
     if not is_stream(raw):
         raise NoStream(table.name)
@@ -129,8 +129,8 @@ def merged_rows(told: DataFrame, table: Table, before: DataFrame | None) -> Data
 
 @dataclass(frozen=True)
 class Packets:
-    """Raw rows in packets, each of one log partition, without those that the table does not need; and after them the
-    offsets of all. The rows are those of `all_rows`."""
+    """Raw rows in packets, each of one log partition, without those that the table does not need; after them the
+    offsets of all rows. The rows are those of `all_rows`."""
 
     request: TableRequest
 
@@ -160,7 +160,7 @@ class Packets:
 
 
 def columns_of(request: TableRequest) -> list[str]:
-    """The columns of raw rows that a table goes on with."""
+    """The columns of raw rows that a table keeps."""
     names = {"partition", "offset", "key", "value", "control", *request.table.reads}
     return [name for name in RAW_SCHEMA.names if name in names]
 
@@ -180,7 +180,7 @@ def _packet(partition: int, *, rows: bytes | None = None, seen: bytes | None = N
 
 @dataclass(frozen=True)
 class StateOfLog:
-    """Goes on with one log partition, for `applyInPandasWithState`."""
+    """Continues one log partition, for `applyInPandasWithState`."""
 
     going_on: IncrementalTable
 

@@ -1,4 +1,4 @@
-"""Tables by Spark, one task per log partition: the same function as the local engine runs, with the same answers."""
+"""Tables by Spark, one task per log partition: the function that the local engine runs too, with the same answers."""
 
 from __future__ import annotations
 
@@ -40,11 +40,11 @@ def run(
     *,
     on_progress: OnProgress | None = None,
 ) -> Iterator[tuple[int, pa.RecordBatch]]:
-    """The rows of some tables over some log partitions, each with the number of its request, in no particular order;
-    what `engines.local.run` gives.
+    """The rows of some tables over some log partitions, each with the number of its request, in no particular order, as
+    `engines.local.run` returns them.
 
-    The workers have to see the same files. Rows, findings and counts come from one job, and its answer goes through the
-    memory of the driver: `kafka_records_tables.spark.read_table` gives a DataFrame, whose rows stay with the workers.
+    The workers must see the same files. One job returns rows, findings and counts, through the memory of the driver.
+    `kafka_records_tables.spark.read_table` returns a DataFrame instead, whose rows stay with the workers.
 
     Parameters
     ----------
@@ -61,9 +61,9 @@ def run(
     Raises
     ------
     SparkFailed
-        When Spark does not finish. Where a worker or the JVM ended, the text names memory.
+        If Spark does not finish. If a worker or the JVM ended, the text names memory.
     Exception
-        Whatever a table raises, from whichever task.
+        Any error of a table, from any task.
     """
     ordered = spread_by(tasks, lambda task: task.log)
     if not ordered:
@@ -88,7 +88,7 @@ def run(
 
 
 def over_logs(spark: SparkSession, count: int, function: BatchFunction, returned: StructType) -> DataFrame:
-    """What `function` gives for each number below `count`, in a task of its own."""
+    """The results of `function` for each number below `count`, each in a task of its own."""
     check_workers(spark)
     return map_batches(spark.range(0, count, 1, max(count, 1)), _NUMBERS, function, returned)
 

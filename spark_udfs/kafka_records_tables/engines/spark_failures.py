@@ -1,4 +1,4 @@
-"""Says in a sentence what went wrong in Spark, whose own texts are stack traces of the JVM."""
+"""Explains failures of Spark in a sentence, because Spark's own texts are stack traces of the JVM."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class SparkFailed(KafkaRecordsError, RuntimeError):
 
 
 def memory_ran_out(error: BaseException) -> bool:
-    """Whether this looks like a JVM or a worker that ended in the middle of its work."""
+    """Whether the exception looks as if a JVM or a worker ended in the middle of its work."""
     text = str(error)
     if isinstance(error, ConnectionError | EOFError | MemoryError) or type(error).__name__ == "Py4JNetworkError":
         return True
@@ -38,7 +38,7 @@ def memory_ran_out(error: BaseException) -> bool:
 
 
 def detail_of(error: BaseException) -> str:
-    """Why Spark failed: memory ran out if the exception looks like that, and what its first line says if not."""
+    """Why Spark failed: memory ran out if the exception looks like that, otherwise the first line of its text."""
     text = str(error)
     if any(each in text for each in _WORKER_IS_GONE):
         return (
@@ -61,7 +61,7 @@ def detail_of(error: BaseException) -> str:
 
 
 def first_line(error: BaseException) -> str:
-    """What an exception of Spark says, without the trace of the JVM."""
+    """The text of an exception of Spark, without the stack trace of the JVM."""
     text = str(error).strip() or type(error).__name__
     # Py4J's message has the call first, then the error.
     called = re.match(r"An error occurred while calling .*\n: (?:[\w.$]+: )?(.+)", text)
@@ -76,9 +76,9 @@ _CHATTER: Final = re.compile(r"\s*(?:at |\.\.\. \d+ more|WARNING|Picked up |NOTE
 
 
 def gateway_detail(said: str) -> str | None:
-    """Why the JVM of a session ended before it was ready, out of what it printed; None when it printed nothing.
+    """Why the JVM of a session ended before it was ready, from its output; None if it printed nothing.
 
-    The cause of an exception says more than the exception itself, and the first complaint more than later ones.
+    The cause of an exception is more informative than the exception itself, and the first error than later ones.
     """
     lines = [line for line in said.splitlines() if not _CHATTER.match(line)]
     causes = [line for line in lines if line.startswith("Caused by: ")]

@@ -34,7 +34,7 @@ FINDINGS_SCHEMA = spark_schema(FINDINGS)
 def frame_of(
     spark: SparkSession, request: TableRequest, source: Any, names: Sequence[str], *, is_failfast: bool
 ) -> DataFrame:
-    """The columns `names` of the rows of a table. Raises as `kafka_records_tables.spark.read_table` does."""
+    """The columns `names` of the rows of a table. Raises the errors of `kafka_records_tables.spark.read_table`."""
     if request.table.inputs:
         _refuse_checkpoints(request)
         of = source_of(source)
@@ -82,7 +82,7 @@ def _asked_of_logs(request: TableRequest, source: Any) -> tuple[TableRequest, Se
 
 
 def findings_of(spark: SparkSession, request: TableRequest, source: Any) -> DataFrame:
-    """What is found while those rows are made, as FINDINGS_SCHEMA has it."""
+    """The findings about those rows, with the schema FINDINGS_SCHEMA."""
     declaration = request.table
     if declaration.inputs:
         _refuse_checkpoints(request)
@@ -123,5 +123,5 @@ def _there(request: TableRequest, source: Source) -> tuple[Mapping[str, TableReq
 
 
 def together(frames: Sequence[DataFrame]) -> DataFrame:
-    """Inputs of a view that read the same log find the same in it, which counts once."""
+    """Inputs of a view that read the same log have the same findings, which count once."""
     return reduce(lambda one, other: one.unionAll(other), frames).distinct()

@@ -1,7 +1,6 @@
-"""Offsets of a topic as Spark knows them: in options, in the JSON of a stream's checkpoint, and how much a trigger
-takes.
+"""Offsets of a topic in Spark: in options, in the JSON of a stream's checkpoint, and as the range of a trigger.
 
-The JSON is that of Spark's own Kafka source, `{"topic": {"0": 23, "1": 0}}`. In a checkpoint the topic's id is beside
+The JSON is that of Spark's own Kafka source, `{"topic": {"0": 23, "1": 0}}`. In a checkpoint the topic's id is next to
 the offsets, under `id`: a topic that is recreated under the same name has other records at the same offsets.
 """
 
@@ -21,22 +20,22 @@ if TYPE_CHECKING:
     from kafka_records_engine.sources import LogPartition
 
 NAME: Final = "kafka-records"
-"""What `format` calls the data source."""
+"""The name of the data source in `format`."""
 
 EARLIEST: Final = "earliest"
 LATEST: Final = "latest"
 FROM_START: Final = -2
 FROM_END: Final = -1
-"""What Spark writes into its JSON for these two."""
+"""The numbers that Spark writes into its JSON for these two."""
 
 _ID: Final = "id"
 
 Bound = str | Mapping[int, int]
-"""EARLIEST, LATEST, or an offset per partition, FROM_START and FROM_END among them."""
+"""EARLIEST, LATEST, or an offset per partition, which may be FROM_START or FROM_END."""
 
 
 class BadOption(KafkaRecordsError, ValueError):
-    """An option of the data source that is unknown, or a value that it cannot have; `detail` is a sentence."""
+    """An option of the data source that is unknown, or has an invalid value; `detail` is a sentence."""
 
     def __init__(self, detail: str) -> None:
         super().__init__(detail)
@@ -47,7 +46,7 @@ class BadOption(KafkaRecordsError, ValueError):
 
 
 class DataLost(KafkaRecordsError, RuntimeError):
-    """Records that were to be read are not there any more; `what` says which."""
+    """Records that were to be read no longer exist; `what` says which."""
 
     def __init__(self, what: str) -> None:
         super().__init__(what)
@@ -59,20 +58,20 @@ class DataLost(KafkaRecordsError, RuntimeError):
 
 @dataclass(frozen=True, slots=True)
 class NextOffsets:
-    """Up to where a topic was read: the offset of each partition that comes next."""
+    """How far a topic was read: the next offset of each partition."""
 
     topic: str
     topic_id: str | None
     offsets: Mapping[int, int]
 
     def to_json(self) -> dict[str, dict[str, Any]]:
-        """As Spark keeps it."""
+        """The offsets in the JSON of Spark."""
         offsets: dict[str, Any] = {str(partition): self.offsets[partition] for partition in sorted(self.offsets)}
         return {self.topic: offsets if self.topic_id is None else {**offsets, _ID: self.topic_id}}
 
     @classmethod
     def of_json(cls, kept: Mapping[str, Mapping[str, Any]], topic: str) -> Self:
-        """What `to_json` gave. Raises ValueError if it is about another topic."""
+        """Read the JSON of `to_json`. Raises ValueError if it is about another topic."""
         if topic not in kept:
             raise ValueError(
                 f"the checkpoint is about {', '.join(kept) or 'nothing'} and not about topic {topic}: give each stream "
@@ -84,7 +83,8 @@ class NextOffsets:
 
 
 def bound_of(text: str, topic: str | None) -> Bound:
-    """The offsets in an option. Raises ValueError, with a text that goes on after the option's name."""
+    """The offsets in an option. Raises ValueError; its text continues a sentence that begins with the name of the
+    option."""
     if text.strip().lower() in (EARLIEST, LATEST):
         return text.strip().lower()
     form = '"earliest", "latest" or offsets by partition as in {"topic": {"0": 23, "1": -2}}'
@@ -106,7 +106,8 @@ def bound_of(text: str, topic: str | None) -> Bound:
 
 
 def between(logs: Sequence[LogPartition], starting: Bound, ending: Bound) -> list[LogPartition]:
-    """The log partitions of a topic from some offsets to others. Raises BadOption for offsets that are not there."""
+    """The log partitions of a topic between the given start and end offsets. Raises BadOption for offsets that do not
+    exist."""
     starts, ends = (bound if isinstance(bound, Mapping) else {} for bound in (starting, ending))
     known = {log.partition for log in logs}
     check_partitions("startingOffsets", starts, known)
@@ -144,8 +145,8 @@ def check_reach(name: str, topic: str, partition: int, offset: int, log_end: int
 
 
 def limited(start: Mapping[int, int], end: Mapping[int, int], most: int) -> dict[int, int]:
-    """How far one trigger goes, when it takes about `most` offsets in all: each partition in proportion to what waits
-    there, and at least one, as Spark's own Kafka source does it."""
+    """How far one trigger reads if it takes about `most` offsets in all: in proportion to the waiting offsets of each
+    partition, and at least one, as in Spark's own Kafka source."""
     waiting = {partition: max(end[partition] - start.get(partition, 0), 0) for partition in end}
     total = sum(waiting.values())
     if total <= most:

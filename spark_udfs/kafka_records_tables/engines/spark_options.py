@@ -1,4 +1,4 @@
-"""The options of `format("kafka-records")`: what they ask for, every mistake named, and no secret in any message."""
+"""The options of `format("kafka-records")`: their meaning; every mistake is named, and no message contains a secret."""
 
 from __future__ import annotations
 
@@ -63,8 +63,7 @@ OPTIONS: Final[dict[str, str]] = {
 }
 for _own in own_options(TABLES.values()):
     OPTIONS[_own.spark_option] = f"{_own.about}; for {tables_with(_own.name, TABLES.values())}"
-"""The options by name; where upper case is is of no matter to Spark. Beside them `kafka.` and the name of a property of
-Kafka's clients."""
+"""The options by name, in any case. In addition, `kafka.` followed by a property of Kafka's clients is an option."""
 
 _PLACES: Final = ("path", "paths")
 _KAFKA: Final = "kafka."
@@ -95,14 +94,14 @@ them, so plans, the UI and event logs would show them."""
 
 @dataclass(frozen=True)
 class Brokers:
-    """Running brokers, and how to talk to them. What it takes is read where it is needed, in every worker again, so
-    that the secrets of a file do not travel."""
+    """Running brokers, and how to connect to them. Files of properties are read where they are needed, in every worker
+    again, so that the secrets in them are not sent."""
 
     bootstrap: str
     command_config: str | None
     properties: Mapping[str, str] = field(repr=False)
     timeout: timedelta | None = None
-    """How long they are waited for, from the moment at which somebody looks what there is to read."""
+    """How long to wait for them, counted from the moment at which the source is opened to see what there is to read."""
 
     def config(self) -> ClientConfig:
         """The configuration. Raises ValueError, and LogSourceError for a file."""
@@ -119,7 +118,7 @@ class Brokers:
         return LiveBrokers(self.bootstrap, self.config(), timeout=self.timeout)
 
     def bare(self, log: Any) -> LogPartition:
-        """A log partition without its configuration, for the way to a worker."""
+        """A log partition without its configuration, to be sent to a worker."""
         from kafka_records_engine.sources.client_config import ClientConfig
 
         if isinstance(log, LogRange):
@@ -157,7 +156,7 @@ class PathsToRead:
 
 @dataclass(frozen=True)
 class Asked:
-    """What the options ask for: a table (`rows`), decoded records (`records`), or without either raw rows."""
+    """What the options request: a table (`rows`), decoded records (`records`), or raw rows without either."""
 
     place: PathsToRead | Brokers
     topic: str | None
@@ -173,7 +172,7 @@ class Asked:
     records: RecordReader | None = None
 
     def for_batch(self) -> Asked:
-        """Itself. Raises BadOption for what only a stream can do."""
+        """Itself. Raises BadOption for an option that only a stream can have."""
         for name in _OF_STREAMS:
             if name in self.given:
                 raise BadOption(f"the option {name} is for streams (readStream)")
@@ -184,14 +183,14 @@ class Asked:
         return self
 
     def with_known_topics(self) -> Asked:
-        """What the options ask for, with what the source knows of topics where the table uses it."""
+        """The request, with what the source knows of topics if the table uses that."""
         if self.rows is None or not uses_topics(self.rows.request):
             return self
         request = with_known_topics(self.rows.request, self.place.source())
         return replace(self, rows=replace(self.rows, request=request))
 
     def for_stream(self) -> Asked:
-        """Itself. Raises BadOption for what no stream can do."""
+        """Itself. Raises BadOption for an option that no stream can have."""
         if self.records is not None:
             raise BadOption(
                 "a stream returns raw rows: leave out the option records, and pass the rows to decode_records"
@@ -210,7 +209,7 @@ class Asked:
 
 
 def asked(options: Mapping[str, str]) -> Asked:
-    """What some options ask for. Raises BadOption."""
+    """The meaning of some options. Raises BadOption."""
     given, properties = _named(options)
     try:
         place = _place(options, given, properties)

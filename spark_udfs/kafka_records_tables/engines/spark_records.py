@@ -20,7 +20,7 @@ _CORES: Final = 16
 
 
 def record_reader(given: Mapping[str, str], mode: Mode, show_secrets: bool = False) -> RecordReader:
-    """What decodes the records that the options `records`, `coordinates`, `topic` and `package` name.
+    """The decoder for the records that the options `records`, `coordinates`, `topic` and `package` name.
 
     Raises BadOption, and ValueError for invalid names.
     """
@@ -36,7 +36,7 @@ def record_reader(given: Mapping[str, str], mode: Mode, show_secrets: bool = Fal
 
 
 def record_tasks(source: Source) -> tuple[tuple[FilePart, ...], ...]:
-    """What of some files of saved rows each task reads. Raises BadOption for a source that is something else."""
+    """The part of some files of saved rows that each task reads. Raises BadOption for another kind of source."""
     if not isinstance(source, SavedRows):
         raise BadOption(
             f"the option records reads saved rows (Parquet and similar ones), which {source.name} is not: read "
@@ -46,5 +46,5 @@ def record_tasks(source: Source) -> tuple[tuple[FilePart, ...], ...]:
 
 
 def names_in(text: str) -> list[str]:
-    """The names in an option, which have commas between them."""
+    """The names in an option, separated by commas."""
     return [name.strip() for name in text.split(",")]

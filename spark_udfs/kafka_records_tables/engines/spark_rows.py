@@ -1,7 +1,8 @@
-"""A DataFrame of raw rows on its way to a table: what is not needed is left out, the rest comes in log order.
+"""A DataFrame of raw rows on its way to a table: rows that are not needed are left out, the others are sorted in log
+order.
 
-A topic may have billions of rows, and each that crosses into Python or between machines costs. Types and groups are
-chosen in the JVM. Where a later record of a key makes earlier ones superfluous (`TableReader.last_of_key`), a first
+A topic may have billions of rows, and each that moves into Python or between machines has a cost. Types and groups are
+selected in the JVM. If a later record of a key makes earlier ones superfluous (`TableReader.last_of_key`), a first
 function leaves those out where the rows are read, before they are brought together. `max(offset)` per key in the JVM
 and a join with it reads twice and took longer; so did bringing all rows together.
 """
@@ -52,13 +53,13 @@ class StreamGiven(KafkaRecordsError, TypeError):
 _LOG_ORDER: Final = ("partition", "offset")
 
 IS_NEEDED: Final = "is_needed"
-"""The column that `all_rows` adds: whether the table looks at what a row holds."""
+"""The column that `all_rows` adds: whether the table needs the content of a row."""
 
 
 def in_log_order(raw: DataFrame, request: TableRequest) -> tuple[DataFrame, StructType]:
     """The raw rows that a table needs, and their columns. Each partition is in one task, sorted by offset.
 
-    Raises StreamGiven, MissingColumn, WrongColumnType and UnknownTransactions at once.
+    Raises StreamGiven, MissingColumn, WrongColumnType and UnknownTransactions immediately.
     """
     arguments.frame("raw", raw)
     refuse_stream(raw, request.table)
@@ -70,15 +71,13 @@ def in_log_order(raw: DataFrame, request: TableRequest) -> tuple[DataFrame, Stru
 
 def all_rows(raw: DataFrame, request: TableRequest) -> tuple[DataFrame, StructType]:
     """All raw rows of the topic of a table, in any order, with the columns that the table reads, `timestamp_ms`,
-    IS_NEEDED and IS_TOLD. Those that the table does not need come without what they hold. Raises what `needed_rows`
-    raises."""
+    IS_NEEDED and IS_TOLD. Rows that the table does not need are empty. Raises the errors of `needed_rows`."""
     return _with_columns(raw, request, ("timestamp_ms",), marks=True)
 
 
 def needed_rows(raw: DataFrame, request: TableRequest, *, needs_all: bool) -> tuple[DataFrame, StructType]:
-    """The raw rows that a table needs, in any order, and their columns. With `needs_all` every row of the topic, those
-    that are not needed without what they hold. Raises MissingColumn, WrongColumnType and UnknownTransactions at once.
-    """
+    """The raw rows that a table needs, in any order, and their columns. With `needs_all` every row of the topic; rows
+    that are not needed are empty. Raises MissingColumn, WrongColumnType and UnknownTransactions immediately."""
     more = () if request.question.as_of_ms is None else ("timestamp_ms",)
     return _with_columns(raw, request, more, needs_all=needs_all)
 

@@ -1,4 +1,4 @@
-"""A local Spark session that keeps quiet."""
+"""A local Spark session that prints nothing."""
 
 from __future__ import annotations
 
@@ -47,8 +47,9 @@ class SparkNotStarted(KafkaRecordsError, RuntimeError):
 def local_session(settings: Mapping[str, str]) -> Iterator[SparkSession]:
     """A session on all cores of this machine, stopped at the end; the session of this process if it has one already.
 
-    `settings` are Spark properties, `spark.master` too, that win over those chosen here. Whatever the JVM and the
-    workers print goes into a file and is shown only when Spark does not start. Raises JavaMissing and SparkNotStarted.
+    `settings` are Spark properties, including `spark.master`, that take precedence over those chosen here. The output
+    of the JVM and the workers goes into a file and is shown only if Spark does not start. Raises JavaMissing and
+    SparkNotStarted.
     """
     from pyspark.sql import SparkSession
 

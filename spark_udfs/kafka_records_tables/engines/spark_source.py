@@ -1,9 +1,9 @@
 """`spark.read.format("kafka-records")`: tables and raw rows over any source, as a Python Data Source; raw rows of
 brokers as a stream too.
 
-One input partition per partition of the log, or several where that is asked for. Nothing is pushed down: in PySpark 4.2
-and 4.3 a filter that was pushed to such a source by one query takes part in the next one, and columns are not pruned at
-all. So there are options.
+One input partition per partition of the log, or several on request. Nothing is pushed down: in PySpark 4.2 and 4.3 a
+filter that one query pushed to such a source is also applied in the next query, and columns are not pruned at all. So
+there are options.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class KafkaRecordsSource(DataSource):
 
     @classmethod
     def name(cls) -> str:
-        """What `format` calls it."""
+        """The name in `format`."""
         return NAME
 
     def schema(self) -> StructType:
@@ -55,7 +55,7 @@ class KafkaRecordsSource(DataSource):
         return asked(self.options).schema
 
     def reader(self, schema: StructType) -> DataSourceReader:
-        """A reader over what there is when the query runs."""
+        """A reader of the records that exist when the query runs."""
         wanted = asked(self.options).for_batch()
         # Get the logs first and the topics second: reading ends where the logs end now, so every topic that a record
         # refers to already exists. Spark pickles the reader before it requests partitions, so the names must be known
@@ -64,7 +64,7 @@ class KafkaRecordsSource(DataSource):
         return _Reader(wanted.with_known_topics(), parts)
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802 (Spark's name)
-        """A reader that goes on where the one before ended."""
+        """A reader that continues where the previous micro-batch ended."""
         from kafka_records_tables.engines.spark_stream import stream_reader
 
         return stream_reader(asked(self.options).for_stream())

@@ -1,4 +1,4 @@
-"""What `kafka_records_tables.spark.register` makes known to a session."""
+"""What `kafka_records_tables.spark.register` registers in a session."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ RETURN {prefix}"""
 
 
 def is_before_4() -> bool:
-    """Whether this PySpark knows neither data sources in Python nor functions in SQL."""
+    """Whether this PySpark has neither data sources in Python nor functions in SQL."""
     return find_spec("pyspark.sql.datasource") is None
 
 
@@ -53,10 +53,10 @@ def register_source(spark: SparkSession) -> None:
 
 
 def register_functions(spark: SparkSession, package: str, engine: Engine | None) -> tuple[str, ...]:
-    """Make the column functions of a package known to SQL; returns their names.
+    """Register the column functions of a package in SQL; returns their names.
 
-    They are those of the catalog where there is a jar, and Python functions otherwise. Raises NoJvmFunctions for
-    `engine="jvm"` where they cannot be had.
+    They are those of the catalog if there is a jar, and Python functions otherwise. Raises NoJvmFunctions for
+    `engine="jvm"` if they are not available.
     """
     names = []
     for name in () if is_before_4() else _IN_SQL_ALONE:

@@ -1,8 +1,9 @@
 """`spark.readStream.format("kafka-records")`: raw rows of a topic on brokers, one micro-batch after another.
 
 Spark keeps an offset per partition in the checkpoint of the query, and asks for the same range of offsets again after a
-failure. So a range has to give the same rows every time, and nothing may be remembered between two of them. A range
-ends at its end: what became of a transaction whose marker is after it is told by that marker, in a later range.
+failure. So a range must return the same rows every time, and nothing may be remembered between two ranges. Nothing
+after the end of a range is read: the outcome of a transaction whose marker is after it follows from that marker, in a
+later range.
 
 Before PySpark 4.2 such a source is not told where a range starts when it says where it ends, and so cannot limit it.
 """
@@ -48,7 +49,7 @@ _log: Final = logging.getLogger(__name__)
 
 
 def stream_reader(asked: Asked) -> DataSourceStreamReader:
-    """A reader for what the options ask for. Raises BadOption for a limit where PySpark has none."""
+    """A reader for these options. Raises BadOption for a limit if this PySpark supports none."""
     if _CAN_LIMIT:
         return _LimitedReader(asked)
     if asked.most_offsets is not None:

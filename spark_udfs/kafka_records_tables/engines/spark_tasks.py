@@ -1,7 +1,7 @@
 """What Spark's workers run: the function of a table, once per log partition.
 
-Every class here is a function for `mapInArrow`. Those over logs are given numbers, one to a task, and read the log with
-that number; those over rows are given raw rows by partition and offset.
+Every class here is a function for `mapInArrow`. Classes over logs get numbers, one per task, and read the log with that
+number; classes over rows get raw rows by partition and offset.
 """
 
 from __future__ import annotations
@@ -61,8 +61,8 @@ FINDINGS: Final = pa.schema(
 """A finding per row: the members of `kafka_records_engine.findings.Finding`, and `message`, the one line to print."""
 
 FRAMES: Final = pa.schema([("kind", pa.string()), ("request", pa.int32()), ("content", pa.binary())])
-"""What a task of `LogFrames` gives, a frame per row: `rows` of the request with a number (an Arrow stream), `report` (a
-pickled `TaskReport`) or `error` (a pickled exception)."""
+"""The output of a task of `LogFrames`, a frame per row: `rows` of the request with a number (an Arrow stream), `report`
+(a pickled `TaskReport`) or `error` (a pickled exception)."""
 
 _ROWS_PER_FRAME: Final = 65_536
 
@@ -73,7 +73,7 @@ _OF_TABLES: Final = (
 
 
 class DamageFound(KafkaRecordsError, ValueError):
-    """What ended a query under FAILFAST: the text of the first finding of damage, and what can be done."""
+    """The error that ended a query under FAILFAST: the text of the first finding of damage, and what to do."""
 
     def __init__(self, finding: str, remedy: str = _OF_TABLES) -> None:
         super().__init__(finding, remedy)
@@ -85,10 +85,10 @@ class DamageFound(KafkaRecordsError, ValueError):
 
 
 class FailFast(Findings):
-    """Findings among which damage ends the reading."""
+    """Findings of which the first damage ends the reading."""
 
     def add(self, finding: Finding) -> None:
-        """Tell what was found. Raises DamageFound."""
+        """Report a finding. Raises DamageFound."""
         if finding.severity == "damage":
             raise DamageFound(str(finding))
         super().add(finding)
@@ -124,7 +124,7 @@ class LogRows:
 
 @dataclass(frozen=True)
 class LogFindings:
-    """Findings of a table, in the columns of FINDINGS."""
+    """Findings of a table, with the columns FINDINGS."""
 
     request: TableRequest
     logs: Sequence[LogPartition]
@@ -139,7 +139,7 @@ class LogFindings:
 
 @dataclass(frozen=True)
 class GivenFindings:
-    """Findings that are known already, in the columns of FINDINGS."""
+    """Findings that are already known, with the columns FINDINGS."""
 
     found: Sequence[Finding]
 
@@ -150,9 +150,9 @@ class GivenFindings:
 
 @dataclass(frozen=True)
 class LogFrames:
-    """Rows, findings and counts of one run, in the columns of FRAMES.
+    """Rows, findings and counts of one run, with the columns FRAMES.
 
-    An exception is a frame too. If it ended the task, the driver would get its traceback as text, and no exception.
+    An exception is also a frame. If it ended the task, the driver would get its traceback as text, and no exception.
     """
 
     tasks: Sequence[LogTask]
@@ -195,7 +195,7 @@ def stream_of(rows: pa.RecordBatch) -> bytes:
 
 
 def rows_of_findings(findings: Sequence[Finding]) -> pa.RecordBatch:
-    """In the columns of FINDINGS."""
+    """A finding with the columns FINDINGS."""
     names = [name for name in FINDINGS.names if name != "message"]
     rows = [{**{name: getattr(each, name) for name in names}, "message": str(each)} for each in findings]
     return pa.RecordBatch.from_pylist(rows, schema=FINDINGS)
@@ -222,7 +222,7 @@ class SortedRows:
 
 @dataclass(frozen=True)
 class SortedFindings:
-    """Findings of a table, in the columns of FINDINGS, from raw rows that are sorted by partition and offset."""
+    """Findings of a table, with the columns FINDINGS, from raw rows that are sorted by partition and offset."""
 
     request: TableRequest
 
@@ -239,8 +239,8 @@ class SortedFindings:
 class LastOfKeys:
     """Raw rows in any order, without those that later rows make superfluous (`TableReader.last_of_key`).
 
-    Rows that have to wait for the end of a transaction stay, and so do control rows and keys without a record type.
-    Raises UnknownTransactions as the table does.
+    Rows that have to wait for the end of a transaction are kept, and so are control rows and keys without a record
+    type. Raises UnknownTransactions as the table does.
     """
 
     request: TableRequest
@@ -291,7 +291,7 @@ def _runs(batch: pa.RecordBatch) -> Iterator[tuple[int, pa.RecordBatch]]:
 
 
 def by_partition(batches: Iterator[pa.RecordBatch]) -> Iterator[tuple[int, Iterator[pa.RecordBatch]]]:
-    """Neighbouring rows of each log partition, with its number."""
+    """Consecutive rows of each log partition, with its number."""
     runs: Any = (run for batch in batches for run in _runs(_as_raw(batch)))
     for partition, of_partition in groupby(runs, key=itemgetter(0)):
         yield partition, (rows for _, rows in of_partition)

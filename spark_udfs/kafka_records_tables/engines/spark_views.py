@@ -1,4 +1,4 @@
-"""Views in Spark: rows of their inputs that belong together come into one task, which joins them."""
+"""Views in Spark: rows of the inputs that belong together are brought into one task, which joins them."""
 
 from __future__ import annotations
 
@@ -39,16 +39,15 @@ def joined_frames(
     *,
     is_failfast: bool = False,
 ) -> DataFrame:
-    """The columns `names` of a view out of the rows of its inputs, without a join by Spark: the rule is not written
-    twice. `source` is asked for rights that are missing, and what the view finds then ends the query where that
-    `is_failfast`."""
+    """The columns `names` of a view from the rows of its inputs. Spark does not join them, so that the rule is not
+    written twice. `source` is asked for missing rights, and these findings end the query if it `is_failfast`."""
     rows, given = _together(frames, request.table)
     function = JoinedRows(request, tuple(names), source, is_failfast)
     return map_batches(rows, given, function, schema_of(request.table, names))
 
 
 def joined_findings(frames: Mapping[str, DataFrame], request: TableRequest, source: Source | None = None) -> DataFrame:
-    """What a view finds while it joins rows of its inputs, in the columns of FINDINGS."""
+    """The findings of a view that joins rows of its inputs, with the columns FINDINGS."""
     rows, given = _together(frames, request.table)
     return map_batches(rows, given, JoinedFindings(request, source), spark_schema(FINDINGS))
 
@@ -92,7 +91,7 @@ class JoinedRows:
 
 @dataclass(frozen=True)
 class JoinedFindings:
-    """Findings of a view, in the columns of FINDINGS, from the rows of its inputs."""
+    """Findings of a view, with the columns FINDINGS, from the rows of its inputs."""
 
     request: TableRequest
     source: Source | None = None

@@ -1,4 +1,4 @@
-"""In which order tasks begin: the biggest first, and neighbours on different brokers."""
+"""The order in which tasks begin: the biggest first, and neighbours on different brokers."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ T = TypeVar("T")
 
 
 def spread(logs: Sequence[LogPartition]) -> list[LogPartition]:
-    """The logs, biggest first; where brokers lead them, those of one broker far from each other, since Spark starts
-    tasks in this order and as many at a time as there are cores."""
+    """The logs, biggest first; logs with the same leader are far from each other, because Spark starts tasks in this
+    order, as many at a time as there are cores."""
     return spread_by(logs, lambda log: log)
 
 

@@ -1,4 +1,4 @@
-"""Readings that go on where the last one ended, by what a directory keeps (`sources.kept_logs`)."""
+"""Readings that continue where the last one ended, from a state directory (`sources.kept_logs`)."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ if TYPE_CHECKING:
     from kafka_records_tables.engines.request import OnProgress
 
 State = str | PathLike[str]
-"""A directory that keeps what was read for the next time."""
+"""A directory that keeps what was read for the next reading."""
 
 
 def check_state(question: Question, *, by_spark: bool) -> None:
-    """Raise ValueError for a question whose records are not kept."""
+    """Raise ValueError for a request whose records are not kept."""
     if by_spark:
         raise ValueError("state needs the local engine: leave out state or Spark")
     if question.as_of_ms is not None:
@@ -46,7 +46,8 @@ def check_state(question: Question, *, by_spark: bool) -> None:
 def source_with_state(
     question: Question, source: Any, state: State | None, on_progress: OnProgress | None = None
 ) -> Iterator[Any]:
-    """The source itself, or one whose records are kept in the directory `state`, which nobody else uses meanwhile.
+    """The source itself, or one whose records are kept in the directory `state`, which no other process may use
+    meanwhile.
 
     Raises LogSourceError and StateBusy, as `StateDirectory` does.
     """

@@ -1,1 +1,1 @@
-"""The report: what is wrong in the tables, since when, how sure, and what to do."""
+"""The report: problems in the tables, since when, how certain they are, and what to do."""

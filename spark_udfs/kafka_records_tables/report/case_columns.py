@@ -1,4 +1,4 @@
-"""Columns of cases: what rules do with rows of tables, all rows at once."""
+"""Columns of cases: operations of rules on rows of tables, on all rows at once."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def true_where(condition: Any) -> RowMask:
 
 
 def kept(rows: pa.Table, *conditions: Any) -> pa.Table:
-    """The rows for which all conditions hold; null does not."""
+    """The rows for which all conditions hold; a condition that is null does not hold."""
     holds = np.ones(rows.num_rows, bool)
     for condition in conditions:
         holds &= condition if isinstance(condition, np.ndarray) else true_where(condition)
@@ -43,19 +43,19 @@ def numbers(rows: pa.Table, column: str, null: int = 0) -> Any:
 
 
 def grouped(rows: pa.Table, keys: Sequence[str], aggregates: Sequence[tuple[str, str]]) -> pa.Table:
-    """One row for each value of `keys`, in the order in which they come, with aggregates called `<column>_<function>`;
+    """One row for each value of `keys`, in the order of their first rows, with aggregates called `<column>_<function>`;
     lists are in the order of the rows."""
     return rows.group_by(list(keys), use_threads=False).aggregate(list(aggregates))
 
 
 def looked_up(keys: Any, table: pa.Table, key: str, value: str) -> Any:
-    """For each key the `value` of the first row of a table that has it; null for none."""
+    """For each key the `value` of the first row of a table that has it; null if no row has it."""
     found = pc.index_in(keys, table[key].combine_chunks())
     return table[value].combine_chunks().take(found.combine_chunks() if isinstance(found, pa.ChunkedArray) else found)
 
 
 def with_columns(rows: pa.Table, **columns: Any) -> pa.Table:
-    """The rows with further columns, or with others in the place of those of the same name."""
+    """The rows with further columns, which replace those with the same name."""
     for name, values in columns.items():
         column = values if isinstance(values, pa.Array | pa.ChunkedArray) else pa.array(values)
         at = rows.schema.get_field_index(name)
@@ -64,7 +64,7 @@ def with_columns(rows: pa.Table, **columns: Any) -> pa.Table:
 
 
 def ranked(rows: pa.Table, levels: Any, rank: Any) -> pa.Table:
-    """Cases: the rows with `level` and `rank`."""
+    """Cases: the rows with the columns `level` and `rank`."""
     return with_columns(rows, level=np.asarray(levels, np.int8), rank=np.asarray(rank, np.float64))
 
 

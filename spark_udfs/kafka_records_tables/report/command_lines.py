@@ -1,5 +1,4 @@
-"""Command lines that a report names: quoted for a shell, regardless of what the names in them hold. Loads no
-library."""
+"""Command lines that a report names, quoted for a shell regardless of the names in them. Imports no library."""
 
 from __future__ import annotations
 
@@ -10,12 +9,12 @@ from typing import Final
 from kafka_records_runtime.printable import printable
 
 BROKERS: Final = '"$BOOTSTRAP"'
-"""The address of a broker, where a report was made from files, which name none."""
+"""The address of a broker in a report of files, which do not name one."""
 
 
 def quoted(text: str) -> str:
-    r"""An argument for a shell. What a terminal would obey or not show is escaped, `$'\033'`, as bash, zsh and ksh read
-    it; other shells read the quotes of everything else."""
+    r"""An argument for a shell. Non-printable characters are escaped as `$'\033'`, which bash, zsh and ksh read; all other
+    quoting works in any shell."""
     if printable(text) == text:
         return shlex.quote(text)
     parts = []
@@ -34,12 +33,12 @@ def command_line(words: Iterable[str]) -> str:
 
 
 def option(name: str, value: str) -> tuple[str, ...]:
-    """An option with its value; a value that looks like an option stays after its `=`."""
+    """An option with its value; a value that looks like an option is joined to it with `=`."""
     return (f"{name}={value}",) if value.startswith("-") or not value else (name, value)
 
 
 def condition_of(column: str, value: str | int) -> str:
-    """The condition that a column has a value, as --where takes it."""
+    """The condition that a column has a value, as --where accepts it."""
     if isinstance(value, int):
         return f"{column}={value}"
     is_plain = value == value.strip() and value[:1] not in ("", "'", '"')
@@ -47,12 +46,12 @@ def condition_of(column: str, value: str | int) -> str:
 
 
 def kafka_command(tool: str, bootstrap: str | None, config: str | None, *words: str) -> str:
-    """A command line of one of Kafka's own tools."""
+    """A command line for one of Kafka's own tools."""
     return f"{tool} {_brokers('--bootstrap-server', bootstrap, config)} {command_line(words)}"
 
 
 def records_command(command: str, bootstrap: str | None, config: str | None, *words: str) -> str:
-    """A command line of this project's command that asks brokers."""
+    """A command line of this project that asks brokers."""
     return f"kafka-records {command} {_brokers('--bootstrap', bootstrap, config)} {command_line(words)}"
 
 

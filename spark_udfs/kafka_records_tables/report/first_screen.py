@@ -1,4 +1,4 @@
-"""What the first screen says about an incident: what happened to whom; since when and how bad; what to do first.
+"""The first screen of an incident: what happened to whom; since when and how bad; what to do first.
 
 The text and the page of a report show these lines, and fold everything else.
 """
@@ -29,7 +29,7 @@ class IncidentLines:
 
     what: str
     how_bad: str
-    """Since when, whether it goes on, how much was hit, and who has a part in it."""
+    """Since when, whether it continues, how much was affected, and who is involved."""
     first_step: NextStep | None
 
 
@@ -72,7 +72,7 @@ def _concerned(finding: ReportFinding) -> str:
 
 
 def scale_words(scale: Mapping[str, int]) -> str:
-    """How much was hit: `870 records lost, 2 groups`; what is zero is left out."""
+    """How much was affected: `870 records lost, 2 groups`; zeros are left out."""
     told = []
     for name, number in scale.items():
         # "28 groups stopped" says that there are 28 groups.
@@ -89,7 +89,7 @@ def _singular(plural: re.Match[str]) -> str:
 
 
 def actor_words(who: Iterable[Actor]) -> str:
-    """The first of those who have a part in it, each with what it did, and how many others there are."""
+    """The first of those who are involved, each with what it did, and the number of others."""
     told = list(
         dict.fromkeys(
             f"{shown(name)} {each.did}"
@@ -103,5 +103,5 @@ def actor_words(who: Iterable[Actor]) -> str:
 
 
 def first_sentence(text: str) -> str:
-    """The first sentence of a text, without the mark at its end."""
+    """The first sentence of a text, without its full stop."""
     return _SENTENCE_END.split(text, maxsplit=1)[0].rstrip(".")

@@ -1,4 +1,4 @@
-"""Findings that follow from others: which case of a rule is an effect of which case of another rule."""
+"""Findings that follow from others: which case of one rule is an effect of which case of another."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Names = tuple[str | None, ...]
 
 @dataclass(frozen=True, slots=True)
 class FoldedCase:
-    """A case that is an effect: of which kind, and its place among the cases of its kind."""
+    """A case that is an effect: its kind, and its place among the cases of that kind."""
 
     kind: str
     place: int
@@ -27,18 +27,18 @@ class FoldedCase:
 
 @dataclass(frozen=True, slots=True)
 class FoldedCases:
-    """The cases of all rules, those that are effects apart."""
+    """The cases of all rules, with effects separated."""
 
     cases: Mapping[str, pa.Table]
-    """By kind, those that are findings of their own, with `effects`: numbers of the rows of `effects`."""
+    """By kind, the cases that are findings of their own, with `effects`: numbers of the rows of `effects`."""
     effects: Sequence[FoldedCase]
     all_cases: Mapping[str, pa.Table]
-    """By kind, with the effects."""
+    """By kind, including the effects."""
 
 
 def folded(rules: Sequence[ReportRule], cases: Mapping[str, pa.Table]) -> FoldedCases:
-    """The cases of rules by kind, where each effect is with the first case that explains it. A case that is an effect
-    itself hands its own effects on."""
+    """The cases of rules by kind, each effect with the first case that explains it. A case that is itself an effect
+    passes on its own effects."""
     parents: dict[tuple[str, int], tuple[str, int]] = {}
     for rule in rules:
         own = cases[rule.kind]

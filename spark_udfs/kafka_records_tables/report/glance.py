@@ -1,4 +1,4 @@
-"""Numbers at a glance: counts and sums of rows, each with the rows it was taken from."""
+"""Numbers at a glance: counts and sums of rows, each with the rows that it was taken from."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ _SUMMED: Final = (
 
 
 def numbers_of(tables: Mapping[str, pa.Table]) -> tuple[Number, ...]:
-    """The numbers of the tables that are there."""
+    """The numbers of the available tables."""
     return (*_counts(tables), *_sums(tables))
 
 

@@ -1,4 +1,5 @@
-"""Rules that weigh an incident when they find it: a function gives all incidents of a kind, each with its verdicts."""
+"""Rules that weigh incidents when they find them: a function returns all incidents of a kind, each with its
+verdicts."""
 
 from __future__ import annotations
 
@@ -18,13 +19,13 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Incident:
-    """A finding with what is known of its causes."""
+    """A finding with what is known about its causes."""
 
     finding: ReportFinding
     rank: float = 0
-    """The largest is the worst of its level."""
+    """Its rank: the largest is the worst of its level."""
     verdicts: Mapping[str, Verdict] = field(default_factory=dict)
-    """By the names of hypotheses; one that is missing does not apply."""
+    """By the names of hypotheses; a missing one does not apply."""
 
 
 Find = Callable[["RuleContext"], "list[Incident]"]
@@ -53,7 +54,7 @@ def incident_rule(
     questions: tuple[Question, ...] = (),
     folds: tuple[Folds, ...] = (),
 ) -> ReportRule:
-    """The rule whose cases are what `find` gives."""
+    """The rule whose cases are the results of `find`."""
     return ReportRule(
         kind=kind,
         title=title,

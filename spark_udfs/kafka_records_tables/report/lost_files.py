@@ -1,4 +1,4 @@
-"""Offsets that were in a file which is gone, told from those that a cleaner took, and logs whose end is missing."""
+"""Offsets of a file that is missing, as distinct from those that a cleaner removed, and logs whose end is missing."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 class LostFile(NamedTuple):
-    """Offsets between two files of a log partition."""
+    """Missing offsets between two files of a log partition."""
 
     topic: str
     partition: int
@@ -29,17 +29,17 @@ class LostFile(NamedTuple):
     behind: int
     """The offset with which the next file begins."""
     whole_before: int
-    """Records and markers before them, none of which is missing: no cleaner has been there, nor behind."""
+    """Records and markers before them, without a gap: no cleaner has been there, or later in the log."""
     before_ms: int | None
     """When the last record before them was written."""
     behind_ms: int | None
     """When the first record after them was written."""
     is_emptied: bool = False
-    """Whether there is a file of theirs, without a byte."""
+    """Whether their file exists but is empty."""
 
 
 def missing_ends(source: Any) -> list[MissingEnd]:
-    """The logs of coordinators whose end is missing, as far as the source can tell."""
+    """The logs of coordinators whose end is missing, as far as the source shows it."""
     if not has(source, TellsMissingEnds):
         return []
     try:
@@ -51,10 +51,10 @@ def missing_ends(source: Any) -> list[MissingEnd]:
 def lost_files(source: Any, findings: Iterable[Finding]) -> list[LostFile]:
     """The first missing file of each log partition whose files leave out offsets.
 
-    A cleaner begins at the start of a log, and leaves gaps there. So where a log is whole from the offset in the name
-    of its first file up to offsets that are in no file, a cleaner has hardly taken these (`LogCleanerManager`: it goes
-    on from where it has ended). Where `cleaner-offset-checkpoint` says that it has been there, the two cannot be told
-    apart. Read again are only logs of which a reading said that offsets are in no file.
+    A cleaner begins at the start of a log, and leaves gaps there. So if a log is complete from the offset in the name
+    of its first file up to offsets that are in no file, a cleaner has hardly removed these (`LogCleanerManager`: it
+    continues where it ended). If `cleaner-offset-checkpoint` shows that it has been there, the two cases look the same.
+    Only logs with offsets that are in no file, according to an earlier reading, are read again.
     """
     places = dict.fromkeys(
         (each.topic, each.partition)

@@ -1,4 +1,4 @@
-"""`read_report`: the tables of a source, and what is wrong in them."""
+"""`read_report`: the tables of a source, and the problems in them."""
 
 from __future__ import annotations
 
@@ -98,54 +98,56 @@ def read_report(
     diff: Report | Path | str | None = None,
     state: State | None = None,
 ) -> Report:
-    """What is wrong in the topics of the coordinators: findings, the worst first, with the tables they come from.
+    """The problems in the topics of the coordinators: findings, the worst first, with the tables that they are made
+    from.
 
     Parameters
     ----------
     source, assume, package, processes, spark, on_progress
         As for `read_table`.
     group
-        Only what is about this group, or these: their findings, rows and open transactions.
+        Return only findings, rows and open transactions of this group, or these groups.
     topic_filter
-        Patterns with `*`, `?` and `[…]`: only what is about topics whose name one of them matches. A finding stays that
-        names such a topic, or a group with a row about one; it is judged and counted by all rows. What is about the
-        logs of coordinators stays. Of tables stay the rows about such topics.
+        Patterns with `*`, `?` and `[…]`: return only findings that name a topic whose name one of them matches, or a
+        group with a row about one. They are still judged and counted by all rows. Findings about the logs of
+        coordinators remain. Tables keep the rows about such topics.
     as_of
-        The report as at this moment (`read_table`). Ends of logs are not known of earlier moments, so there is no lag.
+        The moment that the report is about (as in `read_table`). The ends that logs had earlier are unknown, so there
+        is no lag.
     retention
         offsets.retention.minutes of the brokers: a timedelta, milliseconds or a text (`14d`); 7 days by default.
     partitions
-        How many partitions __consumer_offsets has, or a mapping of topics to numbers: without it, records in the wrong
-        partition are looked for on running brokers only, which know.
+        The number of partitions of __consumer_offsets, or a mapping from topics to numbers. Without it, records in the
+        wrong partition are found only on running brokers, which report the number.
     thresholds
         A file of thresholds (TOML), or a mapping of them; docs/report.md has all with their defaults and reasons.
     source_arguments
-        What names the source on a command line, for the commands of findings; the paths by default, or the addresses of
-        running brokers.
+        The arguments that name the source on a command line, for the commands in findings; by default the paths, or the
+        addresses of running brokers.
     command_config
-        The file that says how to talk to running brokers, for these commands.
+        The properties file for running brokers, for these commands.
     diff
         An earlier report of the same selection, or the file of one that `kafka-records report --format json` wrote:
         what changed since then.
     state
-        As for `read_table`: records are kept, all of them, since findings are about what happened.
+        As for `read_table`; all records are kept, because findings are about the past too.
 
     Returns
     -------
     Report
-        `.findings`, `.numbers`, `.tables`, and what was met while reading; with `diff`, `.diff` says which findings are
-        new, worse, better and gone, and in `.diff.notes` what else the two reports differ in.
+        `.findings`, `.numbers`, `.tables`, and the problems while reading; with `diff`, `.diff` says which findings are
+        new, worse, better and gone, and `.diff.notes` how else the two reports differ.
 
     Raises
     ------
     ThresholdsError
         For thresholds that cannot be used.
     DiffError
-        For a file that is no report, and an earlier report about other groups or topics; before anything is read.
+        For a file that is not a report, and an earlier report about other groups or topics; before anything is read.
     LogSourceError
-        For a source that is not there, or holds none of the three topics.
+        For a source that does not exist, or has none of the three topics.
     Exception
-        Whatever `read_table` raises otherwise.
+        Any other error of `read_table`.
 
     Examples
     --------
@@ -175,14 +177,14 @@ def read_report(
 
 @dataclass(frozen=True, slots=True)
 class NamedSource:
-    """How commands name a source."""
+    """The source as commands name it."""
 
     arguments: tuple[str, ...] = ()
     """The arguments that name it on a command line; empty if there are none."""
     bootstrap: str | None = None
-    """The addresses of running brokers; None for what is stored."""
+    """The addresses of running brokers; None for stored logs."""
     command_config: str | None = None
-    """The file that says how to talk to them."""
+    """The properties file for them."""
 
 
 def report_question(
@@ -193,7 +195,7 @@ def report_question(
     assume: str | None,
     package: str,
 ) -> Question:
-    """What a report asks of its tables. Raises what `read_report` raises for its arguments."""
+    """The request to the tables of a report. Raises the errors of `read_report` for its arguments."""
     as_of_ms = None if as_of is None else moment("as_of", as_of)
     names = [name for name in REPORTED if as_of_ms is None or is_of_records(TABLES[name])]
     given = {
@@ -214,7 +216,7 @@ def report_of(
     topics: tuple[str, ...] = (),
     earlier: EarlierReport | None = None,
 ) -> Report:
-    """What `read_report` gives, for a question that was asked elsewhere; `limits` are all thresholds."""
+    """The answer of `read_report` to a request that the caller has built; `limits` are all thresholds."""
     made_ms = time.time_ns() // 1_000_000
     reading = _Reading(source, question, engine)
     tables = reading.tables()

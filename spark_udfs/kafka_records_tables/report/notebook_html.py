@@ -19,13 +19,13 @@ if TYPE_CHECKING:
     from kafka_records_tables.report.report_parts import Number, Report, ReportFinding
 
 MOST_OF_A_LEVEL: Final = 20
-"""Findings of one level that a notebook shows."""
+"""How many findings of one level a notebook shows."""
 _MOST_NAMES: Final = 5
 """Groups, topics or transactional ids of one finding that are named."""
 
 
 def report_html(report: Report) -> str:
-    """What the report is about, its findings from the worst level down, its numbers, and how much was read."""
+    """The head of the report, its findings from the worst level down, its numbers, and how much was read."""
     request = report.request
     marks = {} if report.diff is None else report.diff.marks()
     told = [(finding, marks.get(at)) for at, finding in enumerate(report.findings)]

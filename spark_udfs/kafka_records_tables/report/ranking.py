@@ -1,4 +1,4 @@
-"""From rules to findings: the worst first, and what is too much of the same summed up."""
+"""From rules to findings: the worst first, and too many of the same kind combined."""
 
 from __future__ import annotations
 
@@ -31,8 +31,8 @@ _MOST_EFFECTS = 20
 
 
 def findings_of(context: RuleContext, rules: Sequence[ReportRule] = RULES) -> tuple[ReportFinding, ...]:
-    """All findings, the worst first; of one level in the order of the rules, and the worst of each kind first. What
-    follows from another finding is among its effects."""
+    """All findings, the worst first; within a level in the order of the rules, and the worst of each kind first. A
+    finding that follows from another one is among the effects of that one."""
     cases = {rule.kind: about_topics(context, rule.cases(seen_by(context, rule.kind))) for rule in rules}
     parted = folded(rules, cases)
     told = [finding for rule in rules for finding in _told(context, rule, rules, parted)]
@@ -40,7 +40,7 @@ def findings_of(context: RuleContext, rules: Sequence[ReportRule] = RULES) -> tu
 
 
 def findings_of_rule(context: RuleContext, rule: ReportRule) -> tuple[ReportFinding, ...]:
-    """The findings of one rule only, the worst first, nothing folded."""
+    """The findings of one rule only, the worst first, without folding effects."""
     return findings_of(context, (rule,))
 
 

@@ -1,4 +1,4 @@
-"""What changed since an earlier report: one of this run, or the JSON document of one."""
+"""What changed since an earlier report, which is one of this run or a JSON document."""
 
 from __future__ import annotations
 
@@ -30,21 +30,21 @@ _SETTINGS: Final = ("retention_ms", "assume", "partitions", "package", "version"
 
 
 class DiffError(ValueError):
-    """A report that another one cannot be compared with; a sentence says why."""
+    """A report that cannot be compared with; a sentence says why."""
 
 
 @dataclass(frozen=True, slots=True)
 class EarlierReport:
-    """As much of an earlier report as a later one is compared with."""
+    """The parts of an earlier report that a later one is compared with."""
 
     request: ReportRequest
     findings: tuple[ReportFinding, ...]
     missing: Mapping[str, str]
-    """Why a table was not there, by its name."""
+    """Why a table is missing, by its name."""
 
     def check_selection(self, groups: Iterable[str] | None, topic_filter: Iterable[str]) -> None:
-        """Raise a DiffError where the earlier report is about other groups or topics: all that only one of the two was
-        asked about would count as new or gone."""
+        """Raise a DiffError if the earlier report is about other groups or topics: everything that only one of the two
+        covers would count as new or gone."""
         asked = self.request
         for noun, before, now in (
             ("group", asked.groups, groups),
@@ -59,7 +59,7 @@ class EarlierReport:
 
 
 def earlier_report(given: Report | Path | str) -> EarlierReport:
-    """What a report is compared with. Raises DiffError for a file that is not a report, or of another format
+    """The earlier report to compare with. Raises DiffError for a file that is not a report, or has another format
     version."""
     if isinstance(given, Report):
         return EarlierReport(given.request, given.findings, given.missing)
@@ -81,10 +81,10 @@ def earlier_report(given: Report | Path | str) -> EarlierReport:
 
 
 def report_diff(report: Report, earlier: EarlierReport) -> ReportDiff:
-    """What is new, gone, worse or better. A finding is the same one when it is of the same kind and about the same
-    rows, regardless of their number and times. Which findings of many are summed up may change from one second to the
-    next: one that is summed up in one of the reports is the same as one about its group or topic in the other, and a
-    summary is new only if it names a group or topic that no finding of its kind named before."""
+    """The findings that are new, gone, worse or better. Two findings are the same if they are of the same kind and
+    about the same rows, regardless of their number and times. Which of many findings are combined may change from one
+    second to the next: a finding that is combined in one of the reports is the same as one about its group or topic in
+    the other, and a summary is new only if it names a group or topic that no finding of its kind named before."""
     earlier.check_selection(report.request.groups, report.request.topic_filter)
     before = {_identity(finding): finding for finding in earlier.findings}
     now = {_identity(finding) for finding in report.findings}

@@ -1,5 +1,5 @@
-"""A report as a JSON document, by the schema `report.schema.json`, and a document as what a later report is compared
-with."""
+"""A report as a JSON document with the schema `report.schema.json`, and a document as the earlier report of a
+comparison."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ if TYPE_CHECKING:
 
 FORMAT: Final = "kafka-records-report"
 FORMAT_VERSION: Final = 2
-"""Rises when a program that reads documents would misread one of the next version; new members alone do not."""
+"""Increases when a program that reads documents would misread the new version; new members alone do not increase it."""
 
 SCHEMA: Final = Path(__file__).with_name("report.schema.json")
 """The JSON Schema (2020-12) of a document."""
 
 
 def report_object(report: Report) -> dict[str, Any]:
-    """All of a report but the rows of its tables, as JSON has it."""
+    """A report without the rows of its tables, as JSON."""
     return {
         "format": FORMAT,
         "format_version": FORMAT_VERSION,
@@ -50,7 +50,7 @@ def _reading_object(finding: ReadingFinding) -> dict[str, Any]:
 
 
 def plain(value: Any) -> Any:
-    """A value of the report as JSON has it: levels are words, members have the names of fields."""
+    """A value of the report as JSON: levels are words, members have the names of fields."""
     if isinstance(value, Level):
         return value.word
     if is_dataclass(value) and not isinstance(value, type):
@@ -63,8 +63,8 @@ def plain(value: Any) -> Any:
 
 
 def write_report_json(report: Report, out: TextIO, *, with_tables: bool = True) -> None:
-    """Write the document: ASCII but for the rows of tables, which are as `table --format json` prints them, a row on
-    each line."""
+    """Write the document. It is ASCII except for the rows of tables, which are as `table --format json` prints them,
+    one row per line."""
     text = json.dumps(report_object(report), indent=1)
     out.write(text.removesuffix("\n}"))
     if with_tables:

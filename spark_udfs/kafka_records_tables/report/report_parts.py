@@ -1,6 +1,6 @@
 """The parts of a report. The page, the JSON document and the command's output are made only from these values.
 
-Nothing here loads numpy or pyarrow, so that a command can list kinds and levels at once.
+Nothing here imports numpy or pyarrow, so that a command can list kinds and levels at once.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ class Evidence:
 
     shows: str
     topic: str | None = None
-    """The log that it is in, as `__consumer_offsets`."""
+    """The log that it is in, for example `__consumer_offsets`."""
     partition: int | None = None
     offset: int | None = None
     timestamp_ms: int | None = None
@@ -76,7 +76,7 @@ class Rows:
 
     table: str
     where: tuple[str, ...] = ()
-    """Conditions as the command takes them; all of them have to hold."""
+    """Conditions as the command takes them; all of them must hold."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +84,7 @@ class Cause:
     """A possible cause of an incident that is not refuted."""
 
     name: str
-    """The name of its hypothesis, as `poison_record`."""
+    """The name of its hypothesis, for example `poison_record`."""
     statement: str
     """The cause as a sentence about this incident."""
     confidence: Confidence
@@ -108,7 +108,7 @@ class Lack:
     """Something that was missing for the report, and the causes that it could not tell apart without it."""
 
     what: str
-    """As `__cluster_metadata is not in the source`."""
+    """For example `__cluster_metadata is not in the source`."""
     causes: tuple[str, ...]
 
 
@@ -117,7 +117,7 @@ class Actor:
     """A client that caused an incident or took part in it, as far as records show."""
 
     did: str
-    """What it did, in a few words, as `left 40 times`."""
+    """What it did, in a few words, for example `left 40 times`."""
     group_id: str | None = None
     member_id: str | None = None
     client_id: str | None = None
@@ -144,10 +144,10 @@ class ReportFinding:
     know."""
 
     kind: str
-    """The name of the rule, as `offsets_expiring`."""
+    """The name of the rule, for example `offsets_expiring`."""
     level: Level
     title: str
-    """One line without the names of groups, as `offsets of a group that is alive expire soon`."""
+    """One line without the names of groups, for example `offsets of a group that is alive expire soon`."""
     problem: str
     """What happened, to whom: a sentence or two, with numbers, for somebody who does not know the tables."""
     impact: str = ""
@@ -161,15 +161,16 @@ class ReportFinding:
     who: tuple[Actor, ...] = ()
     """The clients that caused it or took part in it, as far as records show."""
     since_timestamp_ms: int | None = None
-    """When the first record that shows it was written, in milliseconds since 1970; null if no record tells."""
+    """When the first record that shows it was written, in milliseconds since 1970; null if no record shows it."""
     since_note: str | None = None
     """How exact the time is, or why it is unknown, in a few words that follow the time or replace it."""
     until_timestamp_ms: int | None = None
-    """When it gets worse if nobody does anything, as the first expiry; null if that is unknown."""
+    """When it gets worse if nothing is done, for example the first expiry; null if that is unknown."""
     is_going_on: bool | None = None
-    """Whether it is still going on at the moment of the report; null if no record tells."""
+    """Whether it still continues at the moment of the report; null if no record shows that."""
     scale: Mapping[str, int] = field(default_factory=dict)
-    """How much was hit, counted from the log, as `{"records_lost": 36, "records_repeated": 0}`: every jump counts."""
+    """How much was affected, counted from the log, for example `{"records_lost": 36, "records_repeated": 0}`; every
+    jump counts."""
     causes: tuple[Cause, ...] = ()
     """The remaining causes, the likeliest first."""
     refuted_by: Mapping[str, Evidence] = field(default_factory=dict)
@@ -192,7 +193,8 @@ class ReportFinding:
     next: tuple[NextStep, ...] = ()
     """What to do, the first step first."""
     measured: Mapping[str, Any] = field(default_factory=dict)
-    """The figures that were compared with thresholds, by name with their unit, as `{"expires_in_ms": 3600000}`."""
+    """The figures that were compared with thresholds, by name with their unit, for example `{"expires_in_ms":
+    3600000}`."""
     thresholds: Mapping[str, Any] = field(default_factory=dict)
     """The thresholds that decided the level, by name, as in the file of thresholds."""
 
@@ -206,7 +208,7 @@ class ReportFinding:
 
 @dataclass(frozen=True, slots=True)
 class Number:
-    """A number at a glance, as `groups: 65`; `rows` says which rows it counts or sums."""
+    """A number at a glance, for example `groups: 65`; `rows` says which rows it counts or sums."""
 
     name: str
     label: str
@@ -219,7 +221,7 @@ class Number:
 
 @dataclass(frozen=True, slots=True)
 class Omission:
-    """Something that a page leaves out for its size, and the command that gets it."""
+    """Something that a page leaves out because of its size, and the command that prints it."""
 
     what: str
     row_count: int
@@ -231,10 +233,10 @@ class ReportRequest:
     """The head of a report: the arguments (`read_report`), the source, the time and the version."""
 
     source: str
-    """As a person would name it: the paths, or the addresses of the brokers."""
+    """The source as a person would name it: the paths, or the addresses of the brokers."""
     source_arguments: tuple[str, ...]
-    """The arguments that name the source on a command line, as `("--bootstrap", "localhost:9092")`; empty if no command
-    can."""
+    """The arguments that name the source on a command line, for example `("--bootstrap", "localhost:9092")`; empty if
+    no command can read it."""
     made_timestamp_ms: int
     at_timestamp_ms: int
     """The moment that the report is about: `as_of`, or else the time when it was made (for brokers) or the time of the
@@ -251,12 +253,13 @@ class ReportRequest:
     package: str = USUAL_PACKAGE
     """The generated package with the schemas of the records."""
     partitions: Mapping[str, int] | None = None
-    """The numbers of partitions of the coordinators' topics, as far as they were given; running brokers know them."""
+    """The numbers of partitions of the coordinators' topics, as far as they were passed; running brokers report
+    them."""
 
 
 @dataclass(frozen=True, slots=True)
 class LevelChange:
-    """A finding that had another level before."""
+    """A finding whose level has changed."""
 
     finding: int
     """Its place in `Report.findings`."""
@@ -292,7 +295,7 @@ class FailOn:
     level: Level
     """This level and worse ones."""
     only_new: bool = False
-    """Only what is new or has become worse since the report that this one was compared with."""
+    """Only findings that are new or have become worse since the earlier report."""
 
     def __str__(self) -> str:
         return f"{'new:' if self.only_new else ''}{self.level.word}"
@@ -312,17 +315,17 @@ class Report:
 
     request: ReportRequest
     findings: tuple[ReportFinding, ...]
-    """The worst first; of one level, the soonest and the largest."""
+    """The worst first; within one level, the soonest and the largest."""
     numbers: tuple[Number, ...]
     tables: Mapping[str, pa.Table]
     """Rows by the name of their table, sorted as `table` prints them. If the source does not have the topic of a table,
-    the table is not there; `missing` says so."""
+    the table is missing, and `missing` says so."""
     missing: Mapping[str, str]
-    """Why a table is not there, by its name."""
+    """Why a table is missing, by its name."""
     reading: Sequence[ReadingFinding]
     """What was found while reading, each once."""
     counts: Counts
-    """What was read, once, and not once per table."""
+    """What was read, counted once and not per table."""
     diff: ReportDiff | None = None
     """What changed since an earlier report, if one was given."""
 

@@ -1,4 +1,4 @@
-"""A report as text for people: the incidents that need somebody, in three lines each; all details when asked for."""
+"""A report as text for people: the incidents that need attention, in three lines each; all details on request."""
 
 from __future__ import annotations
 
@@ -37,7 +37,8 @@ _MOST_RECORDS: Final = 5
 
 
 def write_report_text(report: Report, out: TextIO, width: int | None = None, *, with_details: bool = False) -> None:
-    """Print what needs somebody, the worst first, on lines of `width` cells. What is not printable is escaped.
+    """Print the incidents that need attention, the worst first, on lines of `width` cells. Non-printable characters are
+    escaped.
 
     With details all findings are printed, notes too, each with its causes, its effects, the records that show it and
     all steps.
@@ -108,7 +109,7 @@ def _met(line: str) -> str:
 
 
 def in_short(report: Report) -> str:
-    """How many findings there are of each level."""
+    """The number of findings of each level."""
     by_level = Counter(finding.level for finding in report.findings)
     if not by_level:
         is_empty = not report.counts.records and not report.counts.markers
@@ -208,7 +209,7 @@ def _places(finding: ReportFinding) -> str:
 
 
 def since_words(finding: ReportFinding) -> str:
-    """Since when it is so, and how exact that is; nothing where neither is known."""
+    """Since when it happens, and how exact that is; empty if neither is known."""
     at, note = finding.since_timestamp_ms, finding.since_note
     if at is None:
         return "" if note is None else f"since when: {note}"

@@ -1,4 +1,4 @@
-"""What a rule sees: the rows of the tables, the moment, the thresholds, and how to name what it found."""
+"""The input of a rule: the rows of the tables, the moment, the thresholds, and how to name what it found."""
 
 from __future__ import annotations
 
@@ -30,12 +30,12 @@ HOUR_MS: Final = 60 * MINUTE_MS
 DAY_MS: Final = 24 * HOUR_MS
 
 MOST_EVIDENCE: Final = 10
-"""Records that a finding names; `evidence_count` counts all."""
+"""How many records a finding names; `evidence_count` counts all."""
 
 
 @dataclass(frozen=True)
 class RuleContext:
-    """Everything that a rule may look at."""
+    """Everything that a rule may use."""
 
     request: ReportRequest
     tables: Mapping[str, pa.Table]
@@ -43,9 +43,9 @@ class RuleContext:
     limits: Mapping[str, Any]
     """The thresholds by their full names: milliseconds, counts and shares."""
     lost: Sequence[LostFile] = ()
-    """Files of logs that are gone, as far as records tell."""
+    """Files of logs that are missing, as far as records show it."""
     ends: Sequence[MissingEnd] = ()
-    """Logs whose end is missing, by what the broker wrote beside them."""
+    """Logs whose end is missing, as other files of the broker show."""
     bootstrap: str | None = None
     config: str | None = None
     second_look: SecondLook | None = None
@@ -60,7 +60,7 @@ class RuleContext:
 
     @property
     def is_of_the_past(self) -> bool:
-        """Whether the last record is old, so that spans are counted from a moment that nobody chose."""
+        """Whether the last record is old, so that time spans are counted from a moment that nobody chose."""
         return not self.request.as_of and self.request.made_timestamp_ms - self.at_ms > HOUR_MS
 
     @property
@@ -69,20 +69,21 @@ class RuleContext:
         return self.bootstrap is None
 
     def table(self, name: str) -> pa.Table:
-        """The rows of a table; none where the source does not have its topic."""
+        """The rows of a table; empty if the source does not have its topic."""
         there = self.tables.get(name)
         return TABLES[name].schema.empty_table() if there is None else there
 
     def once(self, make: Callable[[RuleContext], Made]) -> Made:
-        """What a function makes of this context; the function is called once, whoever asks for it."""
+        """The result of a function of this context. The function is called only once, regardless of how often this is
+        called."""
         if make not in self._made:
             self._made[make] = make(self)
         return cast("Made", self._made[make])
 
     def look(self, table: str | Table, groups: Sequence[str] | None = None, *, topic: str | None = None) -> pa.Table:
-        """The rows of a table that no report reads for every group, for those that something was found about: the
-        source is read once more. `topic` is for tables of every topic. No rows where the report is made of tables
-        alone, or the source does not have the topic."""
+        """The rows of a table that no report reads for every group, only for suspected ones: the source is read once
+        more. `topic` is for tables of every topic. Empty if the report is made only from tables, or the source does not
+        have the topic."""
         name = table if isinstance(table, str) else table.name
         declaration = TABLES[table] if isinstance(table, str) else table
         key = name, None if groups is None else tuple(sorted(set(groups))), topic
@@ -98,7 +99,7 @@ class RuleContext:
         return self.limits[name]
 
     def limits_of(self, *names: str) -> dict[str, Any]:
-        """Some thresholds by their names, for a finding that they decided."""
+        """Some thresholds by their names, for a finding that depends on them."""
         return {name: self.limits[name] for name in names}
 
     # -- what to do next -----------------------------------------------------------------------------------------------
@@ -109,30 +110,30 @@ class RuleContext:
         return command_line([*table_words(self.request, rows.table), *more, *where])
 
     def reading_command(self, command: str, *words: str) -> str:
-        """Another command that reads the source of this report, as `dump` or `counts`."""
+        """Another command that reads the source of this report, for example `dump` or `counts`."""
         return command_line(
             ["kafka-records", command, *self.request.source_arguments, *package_words(self.request), *words]
         )
 
     def see(self, what: str, rows: Rows, *more: str) -> NextStep:
-        """Look at the rows of a table."""
+        """The step to look at rows of a table."""
         has_source = bool(self.request.source_arguments)
         return NextStep(what, self.command(rows, *more) if has_source else None)
 
     def ask_kafka(self, what: str, tool: str, *words: str) -> NextStep:
-        """Run one of Kafka's tools."""
+        """The step to run one of Kafka's tools."""
         return NextStep(what, kafka_command(tool, self.bootstrap, self.config, *words))
 
     def ask_records(self, what: str, command: str, *words: str) -> NextStep:
-        """Run another command of this project on running brokers."""
+        """The step to run another command of this project on running brokers."""
         return NextStep(what, records_command(command, self.bootstrap, self.config, *words))
 
     def describe_group(self, group: str, what: str = "Ask the brokers who is in the group now") -> NextStep:
-        """What brokers say about a group at this moment."""
+        """The step to ask brokers about a group as it is at this moment."""
         return self.ask_kafka(what, "kafka-consumer-groups", "--describe", *option("--group", group))
 
     def describe_members(self, group: str) -> NextStep:
-        """What brokers say about the members of a group, and what each has, at this moment."""
+        """The step to ask brokers about the members of a group and what each has, at this moment."""
         words = ("--describe", "--members", "--verbose", *option("--group", group))
         return self.ask_kafka("Ask the brokers for the members now", "kafka-consumer-groups", *words)
 
@@ -144,14 +145,14 @@ _UNITS: Final = ((DAY_MS, "d"), (HOUR_MS, "h"), (MINUTE_MS, "min"), (SECOND_MS, 
 
 
 def shown(name: str | None) -> str:
-    """A name in a sentence: in quotes, and cut where it is long."""
+    """A name in a sentence: in quotes, and cut if it is long."""
     if name is None:
         return "an unnamed one"
     return f'"{name}"' if len(name) <= _LONGEST else f'"{name[:_LONGEST]}…" ({len(name)} characters)'
 
 
 def listed(names: Sequence[str], most: int = 3) -> str:
-    """Some names in a sentence, and how many others there are."""
+    """Some names in a sentence, and the number of others."""
     first = ", ".join(map(shown, names[:most]))
     return first if len(names) <= most else f"{first} and {len(names) - most} more"
 
@@ -174,7 +175,7 @@ def length(ms: float) -> str:
 
 
 def moment(ms: int) -> str:
-    """A moment in words, in UTC."""
+    """A time in words, in UTC."""
     try:
         return f"{datetime.fromtimestamp(ms / 1000, UTC):%Y-%m-%d %H:%M:%S} UTC"
     except (OverflowError, ValueError, OSError):
@@ -187,7 +188,7 @@ def counted(number: int, noun: str) -> str:
 
 
 def of_group(group: str, *more: str) -> tuple[str, ...]:
-    """Conditions that choose the rows of a group, and further ones."""
+    """Conditions that select the rows of a group, and further ones."""
     return (condition_of("group_id", group), *more)
 
 

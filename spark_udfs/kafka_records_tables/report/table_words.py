@@ -1,4 +1,4 @@
-"""What a `table` command has to be asked so that it prints rows as a report has them."""
+"""The arguments with which a `table` command prints rows as a report has them."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ if TYPE_CHECKING:
 
 
 def table_words(request: ReportRequest, name: str) -> list[str]:
-    """The words of the command that prints a table as this report has read it, before any condition: the source, the
-    moment, what untold records count as, the package and, for tables that are asked for them, the
-    retention and numbers of partitions."""
+    """The words of the command that prints a table as this report has read it, without conditions: the source, the
+    moment, how records of unknown transactions count, the package and, for tables with these options, the retention and
+    numbers of partitions."""
     words = ["kafka-records", "table", name, *request.source_arguments]
     if request.as_of:
         words += ["--as-of", str(request.at_timestamp_ms)]
@@ -32,5 +32,5 @@ def table_words(request: ReportRequest, name: str) -> list[str]:
 
 
 def package_words(request: ReportRequest) -> list[str]:
-    """The option of all reading commands that names the package of the records; nothing for the usual one."""
+    """The option of all reading commands that names the package of the records; empty for the default package."""
     return ["--package", request.package] if request.package != USUAL_PACKAGE else []

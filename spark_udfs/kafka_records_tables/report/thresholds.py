@@ -1,6 +1,6 @@
 """The thresholds of the report: their defaults, files of others (TOML), and the file that documents them.
 
-Nothing here loads numpy or pyarrow, so that a command can complain at once.
+Nothing here imports numpy or pyarrow, so that a command can report a mistake at once.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from kafka_records_tables.report.rule import Threshold
 from kafka_records_tables.report.rules import RULES
 
 OF_REPORT: Final = "report"
-"""The table of a file that is about all kinds."""
+"""The table of a file for thresholds of all kinds."""
 
 _GENERAL: Final = (
     Threshold(
@@ -68,7 +68,7 @@ def thresholds_of(given: Mapping[str, Any] | str | Path | None) -> dict[str, Any
     Parameters
     ----------
     given
-        Those that differ from the defaults: the path of a TOML file, or a mapping as one holds it
+        Those that differ from the defaults: the path of a TOML file, or a mapping with the content of one
         (`{"offsets_expiring": {"within": "7d"}}`), or with full names (`{"offsets_expiring.within": "7d"}`); a
         duration may be a timedelta or milliseconds there.
 
@@ -179,7 +179,7 @@ def _milliseconds(name: str, value: Any, is_file: bool) -> int:
 
 
 def thresholds_file() -> str:
-    """A file with all defaults, each with what it decides and why it is what it is."""
+    """A file with all defaults, each with what it decides and why."""
     lines = ["# Thresholds of kafka-records report. A file names those that differ from these defaults."]
     lines += _table_lines(OF_REPORT, "all kinds of findings", _GENERAL)
     for rule in RULES:
@@ -198,5 +198,5 @@ def _table_lines(name: str, title: str, thresholds: tuple[Threshold, ...]) -> It
 
 
 def of_report() -> tuple[Threshold, ...]:
-    """Those that are about all kinds."""
+    """The thresholds that apply to all kinds."""
     return _GENERAL

@@ -1,4 +1,4 @@
-"""Logs that lack records: where nothing may be concluded from what is not in them."""
+"""Logs that lack records, so that nothing may be concluded from what is not in them."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ _END: Final = 2**63 - 1
 
 
 def seen_by(context: RuleContext, kind: str) -> RuleContext:
-    """What a rule may use: one that concludes from absence sees nothing of groups and transactional ids whose later
-    records may be among those that could not be read."""
+    """The context that a rule may use: a rule that concludes something from absence does not see groups and
+    transactional ids whose later records may be among those that could not be read."""
     return context.once(_whole_logs) if kind in _FROM_ABSENCE else context
 
 

@@ -1,1 +1,1 @@
-"""Answers as values, and what prints them."""
+"""Answers as values, and the modules that print them."""

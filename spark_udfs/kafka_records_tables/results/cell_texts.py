@@ -1,6 +1,6 @@
-"""Arrow columns as columns of text, without a Python object per value where that can be avoided.
+"""Arrow columns as columns of text, without a Python object per value if possible.
 
-Everything is large_string: what a batch becomes as text can pass the 2 GiB of the small one.
+Everything is large_string, because the text of a batch can exceed the 2 GiB of string.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def small_slices(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
 
 
 def write_lines(lines: pa.LargeStringArray, out: TextIO) -> None:
-    """Write texts, which bring their line ends, one behind the other."""
+    """Write texts, which include their line ends, one after another."""
     if not len(lines):
         return
     _, offsets, data = lines.buffers()
@@ -58,7 +58,7 @@ def write_lines(lines: pa.LargeStringArray, out: TextIO) -> None:
 
 
 def joined(parts: Iterable[pa.LargeStringArray | str]) -> pa.LargeStringArray:
-    """Columns of text (and text that is the same in every row) side by side; null if one of them is."""
+    """Columns of text (and text that is the same in every row) concatenated row by row; null if one of them is."""
     scalars = [pa.scalar(part, TEXT) if isinstance(part, str) else part for part in parts]
     return pc.binary_join_element_wise(*scalars, pa.scalar("", TEXT))
 
@@ -66,7 +66,8 @@ def joined(parts: Iterable[pa.LargeStringArray | str]) -> pa.LargeStringArray:
 def replaced(
     column: pa.LargeStringArray, where: pa.BooleanArray, make: Callable[[str], str], source: pa.Array | None = None
 ) -> pa.LargeStringArray:
-    """`column` with `make` of the text in `source` (`column` itself without) in the rows that `where` says."""
+    """`column` with `make` applied to the text in `source` (`column` itself by default) in the rows that `where`
+    selects."""
     where = where.fill_null(False)
     if not pc.any(where).as_py():
         return column
@@ -80,7 +81,7 @@ def replaced(
 def plain_texts(column: pa.Array) -> pa.LargeStringArray:
     """Values as text, null for null.
 
-    A time is ISO 8601 in UTC, with three digits after the second where they say it all, and null outside the years 1 to
+    A time is ISO 8601 in UTC, with three digits after the second if they are enough, and null outside the years 1 to
     9999; bytes are base64; lists, structs and maps are JSON.
     """
     column = _stored(column)
@@ -141,7 +142,7 @@ def _moments(column: pa.Array) -> pa.LargeStringArray:
 
 
 def json_texts(column: pa.Array) -> pa.LargeStringArray:
-    """Values as JSON, character for character what `json_text` makes of them; `null` for null."""
+    """Values as JSON, character for character as `json_text` writes them; `null` for null."""
     column = _stored(column)
     kind = column.type
     if pa.types.is_struct(kind):
@@ -190,7 +191,7 @@ def map_lists(column: pa.MapArray) -> pa.ListArray:
 
 
 def joined_items(column: pa.Array, items: pa.LargeStringArray, between: str) -> pa.LargeStringArray:
-    """The items of each list of `column`, whose texts are in `items`, behind one another; null for null."""
+    """The items of each list of `column`, whose texts are in `items`, joined; null for null."""
     lists = pa.LargeListArray.from_arrays(_offsets(column), items)
     text = pc.binary_join(lists, pa.scalar(between, TEXT))
     return pc.if_else(column.is_valid(), text, pa.scalar(None, TEXT))

@@ -1,6 +1,7 @@
-"""What is in the cells of a table for people: printable text, its width on a terminal, cut, folded or padded.
+"""The cells of a table for people: printable text, its width on a terminal, cut, folded or padded.
 
-Nearly all of it is ASCII, where a character is a cell and Arrow does the work; the rest goes one by one.
+Nearly all text is ASCII, where a character is a cell and Arrow does the work; the rest is handled character by
+character.
 """
 
 from __future__ import annotations
@@ -47,7 +48,7 @@ def holds_numbers(kind: pa.DataType) -> bool:
 
 
 def holds_texts(kind: pa.DataType) -> bool:
-    """Whether cells of the type are texts of their own, and not what another value looks like."""
+    """Whether cells of the type are texts themselves, not the text of another value."""
     kind = kind.value_type if pa.types.is_dictionary(kind) else kind
     return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind))
 
@@ -57,13 +58,13 @@ def _quoted(text: str) -> str:
 
 
 def can_be_cut(kind: pa.DataType) -> bool:
-    """Whether a part of the text tells something: not so for numbers and times."""
+    """Whether a part of the text is meaningful, which it is not for numbers and times."""
     return not (holds_numbers(kind) or pa.types.is_temporal(kind) or pa.types.is_boolean(kind))
 
 
 def cell_texts(column: pa.Array) -> pa.LargeStringArray:
     """Values as printable text; a map of numbers is `name: 1, other: 2`, other structures are JSON. A text is in
-    quotes, as in JSON, where it is empty, begins or ends with a blank, begins with a quote, or is `null`."""
+    quotes, as in JSON, if it is empty, begins or ends with a blank, begins with a quote, or is `null`."""
     kind = column.type
     if pa.types.is_map(kind) and pa.types.is_integer(kind.item_type):
         lists = map_lists(column)
@@ -78,7 +79,7 @@ def cell_texts(column: pa.Array) -> pa.LargeStringArray:
 
 
 def widest(texts: pa.LargeStringArray, most: int | None = None) -> int:
-    """The number of terminal cells that the widest of the texts takes; with `most`, of those that take no more."""
+    """The number of terminal cells of the widest text; with `most`, of the widest text that has no more."""
     if not len(texts):
         return 0
     is_ascii = pc.string_is_ascii(texts)
@@ -102,7 +103,7 @@ def _cells(character: str) -> int:
 
 
 def fitted(texts: pa.LargeStringArray, width: int, is_number: bool, cuts: bool = True) -> pa.LargeStringArray:
-    """The texts at exactly `width` cells each, cut or padded; without `cuts` long ones stay as they are."""
+    """The texts with exactly `width` cells each, cut or padded; without `cuts` long ones stay as they are."""
     is_ascii = pc.string_is_ascii(texts)
     is_long = pc.greater(pc.binary_length(texts), width)
     made = texts
@@ -119,7 +120,7 @@ def _fitted(text: str, width: int, is_number: bool, cuts: bool) -> str:
 
 
 def padded(text: str, width: int, is_number: bool) -> str:
-    """The text at `width` cells or more, numbers at the right."""
+    """The text with `width` cells or more, numbers at the right."""
     padding = " " * (width - width_of(text))
     return padding + text if is_number else text + padding
 
@@ -133,7 +134,7 @@ def cut(text: str, width: int) -> str:
 
 
 def folded(text: str, width: int) -> list[str]:
-    """`text` on lines of `width` cells at most, broken behind blanks and marks where that does."""
+    """`text` on lines of at most `width` cells, broken after blanks and punctuation if that is possible."""
     if width_of(text) <= width:
         return [text]
     pieces = [part for piece in _PIECE.findall(text) if piece for part in _parts(piece, width)]
@@ -152,7 +153,8 @@ def _parts(piece: str, width: int) -> Iterable[str]:
 
 
 def in_lines(pieces: Iterable[str], width: int) -> list[str]:
-    """The pieces on lines that are no wider than `width` unless a single piece is; blanks at their ends fall away."""
+    """The pieces on lines of at most `width` cells, unless a single piece is wider; blanks at the ends of lines are
+    removed."""
     lines = [""]
     for piece in pieces:
         if lines[-1] and width_of((lines[-1] + piece).rstrip()) > width:
@@ -162,6 +164,6 @@ def in_lines(pieces: Iterable[str], width: int) -> list[str]:
 
 
 def styled(texts: pa.LargeStringArray, style: str, where: Any = None) -> pa.LargeStringArray:
-    """The texts between the escape sequences of a style, all of them or where `where` says."""
+    """The texts between the escape sequences of a style: all of them, or those that `where` selects."""
     made = joined([f"\x1b[{style}m", texts, "\x1b[0m"])
     return made if where is None else pc.if_else(where, made, texts)

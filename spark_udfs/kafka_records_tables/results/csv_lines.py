@@ -1,4 +1,4 @@
-"""A table as CSV by RFC 4180, with null and the empty text told apart."""
+"""A table as CSV by RFC 4180, in which null and the empty text differ."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ if its locale says so, or whoever opens the file, and then quotes do not help.""
 
 
 def write_csv(batches: Iterable[pa.RecordBatch], schema: pa.Schema, out: TextIO, *, is_safe: bool = False) -> None:
-    """Write the header and then the rows as they come in.
+    """Write the header and then the rows as they arrive.
 
-    Null is an empty field, the empty text two quotes. Times are ISO 8601 in UTC, bytes base64, lists, structs and maps
-    JSON. On a terminal, what is not printable is escaped. With `is_safe` an apostrophe is before each = + - or @ with
-    which a spreadsheet would begin a formula, in all columns but those of numbers, times and truth values.
+    Null is an empty field, the empty text is two quotes. Times are ISO 8601 in UTC, bytes base64, lists, structs and
+    maps JSON. On a terminal, non-printable characters are escaped. With `is_safe` an apostrophe precedes each = + - or
+    @ that would begin a formula in a spreadsheet, in all columns but those of numbers, times and booleans.
     """
     rows = iter(batches)
     # A source that fails does so before its first row. Read that row first: a file with only a header would look like a
@@ -36,7 +36,7 @@ def write_csv(batches: Iterable[pa.RecordBatch], schema: pa.Schema, out: TextIO,
 
 
 def write_rows(batches: Iterable[pa.RecordBatch], out: TextIO, line_end: str, *, is_safe: bool = False) -> None:
-    """Write the rows alone, each with `line_end` after it."""
+    """Write only the rows, each followed by `line_end`."""
     for batch in small_slices(batches):
         columns = ((_harmless if is_safe else plain_texts)(column) for column in batch.columns)
         _write([_quoted(texts).fill_null("") for texts in columns], out, line_end)

@@ -1,4 +1,4 @@
-"""What a table says about itself, as text. Loads only the standard library."""
+"""The description of a table, as text. Imports only the standard library."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _NARROW: Final = 40
 
 
 def described(table: Table, room: int) -> str:
-    """What a table says about itself, its columns, its options and its rules, in lines of `room` cells."""
+    """The description of a table, its columns, its options and its rules, in lines of `room` cells."""
     lines = [
         f"{table.name}: {table.about}",
         _made_of(table),

@@ -1,4 +1,4 @@
-"""Findings as lines for people and for programs. Loads only the standard library."""
+"""Findings as lines for people and for programs. Imports only the standard library."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from kafka_records_engine.findings import Finding
 
 MOST: Final = 50
-"""Findings of one kind that are lines of their own."""
+"""How many findings of one kind are lines of their own."""
 
 _WITH_DIGITS: Final = re.compile(r"""(?<!\w)(?:'[^']*'|"[^"]*")(?!\w)|(?P<value>[\w.:+-]*\d[\w.:+-]*)""")
 """What may differ in the words of several notes: numbers, moments. Names in quotes are words, regardless of what is in
@@ -29,12 +29,12 @@ _MOST_RUNS: Final = 8
 
 
 def finding_lines(findings: Iterable[Finding], way_to_all: str, most: int = MOST) -> Iterator[str]:
-    """One line per finding, in their order, notes with `note: ` in front; what a line holds is not escaped. Damage that
-    is said about several log partitions of a topic in the same words is one line. So are notes whose words differ in
-    numbers and moments alone, wherever they were met: the line lists log partitions and what differs.
+    """One line per finding, in their order, notes with `note: ` in front; the text of a line is not escaped. The same
+    damage in several log partitions of a topic is one line. So are notes that differ only in numbers and times, in any
+    log partitions: the line lists log partitions and what differs.
 
-    Of each kind, findings of one severity and reason, only the first `most` come; a line at the end counts the others
-    and says `way_to_all` of them.
+    Of each kind, findings of one severity and reason, only the first `most` are printed; a line at the end counts the
+    others and says `way_to_all` of them.
     """
     seen: Counter[tuple[str, str]] = Counter()
     for same in _same_words(findings):
@@ -124,7 +124,7 @@ def _values(values: Sequence[str]) -> str:
 
 
 def finding_object(finding: Finding) -> dict[str, Any]:
-    """A finding as JSON has it: its fields by their names, bytes in hex, and what `str()` gives as `message`."""
+    """A finding as a JSON object: its fields by their names, bytes in hex, and the result of `str()` as `message`."""
     plain = {name: value.hex() if isinstance(value, bytes) else value for name, value in members_of(finding).items()}
     return {**plain, "message": str(finding)}
 

@@ -1,4 +1,4 @@
-"""Which columns of a table a terminal has room for, how wide they are, and what is said about the others."""
+"""Which columns of a table fit on a terminal, how wide they are, and what is printed about the others."""
 
 from __future__ import annotations
 
@@ -39,33 +39,33 @@ class ShownColumn:
     at: int
     name: str
     header: tuple[str, ...]
-    """Its name on lines."""
+    """Its name, in lines."""
     is_number: bool
     least: int
-    """The cells it cannot do without."""
+    """The fewest cells it needs."""
     natural: int
-    """The cells it takes when nothing is cut."""
+    """The cells it needs if nothing is cut."""
     width: int
     is_folded: bool = False
-    """Whether texts that are too long go on in the next line. They are cut otherwise."""
+    """Whether texts that are too long continue in the next line. They are cut otherwise."""
 
 
 class ShownTable(NamedTuple):
-    """The columns that are shown, and what is between them."""
+    """The columns that are printed, and what is between them."""
 
     columns: list[ShownColumn]
     gap: str
     left_out: list[str]
     """The names of other columns, but for those in `same`."""
     same: dict[str, str | None]
-    """What columns that are left out hold in every row; None for null."""
+    """The value that columns that are left out have in every row; None for null."""
     cuts: bool = True
-    """Whether a text that is wider than its column is cut, and does not go on over it."""
+    """Whether a text that is wider than its column is cut, instead of running over the next columns."""
 
 
 def whole(table: pa.Table) -> ShownTable:
-    """All columns with all of their texts. A column is as wide as the widest of its texts, but for those of more than
-    `_WIDEST_WHOLE` cells: they make their own row longer, and not every row."""
+    """All columns with their complete texts. A column is as wide as the widest of its texts of at most `_WIDEST_WHOLE`
+    cells: a longer text makes only its own row longer, not every row."""
     columns = [_column(table, at, is_folded=False, most=_WIDEST_WHOLE) for at in range(table.num_columns)]
     return ShownTable(columns, GAP, [], {}, cuts=False)
 
@@ -73,12 +73,12 @@ def whole(table: pa.Table) -> ShownTable:
 def fitting(
     table: pa.Table, room: int, details: Collection[str] = (), essential: Collection[str] = ()
 ) -> ShownTable | None:
-    """What fits into `room` cells; None when two columns do not, or not those of `essential`.
+    """The columns that fit into `room` cells; None if two columns do not fit, or those of `essential` do not.
 
-    Milliseconds of a time that is there as text go first, then columns that hold null or the same in every row,
-    those of `essential` excepted; then `details`, then columns of `essential` that hold one thing only, then all others
-    from the right. What is left of the room is shared so that the widest columns are equally wide.
-    Texts of `essential` columns are folded, unless there are very many rows.
+    Columns are left out in this order: milliseconds of a time that is also there as text; columns with null or the same
+    value in every row, except those of `essential`; `details`; columns of `essential` with the same value in every row;
+    all others from the right. The remaining room is divided so that the widest columns are equally wide. Texts of
+    `essential` columns are folded, unless there are very many rows.
     """
     columns = [_column(table, at, is_folded=True) for at in telling_columns(table)]
     for each in ([_unfolded(column) for column in columns], columns):
@@ -121,7 +121,7 @@ def _total(gap: str, widths: Iterable[int]) -> int:
 
 
 def telling_columns(table: pa.Table) -> Iterator[int]:
-    """Where the columns are, but for milliseconds that a time beside them tells as well."""
+    """The places of the columns, without milliseconds of a time that another column has as text."""
     names = table.schema.names
     for at, name in enumerate(names):
         time = name.removesuffix("_ms")
@@ -210,7 +210,7 @@ def _limited(column: ShownColumn, limit: int) -> int:
 
 
 def missing(layout: ShownTable, cut: Collection[str]) -> str | None:
-    """What a reader does not see, in one sentence; `cut` names the columns with texts that were cut."""
+    """What is not shown, in one sentence; `cut` names the columns with texts that were cut."""
     nulls = [name for name, text in layout.same.items() if text is None]
     same = [f"{name}={_quoted(text)}" for name, text in layout.same.items() if text is not None]
     is_cut = [column.name for column in layout.columns if column.name in cut]

@@ -1,7 +1,7 @@
 """Rows, findings and texts as HTML for notebooks: no script, no request, no style sheet, and no text that is markup.
 
-A notebook may take away elements and attributes that it does not trust, so what is said does not depend on styles.
-Colors are those of the notebook, light or dark.
+A notebook may remove elements and attributes that it does not trust, so the content does not depend on styles. Colors
+are those of the notebook, light or dark.
 """
 
 from __future__ import annotations
@@ -29,20 +29,20 @@ LONGEST_CELL: Final = 80
 LONGEST_LINE: Final = 600
 """Characters of a line about a finding."""
 MOST_FINDINGS: Final = 10
-"""Findings of one kind that are lines of their own."""
+"""How many findings of one kind are lines of their own."""
 
 _TEXT: Final = "text-align:left;white-space:nowrap"
 _NUMBER: Final = "text-align:right;white-space:nowrap"
 
 
 def text_html(text: str, longest: int = LONGEST_LINE) -> str:
-    """Any text as text: what is not printable escaped, the rest of a long one cut, and isolated from what is beside it,
-    for letters that are written from right to left would turn that around."""
+    """Any text as HTML text: non-printable characters are escaped, a long text is cut, and it is isolated from its
+    neighbours, because letters that are written from right to left would change their order."""
     return f"<bdi>{escape(_cut(printable(text[: longest + 1]), longest))}</bdi>"
 
 
 def rows_html(table: pa.Table, most: int = MOST_ROWS) -> str:
-    """The first rows, in a frame that scrolls when they are wide, and below it what is not shown.
+    """The first rows, in a frame that scrolls if they are wide, and below it what is not shown.
 
     Every column is shown, except milliseconds that are also there as a time. Its meaning is shown if the pointer is on
     its name.
@@ -93,7 +93,7 @@ def _cut(text: str, longest: int) -> str:
 
 
 def findings_html(findings: Iterable[Finding]) -> str:
-    """What was found while reading, a line each, as the command says it; empty without any."""
+    """The findings of a reading, a line each, in the words of the command; empty if there are none."""
     way = ".findings has all of them"
     lines = [f"<li>{text_html(line)}</li>\n" for line in finding_lines(findings, way, MOST_FINDINGS)]
     return f"<ul>\n{''.join(lines)}</ul>" if lines else ""

@@ -1,6 +1,6 @@
-"""Committed offsets in the forms that other programs take: Kafka's tool that resets offsets, and Spark's own source.
+"""Committed offsets in the formats of other programs: Kafka's tool that resets offsets, and Spark's own source.
 
-Both take rows of `current_offsets`, the columns `NEEDED` of them.
+Both take rows of `current_offsets` with the columns `NEEDED`.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ if TYPE_CHECKING:
 NEEDED: Final = ("group_id", "topic", "partition", "offset", "log_partition")
 
 EARLIEST: Final = -2
-"""What Spark reads as the start of a log (`ListOffsetsRequest.EARLIEST_TIMESTAMP`)."""
+"""The offset that Spark reads as the start of a log (`ListOffsetsRequest.EARLIEST_TIMESTAMP`)."""
 
 
 def write_reset_offsets(batches: Iterable[pa.RecordBatch], out: TextIO) -> None:
     """Write a line `group,topic,partition,offset` per row, without a header.
 
     `kafka-consumer-groups --reset-offsets --from-file FILE` takes it, with `--all-groups` or with one `--group` each
-    (`ConsumerGroupCommand.parseResetPlan`). The tool moves an offset that its log does not have to the nearest that it
+    (`ConsumerGroupCommand.parseResetPlan`). If a log does not have the offset, the tool uses the nearest one that it
     has.
 
     The rows are those of `without_line_breaks`: the tool cuts the file at line breaks before it looks for quotes.
@@ -39,7 +39,7 @@ def write_reset_offsets(batches: Iterable[pa.RecordBatch], out: TextIO) -> None:
 
 
 def without_line_breaks(batches: Iterable[pa.RecordBatch], on_finding: OnFinding) -> Iterator[pa.RecordBatch]:
-    """The rows but those of groups with a line break in their names, each of which is a finding."""
+    """The rows without those of groups whose names contain a line break, each of which is a finding."""
     found: set[str] = set()
     for batch in batches:
         groups = batch.column("group_id")
@@ -60,7 +60,7 @@ def write_starting_offsets(batches: Iterable[pa.RecordBatch], out: TextIO) -> No
 
 
 def starting_offsets(rows: pa.Table | Iterable[pa.RecordBatch]) -> str:
-    """What the option `startingOffsets` of Spark's Kafka source takes: `{"topic":{"0":42}}`.
+    """The value for the option `startingOffsets` of Spark's Kafka source: `{"topic":{"0":42}}`.
 
     A partition without a committed offset (null) begins at its start (-2). Spark requires every partition of the topics
     that it subscribes to.
@@ -68,8 +68,8 @@ def starting_offsets(rows: pa.Table | Iterable[pa.RecordBatch]) -> str:
     Raises
     ------
     QueryError
-        For rows about several groups or about none, for two offsets of one partition (the group is in two partitions of
-        the log), and for a negative offset, which Spark would take for the end or the start.
+        If rows are about several groups or none, if a partition has two offsets (the group is in two partitions of the
+        log), or if an offset is negative, which Spark would read as the end or the start.
     """
     batches = rows.to_batches() if isinstance(rows, pa.Table) else rows
     groups: set[str] = set()

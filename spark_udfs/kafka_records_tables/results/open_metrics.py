@@ -1,9 +1,9 @@
 """Rows of some tables as metrics in the OpenMetrics text format.
 
 All of them are gauges, so that the text is valid in the older format of Prometheus too, which node_exporter's textfile
-collector reads. `kafka_consumergroup_…` are the names that dashboards have, with the labels that these expect: `lag`
-and `current_offset` as kafka_exporter has them (`consumergroup`), `group_…` as kafka-lag-exporter and klag-exporter do
-(`group`). What no other exporter has begins with `kafka_records_`.
+collector reads. `kafka_consumergroup_…` are the names that dashboards use, with the labels that they expect: `lag` and
+`current_offset` as in kafka_exporter (`consumergroup`), `group_…` as in kafka-lag-exporter and klag-exporter (`group`).
+Metrics that no other exporter has begin with `kafka_records_`.
 """
 
 from __future__ import annotations
@@ -29,17 +29,17 @@ _ROWS: Final = 1024
 
 @dataclass(frozen=True, slots=True)
 class Metric:
-    """A gauge, and how a row gives its value. `merged` says what becomes of rows with the same labels."""
+    """A gauge, and how its value is taken from a row. `merged` says what happens to rows with the same labels."""
 
     name: str
     about: str
     labels: Mapping[str, str]
     """Labels, by the columns that they are taken from."""
     value: str | Callable[[Row], float | None]
-    """A column, or a function of the row; no value, no sample."""
+    """A column, or a function of the row; a row without a value has no sample."""
     scale: float = 1
     merged: Callable[[float, float], float] = max
-    """What becomes of two rows with the same labels."""
+    """How the values of two rows with the same labels are combined."""
 
     def of(self, row: Row) -> float | None:
         """The value of a row."""
@@ -207,7 +207,7 @@ class TableMetrics:
     def __init__(self, table: str, rows: Iterable[pa.RecordBatch], most: int) -> None:
         self._table = table
         self.rows_left_out = 0
-        """Rows without series, because there are too many."""
+        """The number of rows without series, because there are too many."""
         self._samples = [Samples(metric) for metric in METRICS[table]]
         self._most = most
         for batch in rows:
@@ -226,7 +226,8 @@ class TableMetrics:
         return sum(len(each.values) for each in self._samples) + len(self._samples) > self._most
 
     def write(self, out: TextIO, *, is_complete: bool, now: float) -> None:
-        """Write all series, and three about the run: when it was, whether nothing is missing, and what was left out."""
+        """Write all series, and three about the run: when it was, whether anything is missing, and what was left
+        out."""
         about_run = (
             ("kafka_records_last_run_timestamp_seconds", "When this was written", now),
             ("kafka_records_complete", "1: nothing is missing; 0: rows are missing, or may be", int(is_complete)),
@@ -251,6 +252,6 @@ class _Collected:
 
 
 def write_families(families: Iterable[GaugeMetricFamily], out: TextIO) -> None:
-    """Write the metrics as text. On a terminal, what is not printable is escaped."""
+    """Write the metrics as text. On a terminal, non-printable characters are escaped."""
     text = generate_latest(_Collected(families)).decode("utf-8")  # type: ignore[no-untyped-call]
     out.write("\n".join(map(printable, text.split("\n"))) if out.isatty() else text)

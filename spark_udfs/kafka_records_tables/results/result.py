@@ -19,24 +19,24 @@ if TYPE_CHECKING:
 class Result:
     """All rows of a table, and what was found while they were read.
 
-    It has `__arrow_c_stream__`, so everything that reads Arrow streams takes it directly: `duckdb.sql("FROM result")`,
+    It has `__arrow_c_stream__`, so every reader of Arrow streams takes it directly: `duckdb.sql("FROM result")`,
     `polars.DataFrame(result)`, `pandas.DataFrame.from_arrow(result)` (pandas 3; `table.to_pandas()` before).
     """
 
     def __init__(self, declaration: Table, table: pa.Table, findings: tuple[Finding, ...], counts: Counts) -> None:
         self.declaration = declaration
-        """What the table says about itself and its columns."""
+        """The declaration of the table, with its columns."""
         self.table = table
         """The rows, a `pyarrow.Table`."""
         self.findings = findings
-        """What a reader of the answer has to know (damage and notes), in the order of the logs; `str()` of each is one
+        """What a reader of the answer must know (damage and notes), in the order of the logs; `str()` of each is one
         line."""
         self.counts = counts
         """How much was read."""
 
     @property
     def is_complete(self) -> bool:
-        """Whether nothing is missing because it was damaged or could not be decoded."""
+        """Whether nothing is missing because of damage or records that could not be decoded."""
         return all(finding.severity == "note" for finding in self.findings)
 
     def __len__(self) -> int:
@@ -64,7 +64,7 @@ class Results(Mapping[str, Result]):
         self.missing = dict(missing)
         """Why a requested table is not among the answers, by its name: the source lacks its topic."""
         self.reading = tuple(reading.findings)
-        """What was found while reading, each once, whichever tables it concerns; each `Result` has it too."""
+        """The findings of reading, each once, regardless of how many tables it concerns; each `Result` has it too."""
         self.counts = reading.counts
         """How much was read, once. Each `Result` counts what was read for it."""
 
@@ -79,13 +79,14 @@ class Results(Mapping[str, Result]):
 
     @property
     def findings(self) -> tuple[Finding, ...]:
-        """What was found while reading and by all tables, by place. What several of them found is there once."""
+        """The findings of reading and of all tables, by place. A finding of several tables is there once."""
         of_tables = (result.findings for result in self._results.values())
         return tuple(sorted_findings(merged_findings([self.reading, *of_tables])))
 
     @property
     def is_complete(self) -> bool:
-        """Whether no table is missing, and nothing is missing in any because it was damaged or could not be decoded."""
+        """Whether no table is missing, and nothing is missing in any because of damage or records that could not be
+        decoded."""
         return not self.missing and all(result.is_complete for result in self._results.values())
 
     def __repr__(self) -> str:
@@ -93,7 +94,7 @@ class Results(Mapping[str, Result]):
 
 
 class Stream:
-    """The rows of a table as they come, a `pyarrow.RecordBatch` at a time, for answers too large to hold.
+    """The rows of a table as they arrive, a `pyarrow.RecordBatch` at a time, for answers too large for memory.
 
     It can be read only once. `findings` and `counts` are complete after the last row. To stop earlier, close the stream
     or use it in a `with` statement: that ends the reading processes.
@@ -109,12 +110,12 @@ class Stream:
 
     @property
     def findings(self) -> tuple[Finding, ...]:
-        """What was found, by place; of a stream that was closed early, what was found in the logs it had finished."""
+        """The findings, by place; for a stream that was closed early, those of the logs that were complete."""
         return tuple(self._report.findings)
 
     @property
     def counts(self) -> Counts:
-        """How much was read; of a stream that was closed early, of the logs it had finished."""
+        """How much was read; for a stream that was closed early, from the logs that were complete."""
         return self._report.counts
 
     def __iter__(self) -> Iterator[pa.RecordBatch]:

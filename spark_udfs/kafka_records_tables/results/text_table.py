@@ -36,13 +36,13 @@ def write_text(
 ) -> None:
     """Print the rows under the names of their columns.
 
-    On a terminal of `width` cells (None: it has no width) the table fits it: columns are left out (`fitting`), long
-    texts are folded in the columns of `essential` and cut (…) in others, and a line below says what is missing. Where
-    not even two columns or those of `essential` fit, every row becomes a block of `column  value` lines, or
-    `column: value` on the narrowest. With `wide`, and elsewhere, nothing is left out and every row is one line; a text
-    of more than 64 cells goes on over its column. What is not printable is escaped.
+    On a terminal of `width` cells (None: it has no width) the table is fitted to it: columns are left out (`fitting`),
+    long texts are folded in the columns of `essential` and cut (…) in others, and a line below says what is missing. If
+    not even two columns or those of `essential` fit, every row becomes a block of `column value` lines, or `column:
+    value` on the narrowest terminals. With `wide`, and if the output is not a terminal, nothing is left out and every
+    row is one line; a text of more than 64 cells runs over its column. Non-printable characters are escaped.
 
-    The texts are made twice, for their widths and to be written, and only for some thousand rows at a time.
+    The texts are made twice, once for their widths and once for writing, and only for some thousand rows at a time.
     """
     is_styled = is_terminal and os.environ.get("TERM") != "dumb" and not os.environ.get("NO_COLOR")
     if not is_terminal or wide or width is None:

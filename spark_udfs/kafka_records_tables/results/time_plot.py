@@ -1,4 +1,4 @@
-"""Rows over time, as a small drawing in SVG that is in HTML: no script, no style sheet, no font of its own."""
+"""Rows over time, as a small SVG drawing in HTML: no script, no style sheet, no font of its own."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ _GAP: Final = 1
 
 
 def time_plot(table: pa.Table) -> str:
-    """The rows by the first of their times that tells two apart, with a sentence that says the same; empty if there is
+    """The rows by the first time column with two different times, with a sentence that says the same; empty if there is
     none.
 
-    A bar has the rows of one of 90 equally long spans between the first moment and the last.
+    Each bar has the rows of one of 90 equally long spans between the first and the last time.
     """
     for field in table.schema:
         if pa.types.is_timestamp(field.type):

@@ -1,1 +1,1 @@
-"""What rules ask of the groups that they suspect: members, commits one by one, ends of logs over time."""
+"""Facts that rules look up about groups they suspect: members, single commits, ends of logs over time."""

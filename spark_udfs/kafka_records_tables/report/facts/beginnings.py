@@ -1,4 +1,4 @@
-"""Where a group began that had no offset to go on from, and whether all records of a group are available."""
+"""Where a group began if it had no offset to continue from, and whether all records of a group are available."""
 
 from __future__ import annotations
 
@@ -16,25 +16,25 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Beginning:
-    """Where a group began in a log partition by auto.offset.reset, by what it committed first."""
+    """Where a group began in a log partition by auto.offset.reset, given its first commit."""
 
     again: int
     """Records that it read a second time if it began at the start."""
     skipped: int
     """Records that it never read if it began at the end."""
     is_unsure: bool = False
-    """Whether it began at either end, and records do not tell at which; otherwise one of the counts is 0."""
+    """Whether it may have begun at either end and records do not show at which; otherwise one of the counts is 0."""
     end: int | None = None
-    """Where the log ended when its first member joined; None if files do not tell."""
+    """Where the log ended when its first member joined; None if files do not show it."""
     is_start_known: bool = True
-    """Whether the start of the log is known; otherwise `again` is the least that it can be."""
+    """Whether the start of the log is known; otherwise `again` is a lower bound."""
 
 
 def beginning(ends: LogEnds, place: Place, own: int, first: int, joined_ms: int | None) -> Beginning:
     """Where a group began that had read up to `own` and whose first commit is `first`.
 
     `joined_ms` is when its first member joined: it fetched nothing earlier. A consumer that begins at the end is never
-    below where the log ended then. One that begins at the start may have read everything before its first commit.
+    below the end that the log had then. One that begins at the start may have read everything before its first commit.
     """
     start, end = ends.start(place), ends.end_at(place, joined_ms)
     again = max(own - (min(own, first) if start is None else start), 0)
@@ -49,7 +49,7 @@ def beginning(ends: LogEnds, place: Place, own: int, first: int, joined_ms: int 
 
 
 def either_words(who: str, whose: str, found: list[Beginning]) -> str:
-    """That it began at the end or at the start, and what follows from each."""
+    """In words, that it began at the end or at the start, and the effect of each."""
     skipped, again = sum(each.skipped for each in found), repeated_words(found)
     of_end = "nothing was lost" if not skipped else f"{skipped_words(found)} were never read"
     of_start = "nothing was lost" if again is None else f"{again} were read again before {whose} first commit"
@@ -60,7 +60,7 @@ def either_words(who: str, whose: str, found: list[Beginning]) -> str:
 
 
 def skipped_words(found: list[Beginning]) -> str:
-    """How many records were never read: not more than that where files do not tell where the log ended."""
+    """In words, how many records were never read: an upper bound if files do not show where the log ended."""
     from kafka_records_tables.report.rule_context import counted
 
     most = "" if all(each.end is not None for each in found if each.skipped) else "at most "
@@ -68,7 +68,7 @@ def skipped_words(found: list[Beginning]) -> str:
 
 
 def repeated_words(found: list[Beginning]) -> str | None:
-    """How many records were read again; None for none."""
+    """In words, how many records were read again; None if there are none."""
     from kafka_records_tables.report.rule_context import counted
 
     again, is_least = sum(each.again for each in found), not all(each.is_start_known for each in found)

@@ -1,4 +1,4 @@
-"""Settings of topics and groups from the metadata log, so that rules need not assume their values."""
+"""Settings of topics and groups from the metadata log, so that rules need not assume them."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ if TYPE_CHECKING:
 
 
 def cluster_settings(context: RuleContext) -> ClusterFacts:
-    """Settings alone, read when a rule asks for them first; none where the source has no metadata log."""
+    """Only settings, read when a rule first needs them; empty if the source has no metadata log."""
     return context.once(_read)
 
 
 def delivery_limits(context: RuleContext, groups: Sequence[str], otherwise: int) -> Any:
-    """For each name of a share group how often its records are delivered at most (`share.delivery.count.limit`), as
-    numpy; `otherwise` if nothing tells it."""
+    """For each share group, how often its records are delivered at most (`share.delivery.count.limit`), as a numpy
+    array; `otherwise` if nothing shows it."""
     import numpy as np
 
     facts = cluster_settings(context) if groups else None

@@ -1,4 +1,4 @@
-"""The first record of each transactional id: a table of the report's own."""
+"""The first record of each transactional id: a table that only the report uses."""
 
 from __future__ import annotations
 

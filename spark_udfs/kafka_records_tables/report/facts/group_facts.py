@@ -1,4 +1,4 @@
-"""Members of groups over time, commits one by one, and where logs ended when."""
+"""Members of groups over time, single commits, and where logs ended at which time."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from kafka_records_tables.report.rule_context import RuleContext
 
 MOST_GROUPS: Final = 200
-"""Groups of a kind that are looked at more closely, the worst first."""
+"""How many groups of a kind are examined more closely, the worst first."""
 
 Place = tuple[str, int]
 """Topic and partition."""
@@ -28,16 +28,16 @@ class MemberLife:
     member_id: str
     joined_ms: int | None
     joined_at: int
-    """Offset of the record that has it first."""
+    """Offset of the first record that has it."""
     log_partition: int
     client_id: str | None = None
     host: str | None = None
     instance_id: str | None = None
     left_ms: int | None = None
     left_at: int | None = None
-    """Offset of the record without it; None while it is there."""
+    """Offset of the first record without it; None while it is there."""
     places: set[Place] = field(default_factory=set)
-    """All that it has ever been assigned."""
+    """Everything that was ever assigned to it."""
 
     @property
     def topics(self) -> set[str]:
@@ -46,18 +46,18 @@ class MemberLife:
 
     @property
     def name(self) -> str:
-        """What an operator looks for: the client id."""
+        """The name that an operator looks for: the client id."""
         return self.client_id or self.instance_id or self.member_id
 
     def was_there(self, at_ms: int) -> bool:
-        """Whether it was a member at a moment."""
+        """Whether it was a member at a given time."""
         joined = self.joined_ms if self.joined_ms is not None else at_ms
         return joined <= at_ms and (self.left_at is None or self.left_ms is None or self.left_ms > at_ms)
 
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """A time in which a committed offset held (a row of `history`)."""
+    """A time span in which a committed offset was in force (a row of `history`)."""
 
     offset: int
     from_ms: int | None
@@ -70,8 +70,8 @@ class Span:
 
 
 def member_lives(context: RuleContext, groups: Iterable[str]) -> dict[str, list[MemberLife]]:
-    """The members of some groups, each group's by when they joined; those who joined before the log begins are there
-    from their first event on."""
+    """The members of some groups, each group's in the order in which they joined; those who joined before the log
+    begins are there from their first event on."""
     import pyarrow.compute as pc
 
     from kafka_records_tables.report.case_columns import equal, kept
@@ -114,8 +114,8 @@ _EVENTS: Final = ("member_joined", "member_replaced", "member_left", "assignment
 
 
 def commit_spans(context: RuleContext, groups: Sequence[str]) -> dict[Offset, list[Span]]:
-    """The commits of some groups by what they are for, in the order of the log: one after the other of one log
-    partition, and those of an earlier one first. None if no log is available."""
+    """The commits of some groups by group, topic and partition, in the order of the log: those of one log partition
+    after another, and those of an earlier one first. None if no log is available."""
     found: dict[Offset, list[Span]] = {}
     for row in context.look("history", groups).to_pylist() if groups else ():
         span = Span(
@@ -135,7 +135,7 @@ def commit_spans(context: RuleContext, groups: Sequence[str]) -> dict[Offset, li
 
 
 class LogEnds:
-    """Where logs start and end, and where they ended at a moment, as far as files of the topics tell."""
+    """Where logs start and end, and where they ended at a given time, as far as files of the topics show it."""
 
     def __init__(self, context: RuleContext) -> None:
         from kafka_records_tables.report.facts.log_samples import TABLE
@@ -145,7 +145,7 @@ class LogEnds:
             self._rows[row["topic"], row["partition"]] = row
 
     def start(self, place: Place) -> int | None:
-        """The offset at which a log starts; None for a log that is not available."""
+        """The offset at which a log starts; None if the log is not available."""
         row = self._rows.get(place)
         return None if row is None else row["log_start_offset"]
 
@@ -159,7 +159,7 @@ class LogEnds:
         return next((row["topic_id"] for (name, _), row in self._rows.items() if name == topic), None)
 
     def end_at(self, place: Place, at_ms: int | None) -> int | None:
-        """Where a log ended at a moment: after the last batch that was there; None if files do not tell."""
+        """Where a log ended at a given time: after the last batch that was there; None if files do not show it."""
         row = self._rows.get(place)
         if row is None or at_ms is None or row["samples"] is None:
             return None
@@ -172,7 +172,7 @@ class LogEnds:
         return row["log_start_offset"] if is_whole else None
 
     def written_ms(self, place: Place, offset: int) -> int | None:
-        """When the first record at an offset or after it was there at the latest."""
+        """The latest time at which the first record at or after an offset was there."""
         row = self._rows.get(place)
         if row is None or row["samples"] is None:
             return None
@@ -180,7 +180,7 @@ class LogEnds:
 
 
 def log_ends(context: RuleContext) -> LogEnds:
-    """The ends of all logs, read when a rule asks for them first."""
+    """The ends of all logs, read when a rule first needs them."""
     return context.once(LogEnds)
 
 

@@ -1,4 +1,4 @@
-"""Producers that started with a transactional id which had been used before: a table of the report's own."""
+"""Producers that started with a transactional id that had been used before: a table that only the report uses."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Records that share groups gave up, over the whole history of their state: a table of the report's own."""
+"""Records that share groups archived, over the whole history of their state: a table that only the report uses."""
 
 from __future__ import annotations
 
@@ -46,14 +46,14 @@ part already, or was cut by a start offset that moved, only what is new has a ro
 
 
 class Covered:
-    """Offsets that were told already, as ranges that do not touch."""
+    """Offsets that were already reported, as ranges that do not touch."""
 
     def __init__(self) -> None:
         self._firsts: list[int] = []
         self._lasts: list[int] = []
 
     def add(self, first: int, last: int) -> list[tuple[int, int]]:
-        """Add a range; the parts of it that are new."""
+        """Add a range; returns the parts of it that are new."""
         # The ranges at the indexes from `at` to `end` overlap the new one or touch it.
         at = end = bisect_left(self._lasts, first - 1)
         new, begins, ends = [], first, last

@@ -1,4 +1,4 @@
-"""Which rows of large tables a page leaves out, so that it stays a file that can be sent and opens at once."""
+"""Which rows of large tables a page leaves out, so that the file can be sent and opens quickly."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from kafka_records_tables.report.table_words import table_words
 from kafka_records_tables.tables import TABLES
 
 MOST_BYTES: Final = 14_000_000
-"""Of all tables in a page, packed: with scripts and findings a file stays under 15 MB."""
+"""The limit for all packed tables of a page: with scripts and findings the file stays under 15 MB."""
 
 _MEASURED_ROWS: Final = 40_000
 """Rows of a table by which its size is estimated; smaller tables are packed whole at once."""
@@ -30,7 +30,7 @@ _WEIGHTS: Final = {"current_offsets": 6.0, "groups": 6.0, "group_lag": 3.0}
 
 
 def command_words(request: ReportRequest, name: str) -> list[str]:
-    """The words of the command that prints a table of this report, to which conditions can be added."""
+    """The words of the command that prints a table of this report; conditions can be added."""
     words = table_words(request, name)
     for group in request.groups or ():
         words += option("--group", group)
@@ -42,7 +42,8 @@ def command_words(request: ReportRequest, name: str) -> list[str]:
 class CutTables:
     """The tables of a report as they are in a page, in at most `most_bytes` of it.
 
-    Large tables lose rows at their end, small ones none. Rows about groups that findings name are kept before others.
+    Large tables lose rows at their end, small ones are complete. Rows about groups that findings name are kept before
+    others.
     """
 
     def __init__(self, report: Report, most_bytes: int = MOST_BYTES) -> None:

@@ -1,4 +1,4 @@
-"""An incident on a time axis: what the page draws beside its words, taken from the rows of the report's tables."""
+"""An incident on a time axis: the drawing that the page shows next to its words, from rows of the report's tables."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ _EVENTS: Final = (
 
 
 def incident_axes(report: Report) -> list[dict[str, Any] | None]:
-    """What is drawn of each finding, in their order; None for notes, and where no row has a time."""
+    """The drawing of each finding, in their order; None for notes, and if no row has a time."""
     named = {group for each in report.findings if needs_somebody(each) for group in each.group_ids[:_MOST_GROUPS]}
     # Filter out the rows of other groups once, not once per finding.
     tables = {

@@ -1,8 +1,8 @@
-"""Columns of Arrow as bytes that a browser unpacks quickly: few, and of a kind that deflate makes small.
+"""Columns of Arrow as bytes that a browser unpacks quickly and that deflate makes small.
 
 Texts are numbers in a sorted dictionary, which all columns of one name share, so that a group has one number in every
-table and numbers sort as texts do. Numbers are differences or distances from the least, whichever is shorter, and their
-bytes are plane by plane: first the lowest byte of all rows, then the next. `assets/unpacking.js` reads this.
+table and numbers sort as texts do. Numbers are differences or distances from the minimum, whichever is shorter, and
+their bytes are plane by plane: first the lowest byte of all rows, then the next. `assets/unpacking.js` reads this.
 """
 
 from __future__ import annotations
@@ -27,18 +27,18 @@ Numbers = npt.NDArray[np.int64]
 
 
 def packed_text(text: str) -> bytes:
-    """Text as it is in the page: UTF-8, raw deflate, base64. Bytes of a path that are not UTF-8 are escaped."""
+    """A text in the form of the page: UTF-8, raw deflate, base64. Bytes of a path that are not UTF-8 are escaped."""
     return packed_bytes(text.encode(errors="backslashreplace"))
 
 
 def packed_bytes(content: bytes) -> bytes:
-    """Bytes as they are in the page: raw deflate, base64. No text of a record ever is there as it is."""
+    """Bytes in the form of the page: raw deflate, base64. No text of a record is in the page in plain form."""
     packer = zlib.compressobj(6, zlib.DEFLATED, -zlib.MAX_WBITS)
     return b64encode(packer.compress(content) + packer.flush())
 
 
 def shown_columns(table: pa.Table) -> list[str]:
-    """The columns that a page has: a time in milliseconds stands for the same time as an instant."""
+    """The columns that a page has: a time in milliseconds replaces the same time as an instant."""
     names = set(table.column_names)
     return [name for name in table.column_names if not (name.endswith("_timestamp") and f"{name}_ms" in names)]
 
@@ -76,7 +76,7 @@ class Dictionaries:
         return pc.index_in(_texts(column), value_set=self._values[name])
 
     def packed(self) -> dict[str, bytes]:
-        """A JSON array of the texts of each."""
+        """A JSON array with the texts of each dictionary."""
         return {
             name: packed_text(json.dumps(values.to_pylist(), ensure_ascii=False, separators=(",", ":")))
             for name, values in self._values.items()
@@ -84,7 +84,7 @@ class Dictionaries:
 
 
 def packed_table(table: pa.Table, dictionaries: Dictionaries) -> tuple[list[dict[str, Any]], bytes]:
-    """What a browser has to know of each column, and the bytes of all of them behind one another."""
+    """What a browser needs to know about each column, and the concatenated bytes of all of them."""
     described: list[dict[str, Any]] = []
     content = bytearray()
     for name in shown_columns(table):

@@ -1,8 +1,8 @@
-"""The page: one HTML file with its scripts, styles and data inside, that makes no request to anywhere.
+"""The page: one HTML file with its scripts, styles and data inside, which makes no requests.
 
 No text of a record is in the HTML: all data is base64 of deflated bytes, which scripts unpack and show as text nodes. A
-content security policy allows the scripts of this package by their digests and nothing else: no request, no `eval`, no
-script or style that came with data.
+content security policy allows only the scripts of this package, by their digests: no request, no `eval`, no script or
+style from the data.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ def write_page(report: Report, path: Path | str) -> None:
         What to show. Rows of large tables are left out so that the file stays under 15 MB; the page says how many, and
         which command prints them.
     path
-        The file. What is there already is replaced.
+        The file. An existing file is replaced.
     """
     Path(path).write_bytes(page_bytes(report))
 

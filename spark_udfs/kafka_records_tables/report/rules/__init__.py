@@ -1,4 +1,4 @@
-"""The rules of the report, a module for each subject. Declarations load no library; functions load pyarrow."""
+"""The rules of the report, a module for each subject. Declarations import no library; functions import pyarrow."""
 
 from __future__ import annotations
 
@@ -68,4 +68,4 @@ RULES: Final[tuple[ReportRule, ...]] = (
     *uncleaned_logs.RULES,
     *unneeded_offsets.RULES,
 )
-"""All rules, in the order in which the page about them has them."""
+"""All rules, in the order of the page about them."""

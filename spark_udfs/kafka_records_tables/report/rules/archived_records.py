@@ -1,4 +1,4 @@
-"""Records that a share group gave up, at any time: the present state forgets them."""
+"""Records that a share group archived at any time, even if the present state no longer has them."""
 
 from __future__ import annotations
 

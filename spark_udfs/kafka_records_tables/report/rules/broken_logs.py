@@ -1,4 +1,4 @@
-"""What the table `checks` found: what a coordinator cannot load, what is in the wrong place, broken assignments."""
+"""Problems in the table `checks`: records that a coordinator cannot load or does not read, broken assignments."""
 
 from __future__ import annotations
 
@@ -185,7 +185,7 @@ def _stopped_since(context: RuleContext, groups: Sequence[str], case: dict[str, 
 
 
 def groups_shown(groups: Sequence[str]) -> str:
-    """Groups that something hits, as a sentence with a space after it; nothing for none."""
+    """The affected groups, as a sentence with a space after it; empty if there are none."""
     from kafka_records_tables.report.rule_context import counted, listed
 
     if not groups:

@@ -1,4 +1,4 @@
-"""Consumers that fail on a record, leave, come back and fail on it again."""
+"""Consumers that fail on a record, leave, join again and fail on it again."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ KIND: Final = "crash_loop"
 
 @dataclass(frozen=True, slots=True)
 class StuckPartition:
-    """A partition whose offset does not move, though members come for it again and again."""
+    """A partition whose offset does not move, although members get it again and again."""
 
     topic: str
     partition: int
@@ -30,11 +30,11 @@ class StuckPartition:
     unread_ms: int | None
     span: Span
     attempts: list[MemberLife]
-    """Members that had it since, and are gone."""
+    """Members that have had it since, and left."""
 
     @property
     def place(self) -> str:
-        """As an operator writes it."""
+        """The partition in the form that operators write."""
         return f"{self.topic}-{self.partition}"
 
 

@@ -1,4 +1,4 @@
-"""Damage that was met while reading, and files that are gone."""
+"""Damage that was found while reading, and files that are missing."""
 
 from __future__ import annotations
 

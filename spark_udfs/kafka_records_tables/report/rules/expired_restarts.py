@@ -1,4 +1,4 @@
-"""Groups whose offsets expired while they were away, and that began again from somewhere else."""
+"""Groups whose offsets expired while they were away, and that started again from elsewhere."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _OF_GROUPS: Final = {"expired", "group_deleted"}
 
 @dataclass(frozen=True, slots=True)
 class Restart:
-    """A partition that was committed again after its offset had been deleted."""
+    """A partition with a commit after its offset had been deleted."""
 
     topic: str
     partition: int

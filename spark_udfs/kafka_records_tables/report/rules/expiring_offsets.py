@@ -1,4 +1,4 @@
-"""Offsets about to expire of groups that are at work, or were until lately."""
+"""Offsets that expire soon, of groups that are or recently were at work."""
 
 from __future__ import annotations
 

@@ -20,22 +20,22 @@ KIND: Final = "offsets_from_elsewhere"
 
 @dataclass(frozen=True, slots=True)
 class ForeignOffset:
-    """An offset beyond the end of its log, and what came of it."""
+    """An offset beyond the end of its log, and what followed."""
 
     group_id: str
     topic: str
     partition: int
     span: Span
     end: int | None
-    """Where the log ended when it was committed; None if files do not tell."""
+    """Where the log ended when it was committed; None if files do not show it."""
     end_now: int
     ever_had_members: bool
     had_members: bool
     """Whether the group had members when it was committed."""
     after: Span | None
-    """What it committed next."""
+    """The next commit of the group."""
     began: Beginning | None
-    """Where its consumers began after it; None if none has."""
+    """Where its consumers began after it; None if they have not."""
 
     @property
     def skipped(self) -> int:
@@ -44,7 +44,7 @@ class ForeignOffset:
 
     @property
     def place(self) -> str:
-        """As an operator writes it."""
+        """The partition in the form that operators write."""
         return f"{self.topic}-{self.partition}"
 
 

@@ -1,4 +1,4 @@
-"""How long groups were in use, when they last committed, and how they are now: what several rules ask."""
+"""How long groups were in use, when they last committed, and their present state: facts for several rules."""
 
 from __future__ import annotations
 
@@ -16,8 +16,7 @@ SETTLES: Final = "report.group_settles_within"
 
 
 def last_commits(context: RuleContext) -> pa.Table:
-    """`group_id` and `last`, when each group last committed an offset that is still there, in milliseconds since
-    1970."""
+    """`group_id` and `last`, when each group last committed an offset that still exists, in milliseconds since 1970."""
     from kafka_records_tables.report.case_columns import grouped
 
     rows = grouped(context.table("current_offsets"), ["group_id"], [("commit_timestamp_ms", "max")])
@@ -25,9 +24,9 @@ def last_commits(context: RuleContext) -> pa.Table:
 
 
 def settled(context: RuleContext, rows: pa.Table) -> RowMask:
-    """In which rows the group is one to which nothing has happened for `report.group_settles_within`: no member came or
-    left, and nothing was assigned. What is found of others may be over a moment later. A group of which no record tells
-    counts as settled."""
+    """In which rows the group has had no event for `report.group_settles_within`: no member joined or left, and nothing
+    was assigned. A finding about another group may be over a moment later. A group without such records counts as
+    settled."""
     from kafka_records_tables.report.case_columns import looked_up, numbers, with_columns
 
     last = looked_up(rows["group_id"], context.once(_last_events), "group_id", "at_timestamp_ms_max")
@@ -43,7 +42,7 @@ def _last_events(context: RuleContext) -> pa.Table:
 
 def spans(context: RuleContext) -> tuple[pa.Table, pa.Table]:
     """For each group when the first of its windows with a record begins (`first`), and when the last one does (`last`);
-    the latter with `is_lower_bound`: whether records before may be missing."""
+    the latter with `is_lower_bound`: whether earlier records may be missing."""
     import pyarrow.compute as pc
 
     from kafka_records_tables.report.case_columns import grouped, kept
@@ -61,8 +60,7 @@ def spans(context: RuleContext) -> tuple[pa.Table, pa.Table]:
 
 
 def stands_now(context: RuleContext, group: str, topics: Sequence[str]) -> str:
-    """A sentence: how many members a group has at the moment of the report, and its lag on topics where that is
-    known."""
+    """A sentence: how many members a group has at the moment of the report, and its lag on topics if it is known."""
     from kafka_records_tables.report.case_columns import equal, kept
     from kafka_records_tables.report.rule_context import counted
 
@@ -88,7 +86,7 @@ def to_consume(context: RuleContext, group: str, topics: Sequence[str]) -> str:
 
 
 def emptied_at(context: RuleContext, group: str) -> int | None:
-    """When the last member of a group left, in milliseconds since 1970; null if no record tells."""
+    """When the last member of a group left, in milliseconds since 1970; null if no record shows it."""
     import pyarrow.compute as pc
 
     from kafka_records_tables.report.case_columns import equal, kept
@@ -121,7 +119,7 @@ def with_life(context: RuleContext, rows: pa.Table, alive_within_ms: int) -> pa.
 
 
 def life_words(context: RuleContext, group: str, members: int, last_ms: int | None) -> str:
-    """Whether somebody consumes for a group, after its name: `has 2 members, and last committed at …`."""
+    """Whether a group has consumers, in words that follow its name: `has 2 members, and last committed at …`."""
     from kafka_records_tables.report.rule_context import counted, moment
 
     committed = "" if last_ms is None else f", and last committed at {moment(last_ms)}"

@@ -1,4 +1,4 @@
-"""A transaction that is left open, while an instance of the same application works under another transactional id."""
+"""A transaction that was left open, while an instance of the same application uses another transactional id."""
 
 from __future__ import annotations
 

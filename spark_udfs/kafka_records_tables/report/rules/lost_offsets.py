@@ -1,4 +1,4 @@
-"""Offsets that point to where their log is not: below its start or beyond its end."""
+"""Offsets that their log does not have: below its start or beyond its end."""
 
 from __future__ import annotations
 

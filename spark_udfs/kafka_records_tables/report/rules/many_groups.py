@@ -1,4 +1,4 @@
-"""Groups that are made for each run of something and never used again."""
+"""Groups that are created for each run of something and never used again."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _ENDS: Final = re.compile(
 
 
 def family_of(name: str) -> str:
-    """The name without its end, as far as that may be random."""
+    """The name without its end, if that may be random."""
     while len(shorter := _ENDS.sub("", name)) < len(name) and shorter:
         name = shorter
         if not re.search(r"[-_.:][0-9]+$", name):

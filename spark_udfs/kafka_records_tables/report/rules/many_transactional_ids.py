@@ -1,4 +1,4 @@
-"""Transactional ids that are made for each run, or each transaction, and never used again."""
+"""Transactional ids that are created for each run, or each transaction, and never used again."""
 
 from __future__ import annotations
 

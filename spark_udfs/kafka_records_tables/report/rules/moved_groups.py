@@ -26,15 +26,15 @@ class MovedGroup:
     """The partition that its coordinator reads now."""
     old: tuple[int, ...]
     last_old_ms: int | None = None
-    """When it last committed there."""
+    """When it last committed to an old partition."""
     first_new_ms: int | None = None
     read_again: int = 0
     is_least: bool = False
-    """Whether the start of a log is not known, so that it may have read more again."""
+    """Whether the start of a log is unknown, so that it may have read more again."""
     unclear: int = 0
-    """Partitions whose first offset after it is not below the last one before it."""
+    """Partitions whose first offset after the move is not below the last one before it."""
     unread: int = 0
-    """Records that were skipped, or read again, with any auto.offset.reset; of those partitions."""
+    """Records of those partitions that were skipped, or read again, with any auto.offset.reset."""
     evidence: list[Evidence] = field(default_factory=list)
 
 

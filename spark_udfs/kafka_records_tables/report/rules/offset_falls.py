@@ -1,6 +1,7 @@
-"""Offsets of a group that went backwards, by what explains it, and two committers that take turns.
+"""Offsets of a group that went backwards, by their explanation, and two committers that take turns.
 
-The partitions of a topic that was recreated are in `remade_topics`."""
+The partitions of a topic that was recreated are in `remade_topics`.
+"""
 
 from __future__ import annotations
 

@@ -20,7 +20,7 @@ KIND: Final = "deleted_before_read"
 
 @dataclass(frozen=True, slots=True)
 class Jump:
-    """A commit that is further from the one before than the group reads in between."""
+    """A commit that is further from the previous one than the group reads in between."""
 
     topic: str
     partition: int

@@ -1,4 +1,4 @@
-"""Why a group rebalances without end: what members do tells which causes can be."""
+"""Why a group rebalances without end: the behaviour of members shows which causes are possible."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ time-out: max.poll.interval.ms is five minutes unless somebody has lowered it.""
 
 
 def of_joined(group: str, since_ms: int) -> tuple[str, ...]:
-    """Conditions that choose the members that joined a group since a moment."""
+    """Conditions that select the members that joined a group after a given time."""
     from kafka_records_tables.report.rule_context import of_group
 
     return of_group(group, "event=member_joined", f"at_timestamp_ms>={since_ms}")

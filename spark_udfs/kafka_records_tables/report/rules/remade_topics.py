@@ -1,4 +1,5 @@
-"""Topics that were deleted and recreated under their names: who has gone on with the new one, and who has not."""
+"""Topics that were deleted and recreated under their names: which groups have continued with the new one, and which
+have not."""
 
 from __future__ import annotations
 

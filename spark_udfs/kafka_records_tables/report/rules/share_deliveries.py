@@ -1,4 +1,4 @@
-"""Records of share groups that are delivered again and again, or were given up."""
+"""Records of share groups that are delivered again and again, or were archived."""
 
 from __future__ import annotations
 

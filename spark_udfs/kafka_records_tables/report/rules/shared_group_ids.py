@@ -19,7 +19,7 @@ KIND: Final = "two_applications"
 
 @dataclass(slots=True)
 class Application:
-    """Members that are assigned topics that no other members of the group are."""
+    """Members that are assigned topics that no other members of the group are assigned."""
 
     topics: set[str]
     lives: list[MemberLife]
@@ -31,17 +31,17 @@ class Application:
 
     @property
     def first(self) -> MemberLife:
-        """The member that came first."""
+        """The member that joined first."""
         return min(self.lives, key=lambda each: (each.joined_ms or 0, each.joined_at))
 
     def was_there(self, at_ms: int) -> bool:
-        """Whether it had a member at a moment."""
+        """Whether it had a member at a given time."""
         return any(each.was_there(at_ms) for each in self.lives)
 
 
 def applications(lives: list[MemberLife]) -> list[Application]:
-    """Members by the topics that they were assigned: those who ever had one topic in common, or a topic of the same
-    member, are one application. Those who were assigned nothing are left out."""
+    """Members by their assigned topics: those that ever had a topic in common, directly or through other members, are
+    one application. Members without any assignment are left out."""
     found: list[Application] = []
     for life in lives:
         topics = life.topics

@@ -1,4 +1,4 @@
-"""Processes that have one group.instance.id: each that joins fences the other."""
+"""Processes that share one group.instance.id: each that joins fences the other."""
 
 from __future__ import annotations
 

@@ -36,12 +36,12 @@ class Growth:
     read: int
     written: int
     before: tuple[float, float] | None
-    """Records a second that were read and written before; None if that was too short."""
+    """Records a second that were read and written before; None if that time was too short."""
     last: Span
 
     @property
     def rates(self) -> tuple[float, float]:
-        """Records a second that are read and written since."""
+        """Records a second that have been read and written since."""
         seconds = max(self.until_ms - self.since_ms, 1) / 1000
         return self.read / seconds, self.written / seconds
 

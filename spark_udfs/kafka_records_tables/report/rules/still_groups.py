@@ -1,4 +1,4 @@
-"""Groups that stand still or fall behind, by their own measure."""
+"""Groups that have stopped reading, measured by their own history."""
 
 from __future__ import annotations
 

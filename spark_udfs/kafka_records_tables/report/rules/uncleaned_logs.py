@@ -1,4 +1,4 @@
-"""Compacted logs of coordinators that no cleaner cleans any more: they grow, and load ever more slowly."""
+"""Compacted logs of coordinators that are no longer cleaned: they grow, and take longer and longer to load."""
 
 from __future__ import annotations
 
