@@ -13,8 +13,8 @@ BROKERS: Final = '"$BOOTSTRAP"'
 
 
 def quoted(text: str) -> str:
-    r"""An argument for a shell. Non-printable characters are escaped as `$'\033'`, which bash, zsh and ksh read; all other
-    quoting works in any shell."""
+    r"""An argument for a shell. Non-printable characters are escaped as `$'\033'`, which bash, zsh and ksh read; all
+    other quoting works in any shell."""
     if printable(text) == text:
         return shlex.quote(text)
     parts = []

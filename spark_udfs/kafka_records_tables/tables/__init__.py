@@ -107,7 +107,7 @@ _PARTS: Final[Mapping[str, Table]] = {
 
 
 def input_called(name: str) -> Table:
-    """The input of a view: a table, or what only a view asks for."""
+    """The input of a view: a table, or an input that only views use."""
     return TABLES[name] if name in TABLES else _PARTS[name]
 
 
@@ -117,11 +117,12 @@ def inputs_of(view: Table) -> list[Table]:
 
 
 def tables_read(table: Table) -> list[Table]:
-    """The tables that are read for `table`: itself, or those at the bottom of a view, whose inputs may be views."""
+    """The tables that are read for `table`: itself, or those that a view is finally made of, because inputs may be
+    views."""
     return [read for each in inputs_of(table) for read in tables_read(each)] if table.inputs else [table]
 
 
 def is_of_records(table: Table) -> bool:
-    """Whether all rows follow from records, so that there is an answer as of a moment, and one of saved records. A view
-    that may lack where logs end has one too."""
+    """Whether all rows follow from records, so that the table can be answered as of a moment, and from saved records.
+    This includes a view that can do without the ends of logs."""
     return all(each.helper != "ends" or each.name in table.optional_inputs for each in tables_read(table))

@@ -1,4 +1,4 @@
-"""Every registered broker: where it listens, whether it is fenced."""
+"""Every registered broker: its addresses, and whether it is fenced."""
 
 from __future__ import annotations
 

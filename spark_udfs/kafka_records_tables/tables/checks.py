@@ -1,4 +1,4 @@
-"""What is wrong in the topics of coordinators, each problem a row; a healthy cluster has none."""
+"""The problems in the topics of coordinators, each one a row; a healthy cluster has none."""
 
 from __future__ import annotations
 

@@ -40,7 +40,7 @@ def arrow_schema(columns: tuple[Column, ...]) -> pa.Schema:
 
 
 def arrow_type(text: str) -> pa.DataType:
-    """The Arrow type that a declared one stands for (`declaration.Column`). Raises ValueError for another text."""
+    """The Arrow type of a declared type (`declaration.Column`). Raises ValueError for an invalid type."""
     if text in _PLAIN:
         return _PLAIN[text]
     match = re.fullmatch(r"(list|struct)<(.+)>", text)
@@ -65,8 +65,8 @@ def _parts(text: str) -> list[str]:
 
 
 def instants(milliseconds: pa.Array) -> pa.Array:
-    """Milliseconds since 1970 as instants, null outside the years 1 to 9999: records hold any int64, and what shows an
-    instant to people (Python, Spark in ANSI mode) refuses others."""
+    """Milliseconds since 1970 as instants, null outside the years 1 to 9999: records may have any int64, and programs
+    that show an instant to people (Python, Spark in ANSI mode) refuse others."""
     values: INT64 = milliseconds.fill_null(0).to_numpy(zero_copy_only=False)
     known = (values >= YEAR_1_MS) & (values <= YEAR_9999_END_MS)
     if milliseconds.null_count:
@@ -76,7 +76,7 @@ def instants(milliseconds: pa.Array) -> pa.Array:
 
 
 def record_batch(schema: pa.Schema, columns: dict[str, Any], count: int) -> pa.RecordBatch:
-    """The rows of a table out of its columns by name; a scalar is in every row."""
+    """The rows of a table from its columns by name; a scalar is in every row."""
     arrays = []
     for field in schema:
         column = columns[field.name]

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def committed(of_a_tombstone: str = "") -> tuple[Column, ...]:
-    """What a commit says, as columns; LOG_PLACE follows them in every table. `of_a_tombstone` is what is after the
+    """The content of a commit, as columns; LOG_PLACE follows them in every table. `of_a_tombstone` is added to the
     meaning of those that a tombstone lacks."""
     return (
         Column("group_id", "string", "the group that committed"),

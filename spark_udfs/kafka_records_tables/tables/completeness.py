@@ -1,8 +1,8 @@
 """What a cleaner removed from a log, and from which offset or moment on an answer is complete.
 
 A cleaner removes records that later ones replace, and old tombstones and markers, below the point that it has reached.
-Each removed record leaves a gap in the offsets: a log without gaps is whole. The answer of the whole log is the same
-with and without those records. An answer as of an earlier moment, or about what happened, may need them.
+Each removed record leaves a gap in the offsets: a log without gaps is complete. An answer about the end of the log is
+the same with and without these records. An answer as of an earlier moment, or about the past, may need them.
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ _BEFORE_ALL: Final = -(2**63)
 class Completeness:
     """Watches the offsets and timestamps of a log partition in order, and reports what is missing.
 
-    No file tells when a removed record was written, so timestamps are assumed to rise with the offsets, as the clock of
-    a coordinator does. If a source does not know up to where a cleaner has been (`Context.cleaned_up_to`), its last row
-    is assumed to be one that no cleaner can have removed.
+    No file shows when a removed record was written, so timestamps are assumed to rise with the offsets, as the clock of
+    a coordinator does. If a source does not know how far a cleaner has been (`Context.cleaned_up_to`), its last row is
+    assumed to be one that no cleaner can have removed.
 
     A coordinator that deletes the beginning of its log may have done so because of any later record. So there the log
     start is a gap, and only an answer at the last record is known to be complete.
@@ -53,12 +53,12 @@ class Completeness:
         self._is_beyond = False
         """Whether all records that a cleaner may have reached were seen."""
         self._in_transaction: set[int] = set()
-        """Producers of records that a cleaner may have reached, in transactions without a marker so far."""
+        """Producers of records that a cleaner may have reached, with transactions that have no marker so far."""
         self._ended: set[int] = set()
-        """Producers with a marker that a cleaner has not reached."""
+        """Producers with a marker that no cleaner has reached."""
 
     def before(self, batch: pa.RecordBatch, times: INT64 | None) -> None:
-        """Rows that belong to the answer."""
+        """Add rows that belong to the answer."""
         if batch.num_rows:
             offsets = batch.column("offset").to_numpy()
             self._look_for_gaps(offsets)
@@ -66,7 +66,7 @@ class Completeness:
                 self._note_times(batch, offsets, times)
 
     def behind(self, batch: pa.RecordBatch, times: INT64) -> None:
-        """Rows after the moment that was asked about; the first of them ends the answer."""
+        """Add rows after the requested moment; the first of them ends the answer."""
         offsets = batch.column("offset").to_numpy()
         if not self._is_cut:
             self._is_cut = True
@@ -180,7 +180,7 @@ class Completeness:
 
 
 def time_text(milliseconds: int) -> str:
-    """A moment as people write it, as far as the years 1 to 9999 go."""
+    """A moment in words, if it is in the years 1 to 9999."""
     if not YEAR_1_MS <= milliseconds <= YEAR_9999_END_MS:
         return f"{milliseconds} ms since 1970"
     return datetime.fromtimestamp(milliseconds / 1000, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")

@@ -1,4 +1,4 @@
-"""The committed offsets, as the group coordinator would answer for them at the end of the log."""
+"""The committed offsets that the group coordinator would return at the end of the log."""
 
 from __future__ import annotations
 

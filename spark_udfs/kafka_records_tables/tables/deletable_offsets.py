@@ -1,4 +1,4 @@
-"""Which offsets and groups a broker deletes when it is asked to, and why not the others."""
+"""Which offsets and groups a broker deletes on request, and why not the others."""
 
 from __future__ import annotations
 

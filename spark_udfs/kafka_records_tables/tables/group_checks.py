@@ -1,4 +1,4 @@
-"""What `checks` finds in one log partition of group records, and what it has to know of share groups there."""
+"""The findings of `checks` in one log partition of group records, and the facts about share groups that it needs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The committed offsets over time: from when to when each held."""
+"""The committed offsets over time: from when to when each was in force."""
 
 from __future__ import annotations
 

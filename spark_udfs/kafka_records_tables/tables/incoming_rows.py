@@ -1,4 +1,4 @@
-"""Raw rows on their way into a table: counted, cut at a moment, compared with the offsets before them."""
+"""Raw rows on their way into a table: counted, cut at a moment, checked for gaps in their offsets."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ _NO_TIMESTAMP: Final = -1
 
 
 class IncomingRows:
-    """Raw rows on their way into a table: those that it looks at, up to the moment and of the groups it is asked about.
+    """Raw rows on their way into a table: those that it uses, up to the requested moment and of the requested groups.
 
-    Counts records and markers, and notes from where on the answer is complete, where a cleaner has been and the answer
-    depends on what it took away (`Table.is_history`, `Question.as_of_ms`). A log without a record of a known type is
-    damage, for its answer is empty. Raises ValueError for a row without a timestamp where one is needed.
+    Counts records and markers, and notes from where on the answer is complete if a cleaner has been there and the
+    answer depends on what it removed (`Table.is_history`, `Question.as_of_ms`). A log without a record of a known type
+    is damage, because its answer is empty. Raises ValueError for a row without a timestamp if one is needed.
     """
 
     def __init__(self, context: Context, table: Table) -> None:
@@ -35,12 +35,12 @@ class IncomingRows:
         self._completeness = Completeness(context, table)
         self._known = _KnownTypes(context, table)
         self._cut_at: int | None = None
-        """The offset of the first record after the moment that is asked about."""
+        """The offset of the first record after the requested moment."""
         self._later: pa.RecordBatch | None = None
         """Rows after the moment that `Completeness` has not seen yet."""
 
     def take(self, batch: pa.RecordBatch) -> pa.RecordBatch | None:
-        """The rows of the next batch that the table looks at; None if there are none."""
+        """The rows of the next batch that the table uses; None if there are none."""
         if not batch.num_rows:
             return None
         if self._cut_at is not None:
@@ -76,7 +76,7 @@ class IncomingRows:
         return batch.slice(0, first)
 
     def look_beyond(self) -> None:
-        """Look at rows after the moment, once the table has seen those before: they tell what is missing."""
+        """Check rows after the moment, when the table has seen those before: they show what is missing."""
         if self._later is None:
             return
         times = _times(self._later, self._context)
@@ -87,7 +87,7 @@ class IncomingRows:
 
     @property
     def is_done(self) -> bool:
-        """Whether the moment is over, and it is known what is missing."""
+        """Whether the moment has passed, and it is known what is missing."""
         return self._cut_at is not None and self._completeness.is_known
 
     def finish(self) -> None:

@@ -319,7 +319,7 @@ def _hidden_topics(parts: Sequence[Any], ends: Any, context: Context) -> Any:
 
 
 def end_offsets(ends: Any) -> Any:
-    """Of rows of `log_ends`, where the lag of consumers counts up to."""
+    """For rows of `log_ends`, the offset up to which the lag of consumers counts."""
     import pyarrow.compute as pc
 
     # Only brokers report the last stable offset, and their high watermark is the current one.

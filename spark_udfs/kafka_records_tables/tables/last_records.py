@@ -28,10 +28,10 @@ class LastRecords(NamedTuple):
 
 
 class LastOfKeyReader(RecordReader):
-    """A reader of the last records with each value of the field `key` of their keys.
+    """A reader of the last records for each value of the field `key` of their keys.
 
-    `names` are those of the records, `folder` that of their specs. Reports those that cannot be used: what keys that
-    cannot be read are `about`, and what is `left_out` where the value that decides cannot be.
+    `names` are those of the records, `folder` that of their specs. Reports records that cannot be used: what keys that
+    cannot be read are `about`, and what is `left_out` if the deciding value cannot be read.
     """
 
     last_of_key = True
@@ -61,5 +61,5 @@ class LastOfKeyReader(RecordReader):
         return self.rows_of(LastRecords(found, self.types, usable))
 
     def rows_of(self, last: LastRecords) -> Iterable[pa.RecordBatch]:
-        """The rows of the table out of the last records."""
+        """The rows of the table from the last records."""
         raise NotImplementedError

@@ -1,4 +1,4 @@
-"""The files of each log, how far it is cleaned, what holds its cleaner back, and what a coordinator has to load."""
+"""The files of each log, how far it is cleaned, what delays its cleaner, and what a coordinator has to load."""
 
 from __future__ import annotations
 
@@ -159,7 +159,7 @@ def _row(log: Mapping[str, Any], counted: Mapping[str, Any]) -> dict[str, Any]:
 
 
 class Cleanable(NamedTuple):
-    """What a cleaner may do with a log."""
+    """The work of a cleaner on a log."""
 
     start: int
     """The offset up to which it is cleaned."""
@@ -168,19 +168,19 @@ class Cleanable(NamedTuple):
     files: Sequence[Mapping[str, Any]]
     """The files between the two: `offset`, `bytes`, `timestamp_ms`."""
     clean_bytes: int
-    """Of the files before."""
+    """The size of these files."""
     dirty_bytes: int
     held_by: str
     """See `TABLE.rules`."""
 
     @property
     def counted_bytes(self) -> int:
-        """What the dirty ratio is a share of."""
+        """The bytes that the dirty ratio refers to."""
         return self.clean_bytes + self.dirty_bytes
 
 
 def cleanable(log: Mapping[str, Any], open_from: int | None) -> Cleanable | None:
-    """What a cleaner may do with a log (`topic`, `sizes`, `cleaner_offset`), whose first open transaction begins at
+    """The work of a cleaner on a log (`topic`, `sizes`, `cleaner_offset`) whose first open transaction begins at
     `open_from`; None for a log that no cleaner compacts, and without files."""
     sizes = log["sizes"]
     is_compacted = log["topic"] in _COMPACTED or log["cleaner_offset"] is not None

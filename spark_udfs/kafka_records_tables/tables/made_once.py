@@ -1,4 +1,4 @@
-"""What several tables make of the same rows. Where they share a reading, it is made once."""
+"""Results that several tables compute from the same rows. Tables that share a reading compute them once."""
 
 from __future__ import annotations
 
@@ -17,20 +17,20 @@ _Maker = TypeVar("_Maker", bound="Maker[Any]")
 
 
 class Maker(Protocol[_Made_co]):
-    """Takes raw rows, and makes things of them: lots, as they come, or one thing at the end."""
+    """Receives raw rows and makes results from them: lots, as rows arrive, or one result at the end."""
 
     def take(self, batch: pa.RecordBatch) -> Iterable[_Made_co]:
-        """Add raw rows after those before; what was made by now."""
+        """Add the raw rows that follow; returns the results that are ready."""
 
     def rest(self) -> Iterable[_Made_co]:
-        """What is left, at the end of the log."""
+        """The remaining results, at the end of the log."""
 
 
 class MadeOnce(Generic[_Maker, _Made]):
-    """What a maker makes of raw rows, and what it reports. Tables that share a reading, name the same `what` and are
-    asked about the same groups and the same moment get the same objects, which nobody may change.
+    """The results of a maker from raw rows, and its findings. Tables that share a reading, name the same `what` and
+    have the same requested groups and moment get the same objects, which must not be changed.
 
-    The maker gets the rows of the first table that asks, which is the first to take each batch and to come to the end;
+    The maker gets the rows of the first table that asks, which is the first to receive each batch and to reach the end;
     the findings are repeated for each of them.
     """
 
@@ -48,11 +48,11 @@ class MadeOnce(Generic[_Maker, _Made]):
 
     @property
     def maker(self) -> _Maker:
-        """The one that all of the tables have: before the first rows come, they may say what they want of it."""
+        """The maker that all of the tables share: before the first rows, they may say what they need of it."""
         return self._making.maker
 
     def take(self, batch: pa.RecordBatch) -> list[_Made]:
-        """Add raw rows after those before; what was made that this table does not have yet."""
+        """Add the raw rows that follow; returns the results that this table does not have yet."""
         if self._is_first:
             self._making.made += self._making.maker.take(batch)
         self._found.catch_up()
@@ -60,7 +60,7 @@ class MadeOnce(Generic[_Maker, _Made]):
         return [] if self._making.is_over else self._making.next_of(self._number)
 
     def rest(self) -> list[_Made]:
-        """What is left, at the end of the log."""
+        """The remaining results, at the end of the log."""
         making = self._making
         if not making.is_over:
             making.made += making.maker.rest()

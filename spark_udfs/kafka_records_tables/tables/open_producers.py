@@ -1,4 +1,4 @@
-"""The producers with an open transaction in each log, by the logs themselves: an input of the table
+"""The producers with an open transaction in each log, according to the logs themselves: an input of the table
 open_transactions."""
 
 from __future__ import annotations

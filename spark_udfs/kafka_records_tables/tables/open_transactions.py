@@ -1,4 +1,4 @@
-"""The transactions that are open, in which logs, by whom, since when, and what waits for them."""
+"""The open transactions: in which logs, by which producers, since when, and what waits for them."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 LIVE_STATES: Final = ("Ongoing", "PrepareCommit", "PrepareAbort")
-"""The states in which a coordinator has yet to write markers."""
+"""The states in which a coordinator still has to write markers."""
 
 MARGIN_MS: Final = 300_000
 """How much longer than its time-out a transaction may be open before Kafka calls it late

@@ -1,4 +1,5 @@
-"""The commits whose transactions are open at the end of the log: offsets that a group coordinator calls unstable."""
+"""The commits whose transactions are open at the end of the log: unstable offsets, as a group coordinator calls
+them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What turns the raw rows of one log partition into the rows of a table."""
+"""The base class of what turns the raw rows of one log partition into the rows of a table."""
 
 from __future__ import annotations
 
@@ -10,38 +10,40 @@ if TYPE_CHECKING:
 
 
 class TableReader:
-    """Takes the raw rows of one log partition, batch by batch in the order of the log, and gives rows of its table.
+    """Receives the raw rows of one log partition, batch by batch in the order of the log, and returns rows of its
+    table.
 
-    Its class is called `Reader`, in the module `Table.code`. It is made with the context of the log partition; findings
-    go there. What it needs of an engine its class says.
+    The subclass is called `Reader`, in the module `Table.code`. It is created with the context of the log partition,
+    which gets the findings. Its class attributes say what it needs from an engine.
     """
 
     last_of_key: ClassVar[bool] = False
     """Whether only the last value and the last tombstone of each key, compared as bytes, decide about rows and
-    findings: of the records outside of transactions where the table `needs_transactions` (a tombstone acts at once
-    then), and otherwise of all. An engine may leave out the others before it calls the reader."""
+    findings: among the records outside of transactions if the table `needs_transactions` (a tombstone acts at once
+    then), otherwise among all records. An engine may leave out the others before it calls the reader."""
     needs_all_groups: ClassVar[bool] = False
-    """Whether the rows of a group depend on records of others: the reader sees all of them, and the rows of groups that
-    were not asked about are left out in the end."""
+    """Whether the rows of a group depend on records of other groups: the reader sees all of them, and the rows of
+    groups that were not requested are left out at the end."""
     every_type: ClassVar[bool] = False
-    """Whether records of other types than `Table.records`, known or not, are looked at too."""
+    """Whether records of types that are not in `Table.records`, known or not, are used too."""
     uses_topics: ClassVar[bool] = False
-    """Whether rows depend on what a source knows of topics: engines ask it once for their names by ids, which are in
-    records, and how many partitions they have."""
+    """Whether rows depend on what a source knows of topics: engines request once the names of the ids in records, and
+    the numbers of partitions."""
     tells_open: ClassVar[bool] = False
-    """Whether rows show transactions that are open, so that an answer as of a moment before the end of one lacks what a
-    cleaner has taken of it since."""
+    """Whether rows show open transactions, so that an answer as of a moment before the end of one lacks the records of
+    it that a cleaner has removed since."""
     form_of_kept: ClassVar[int | None] = None
-    """Of a table that goes on by itself: `go_on` beside the reader makes bytes of what it keeps, and `still_open` rows
-    of them. A number for the form of these bytes, for another form cannot be gone on with."""
+    """For a table with a state of its own: next to the reader, `go_on` turns the state into bytes, and `still_open`
+    returns rows from them. A number for the format of these bytes, because a table cannot continue with another
+    format."""
 
     is_done = False
-    """Whether it wants no more rows. It is asked to finish then."""
+    """Whether it needs no more rows. Then `finish` is called."""
 
     def take(self, batch: pa.RecordBatch) -> Iterable[pa.RecordBatch]:
-        """Add raw rows after those before; the rows of the table that are known by now."""
+        """Add the raw rows that follow; returns the rows of the table that are known by now."""
         raise NotImplementedError
 
     def finish(self) -> Iterable[pa.RecordBatch]:
-        """The rows that are left, at the end of the log."""
+        """The remaining rows, at the end of the log."""
         return ()

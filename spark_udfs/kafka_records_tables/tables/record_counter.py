@@ -29,7 +29,8 @@ _KEPT: Final = ("offset", "key", "value")
 
 
 class RecordCounter(TableReader):
-    """The reader of the inputs of `log_files`. Keys are compared as bytes, as a cleaner does; memory follows them."""
+    """The reader of the inputs of `log_files`. Keys are compared as bytes, as a cleaner does; memory grows with their
+    number."""
 
     every_type = True
 
@@ -37,13 +38,13 @@ class RecordCounter(TableReader):
         self._context = context
         self._latest = Latest(_KEPT)
         self._undecided = Latest(_KEPT)
-        """Of each producer apart: records of open transactions, and those whose marker is unknown."""
+        """By producer: records of open transactions, and those whose marker is unknown."""
         # A record whose outcome the source does not know counts as committed: nothing else depends on it here.
         assumed = replace(context, question=replace(context.question, assume="committed"))
         self._resolver = TransactionResolver(assumed, tombstones_at_once=False, last_of_key=True)
         self._records = self._markers = 0
         self._open: dict[int, int] = {}
-        """By producer the first record of its transaction, as long as no marker has come."""
+        """By producer, the first record of its transaction while there is no marker."""
 
     def take(self, batch: pa.RecordBatch) -> Iterable[pa.RecordBatch]:
         self._note_transactions(batch)

@@ -1,4 +1,4 @@
-"""A reader of the records of some types, which most readers are."""
+"""A reader of the records of some types, the base class of most readers."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class RecordReader(TableReader):
-    """Hands control rows and the records called `names` to `add`.
+    """Passes control rows and the records called `names` to `add`.
 
     `folder` is that of their specs. Records whose keys hold no type are reported, with the consequence `without_type`.
     """
@@ -31,5 +31,5 @@ class RecordReader(TableReader):
         return self.add(rows) if rows.num_rows else ()
 
     def add(self, rows: pa.RecordBatch) -> Iterable[pa.RecordBatch]:
-        """Add some rows after those before; the rows of the table that are known by now."""
+        """Add the rows that follow; returns the rows of the table that are known by now."""
         raise NotImplementedError

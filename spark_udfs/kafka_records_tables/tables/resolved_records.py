@@ -1,4 +1,4 @@
-"""Every record as a row, decoded in columns, with nothing kept but what waits for the end of its transaction."""
+"""Every record as a row, decoded in columns; only records that wait for the end of their transaction are kept."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ _ROWS: Final = 16_384
 
 
 class ResolvedRecords:
-    """Gives every record decoded, with its OUTCOME, some thousand at a time. A record of a transaction comes after the
-    marker that ends it, or at the end. Raises what `transactions_settled.TransactionResolver` raises."""
+    """Returns every record decoded, with its OUTCOME, some thousand at a time. A record of a transaction is returned
+    after the marker that ends it, or at the end. Raises what `transactions_settled.TransactionResolver` raises."""
 
     def __init__(self, schemas: Mapping[int, RecordSchema], context: Context) -> None:
         self._schemas = schemas
@@ -33,11 +33,11 @@ class ResolvedRecords:
         self._count = 0
 
     def take(self, batch: pa.RecordBatch) -> Iterator[DecodedRecords]:
-        """Add raw rows after those before."""
+        """Add the raw rows that follow."""
         return self._decoded(self._settling.take(batch))
 
     def rest(self) -> Iterator[DecodedRecords]:
-        """What is left at the end of the log."""
+        """The remaining records at the end of the log."""
         yield from self._decoded(self._settling.rest())
         if self._count:
             yield self._decode()

@@ -1,4 +1,5 @@
-"""The commits that decide at the end of a log, settled and gathered once for all tables of a reading that want them."""
+"""The commits that decide at the end of a log, resolved and gathered once for all tables of a reading that need
+them."""
 
 from __future__ import annotations
 
@@ -28,16 +29,16 @@ if TYPE_CHECKING:
 
 
 class CommitsAtEnd(NamedTuple):
-    """What the commits of a log partition come to at its end."""
+    """The result of the commits of a log partition at its end."""
 
     last: Deciding | None
-    """None if there was none."""
+    """None if there were no commits."""
     pending: frozenset[CommitKey]
-    """The partitions with a commit in an open transaction and no tombstone after it; empty if nobody asks for them."""
+    """The partitions with a commit in an open transaction and no tombstone after it; empty if no table needs them."""
 
 
 class SettledCommits:
-    """Gathers commits. Tables that share a reading share the result. Reports the commits that should decide and cannot
+    """Gathers commits. Tables that share a reading share the result. Reports the commits that should decide but cannot
     be used; keys without a type are left to the table. With `with_pending` it finds pending offsets."""
 
     def __init__(self, context: Context, *, with_pending: bool = False) -> None:
@@ -45,11 +46,11 @@ class SettledCommits:
         self._once.maker.with_pending |= with_pending
 
     def take(self, batch: pa.RecordBatch) -> None:
-        """Add raw rows after those before, with `transactions.COLUMNS`."""
+        """Add the raw rows that follow, with `transactions.COLUMNS`."""
         self._once.take(batch)
 
     def rest(self) -> CommitsAtEnd:
-        """What they come to at the end of the log."""
+        """The result at the end of the log."""
         (made,) = self._once.rest()
         return made
 

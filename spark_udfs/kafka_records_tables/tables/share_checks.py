@@ -1,4 +1,4 @@
-"""What `checks` finds in one log partition of share state, and which share partitions have state there."""
+"""The findings of `checks` in one log partition of share state, and which share partitions have state there."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The topic partitions that share groups have state in, as the group coordinator remembers them."""
+"""The topic partitions in which share groups have state, according to the group coordinator."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How far each share group is behind the end of the logs that it consumes, as Kafka counts it."""
+"""How far each share group is behind the end of the logs that it consumes, by Kafka's own count."""
 
 from __future__ import annotations
 

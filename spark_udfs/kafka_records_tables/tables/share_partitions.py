@@ -1,4 +1,4 @@
-"""The share partitions, with their state as a share coordinator has it that has just loaded the log."""
+"""The share partitions, with their state as a share coordinator has it after loading the log."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Rows of an answer sorted for people, sooner than Arrow compares row with row."""
+"""Rows of an answer sorted for people, faster than Arrow compares rows."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _MOST: Final = 2**62
 
 
 def sorted_rows(rows: pa.Table, names: Sequence[str]) -> pa.Table:
-    """The rows by some columns, as `pyarrow.Table.sort_by` sorts them: null comes last, equal rows stay in their
+    """The rows sorted by some columns, as `pyarrow.Table.sort_by` sorts them: null is last, equal rows keep their
     order."""
     if len(rows) > _FEW and is_sorted(rows, names):
         return rows
@@ -35,7 +35,7 @@ def sorted_rows(rows: pa.Table, names: Sequence[str]) -> pa.Table:
 
 
 def is_sorted(rows: pa.Table, names: Sequence[str]) -> bool:
-    """Whether rows are in the order of some columns, null last: much sooner than they could be sorted."""
+    """Whether rows are in the order of some columns, null last, which is much faster to find out than sorting."""
     count = len(rows)
     if count < 2:
         return True

@@ -1,4 +1,4 @@
-"""One table over one log partition: raw rows go in, rows of the table come out."""
+"""One table over one log partition: from raw rows to rows of the table."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class TableReading:
-    """Hands raw rows of one log partition to the reader of a table; what is found goes to the context."""
+    """Passes raw rows of one log partition to the reader of a table; findings go to the context."""
 
     def __init__(self, table: Table, context: Context) -> None:
         self._table = table
@@ -25,10 +25,11 @@ class TableReading:
         self._incoming = None if table.helper == "ends" else IncomingRows(context, table)
         self._reader: TableReader = table.code.Reader(context)
         self.is_over = False
-        """Whether all rows of the table have come, be it before the end of the log."""
+        """Whether all rows of the table have been returned, which may be before the end of the log."""
 
     def take(self, batch: pa.RecordBatch | None) -> Iterator[pa.RecordBatch]:
-        """Add raw rows after those before, None at the end of the log; the rows of the table that are known by now."""
+        """Add the raw rows that follow, None at the end of the log; returns the rows of the table that are known by
+        now."""
         if batch is not None and not self._reader.is_done:
             incoming = self._incoming
             rows = batch if incoming is None else incoming.take(batch)
@@ -62,8 +63,8 @@ class TableReading:
 def rows_of(table: Table, batches: Iterator[pa.RecordBatch], context: Context) -> Iterator[pa.RecordBatch]:
     """The rows of a table, as batches of `Table.schema` in no particular order.
 
-    `batches` are the raw rows of one log partition, in order, each offset once. That is also what `mapInArrow` hands to
-    a function.
+    `batches` are the raw rows of one log partition, in order, each offset once. That is also what `mapInArrow` passes
+    to a function.
     """
     reading = TableReading(table, context)
     while not reading.is_over:
@@ -73,7 +74,7 @@ def rows_of(table: Table, batches: Iterator[pa.RecordBatch], context: Context) -
 def rows_of_groups(
     table: Table, found: Iterable[pa.RecordBatch], groups: tuple[str, ...] | None
 ) -> Iterator[pa.RecordBatch]:
-    """The rows about some groups, or all."""
+    """The rows about some groups, or all rows."""
     for rows in found:
         if groups is None:
             yield rows

@@ -1,4 +1,4 @@
-"""The lives of groups: what happened to each, one thing after the other."""
+"""The lives of groups: the events of each, one after another."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Every topic of the cluster, also those that are deleted, with partitions and configs."""
+"""Every topic of the cluster, including deleted ones, with partitions and configs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What `checks` finds in one log partition of transactions."""
+"""The findings of `checks` in one log partition of transactions."""
 
 from __future__ import annotations
 

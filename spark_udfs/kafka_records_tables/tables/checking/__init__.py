@@ -1,1 +1,1 @@
-"""What the table checks looks for."""
+"""The problems that the table checks looks for."""

@@ -1,6 +1,6 @@
-"""Whether the assignments of a group fit together: every partition once, to a member that is there (KIP-848).
+"""Whether the assignments of a group are consistent: every partition once, to an existing member (KIP-848).
 
-An assignor of the broker gives out every partition of every topic that a member subscribes to, each once
+An assignor of the broker assigns every partition of every topic that a member subscribes to, each once
 (`UniformAssignor`, `RangeAssignor`; `SimpleAssignor` of share groups; `StickyTaskAssignor` of tasks). Classic groups
 assign among themselves, and several members of a share group may have the same partition.
 """
@@ -54,7 +54,7 @@ PICKED: Final[Picked] = picked_with(
     {name: ("previous_member_epoch",) for name in _LISTS if ROLES[name] == CURRENT},
     _LISTS,
 )
-"""What the replays and the checks want of each record."""
+"""What the replays and the checks need of each record."""
 
 _MOST_SHOWN: Final = 10
 
@@ -69,7 +69,7 @@ class _Part(NamedTuple):
 
 
 def assignment_problems(group_id: str, group: Group, topics: Topics) -> Iterator[CheckRow]:
-    """The problems of one group all of whose records could be decoded."""
+    """The problems of one group whose records could all be decoded."""
     if group.kind not in (CONSUMER, SHARE, STREAMS):
         return
     for role in (TARGET_OF_MEMBER, CURRENT):

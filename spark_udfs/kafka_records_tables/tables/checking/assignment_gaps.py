@@ -1,8 +1,9 @@
-"""What the target assignment of a group leaves out, though its assignor gives out everything there is.
+"""What the target assignment of a group leaves out, although its assignor should assign everything.
 
-How many partitions there are tell running brokers, groups of brokers before 4.1, the lists of initialized partitions of
-a share group, and the topology of a streams group as far as it fixes them. Since 4.1 a group keeps no more than a hash
-of its topics (`metadataHash`); the record of their partitions that streams groups had (type 18) came in no release.
+The numbers of partitions are known from running brokers, from groups of brokers before 4.1, from the lists of
+initialized partitions of a share group, and from the topology of a streams group as far as it fixes them. Since 4.1 a
+group keeps only a hash of its topics (`metadataHash`); the record of their partitions that streams groups had (type 18)
+is in no release.
 """
 
 from __future__ import annotations
@@ -41,7 +42,7 @@ PICKED: Final = {
         "subtopologies.repartition_source_topics.partitions",
     ),
 }
-"""What this wants of each record beside what the replay wants; and `named_topics.PICKED`."""
+"""What this needs of each record in addition to the replay; and `named_topics.PICKED`."""
 
 UNDER_WAY: Final = ("Assigning", "NotReady")
 """States in which the target assignment is about to be recreated."""
@@ -62,27 +63,27 @@ class Topics(NamedTuple):
     """What is known of topics."""
 
     names: Mapping[str, str]
-    """By their ids, those too that were deleted."""
+    """By their ids, including deleted topics."""
     now: Mapping[str, str]
-    """The names by ids of those that there are now."""
+    """The names by ids of the present topics."""
     counts: Mapping[str, int]
-    """How many partitions they have now, by their names."""
+    """The present numbers of partitions, by name."""
 
 
 class LeftOut(NamedTuple):
-    """Partitions of a topic, or tasks of a subtopology, in nobody's target assignment."""
+    """Partitions of a topic, or tasks of a subtopology, that are in no member's target assignment."""
 
     of: str
     """The id of the topic, or the subtopology."""
     ranges: Ranges
     level: str
     why: str
-    """Ends the sentence about them."""
+    """The end of the sentence about them."""
 
 
 def left_out(group: Group, assigned: Mapping[str, set[int]], topics: Topics) -> Iterator[LeftOut]:
-    """Of a group with members, all of whose records could be decoded; `assigned` are all numbers in its target
-    assignments by topic or subtopology."""
+    """The gaps of a group with members whose records could all be decoded; `assigned` has all numbers in its target
+    assignments, by topic or subtopology."""
     if group.kind == SHARE:
         return _of_share_group(group, assigned, topics)
     expected = _of_topics(group, assigned, topics) if group.kind == CONSUMER else _of_subtopologies(group, topics)
@@ -90,7 +91,7 @@ def left_out(group: Group, assigned: Mapping[str, set[int]], topics: Topics) -> 
 
 
 def subtopologies(group: Group) -> Collection[str] | None:
-    """The subtopologies of a streams group; None if no record tells its topology."""
+    """The subtopologies of a streams group; None if no record has its topology."""
     told = _topology(group)
     return None if told is None else [subtopology_id for subtopology_id, *_ in told]
 

@@ -1,4 +1,4 @@
-"""Rows of the inputs of `checks`, on their way into batches."""
+"""Rows of the inputs of `checks`, before they become batches."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _ROWS = 8192
 
 
 class CheckRow(NamedTuple):
-    """A problem or a fact; the columns of the same names."""
+    """A problem or a fact; the fields are the columns of the same names."""
 
     check: str | None = None
     level: str | None = None
@@ -44,11 +44,11 @@ class CheckReader(TableReader):
         self._waiting: list[CheckRow] = []
 
     def checked(self, batch: pa.RecordBatch) -> Iterator[CheckRow]:
-        """The rows that are known after some more raw rows."""
+        """The rows that are known after these raw rows."""
         raise NotImplementedError
 
     def left(self) -> Iterator[CheckRow]:
-        """The rows that are left at the end of the log."""
+        """The remaining rows at the end of the log."""
         raise NotImplementedError
 
     def take(self, batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:

@@ -1,4 +1,4 @@
-"""What can be said about records one by one: whether a coordinator loads them, and whether they are its own."""
+"""Checks of single records: whether a coordinator loads them, and whether they are its own."""
 
 from __future__ import annotations
 
@@ -35,10 +35,10 @@ if TYPE_CHECKING:
     from kafka_records_runtime.schema import RecordSchema
 
 STOPS: Final = "no coordinator loads this log, it stops at this record"
-"""What a group or share coordinator does (`CoordinatorLoaderImpl`)."""
+"""The reaction of a group or share coordinator (`CoordinatorLoaderImpl`)."""
 
 NameOf = Callable[[pa.StructArray], pa.Array]
-"""From keys to what decides about the partition of their topic."""
+"""From keys to the names that decide about the partition of their topic."""
 
 
 @dataclass(slots=True)
@@ -57,7 +57,7 @@ def _too_few(context: Context, asked: int) -> Finding:
 
 
 class RecordChecks:
-    """Looks at all records of a log partition, in their order.
+    """Checks all records of a log partition, in their order.
 
     `owner` is the column of CheckRow that holds the first field of keys: `group_id` or `transactional_id`.
     """
@@ -71,7 +71,7 @@ class RecordChecks:
         stops: str,
         name_of: NameOf | None = None,
     ) -> None:
-        """`stops` says what a coordinator does at a record that it cannot read, `name_of` what Kafka hashes."""
+        """`stops` says what a coordinator does at a record that it cannot read, `name_of` returns what Kafka hashes."""
         self._context = context
         self._schemas = schemas
         self._owner = owner
@@ -90,7 +90,7 @@ class RecordChecks:
         self._unread: dict[tuple[str, int, int | None], _Seen] = {}
 
     def decoded(self, batch: pa.RecordBatch) -> DecodedRecords | None:
-        """The records of a batch; None if it holds control rows only. Counts what was let pass in them."""
+        """The records of a batch; None if it has only control rows. Counts what was accepted in them."""
         control, records = batch.column("control"), batch
         if control.null_count < batch.num_rows:
             records = batch.filter(control.is_null())
@@ -112,7 +112,7 @@ class RecordChecks:
                 self._look_for_unread(found, number, rows, keys)
 
     def rest(self) -> Iterator[CheckRow]:
-        """What was gathered, and what the source found; once all batches were looked at."""
+        """The gathered problems, and those that the source found; after all batches."""
         context = self._context
         for number, seen in self._unknown.items():
             records = plural(seen.count, "record")

@@ -2,7 +2,7 @@
 
 The facts come from the message specs in the jars of the releases (`make matrix` compares them), and from what their
 brokers do by default: before 4.0 the group coordinator is `kafka.coordinator.group.GroupMetadataManager`, which knows
-only commits and classic groups, even if its jars hold more specs. Loads nothing.
+only commits and classic groups, even if its jars hold more specs. Imports nothing heavy.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ _LAST_OF: Final = {2: 8, 3: 9}
 
 
 def known_release(release: str) -> str | None:
-    """The last of RELEASES that is not newer than `release`, numbers with dots between; None if all are newer."""
+    """The last of RELEASES that is not newer than `release`, numbers separated by dots; None if all are newer."""
     return next((each for each in reversed(RELEASES) if _numbers(each) <= _numbers(release)), None)
 
 
 def is_release(release: str) -> bool:
-    """Whether there is such a release and something is known of it: from the first to the last of RELEASES."""
+    """Whether the release exists and is known here: from the first to the last of RELEASES."""
     numbers = _numbers(release)[:2]
     is_there = numbers[1] <= _LAST_OF.get(numbers[0], numbers[1])
     return is_there and _numbers(RELEASES[0]) <= numbers <= _numbers(RELEASES[-1])
@@ -67,21 +67,21 @@ _STOPS_READING: Final = "stops reading there, and serves only the transactional 
 
 
 class Unread(NamedTuple):
-    """What a release does with a record that it does not read."""
+    """What a release does with a record that it cannot read."""
 
     stops: bool
-    """Whether its coordinator does not load the log."""
+    """Whether its coordinator fails to load the log."""
     why: str
-    """In words, after the name of the release."""
+    """In words that follow the name of the release."""
 
 
 def unread_type(release: str, topic: str, record_type: int) -> Unread | None:
-    """What a release does with keys of that type, with any value; None if it knows them."""
+    """What a release does with keys of that type, with any value; None if it knows the type."""
     return None if record_type in reads_by_default(release, topic) else _unknown_type(release, topic)
 
 
 def unread(release: str, topic: str, record_type: int, version: int) -> Unread | None:
-    """What a release that knows the type does with a value of that version; None if it reads it."""
+    """What a release that knows the type does with a value of that version; None if it can read it."""
     if version > highest_version(release, topic, record_type):
         if topic == TRANSACTIONS:
             return Unread(True, _STOPS_READING)
@@ -102,7 +102,7 @@ def reads_by_default(release: str, topic: str) -> frozenset[int]:
 
 
 def highest_version(release: str, topic: str, record_type: int) -> int:
-    """The highest version of values of that type which a release reads."""
+    """The highest version of values of that type that a release reads."""
     found = 0
     for since, version in _HIGHEST.get((topic, record_type), {}).items():
         if _order(since) <= _order(release):

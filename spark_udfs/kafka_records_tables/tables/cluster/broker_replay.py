@@ -1,4 +1,4 @@
-"""Brokers and features of a cluster, as the records of its metadata log leave them."""
+"""Brokers and features of a cluster, according to the records of its metadata log."""
 
 from __future__ import annotations
 
@@ -30,13 +30,13 @@ class ClusterReplay(MetadataReplay):
     def __init__(self, context: Context, names: tuple[str, ...]) -> None:
         super().__init__(MetadataRecords(context, names))
         self.brokers: dict[int, dict[str, Any]] = {}
-        """The record of each registered broker, changed as later records say, with `registered_ms`."""
+        """The record of each registered broker, with the changes of later records, and `registered_ms`."""
         self.features: dict[str, tuple[int, int | None]] = {}
-        """Level of each feature but kraft.version, and since when."""
+        """The level of each feature except kraft.version, and since when."""
 
     @property
     def kraft_version(self) -> tuple[int, int | None]:
-        """The level of kraft.version, and since when; 0 where no record tells it. Raises DecodeError."""
+        """The level of kraft.version, and since when; 0 if no record has it. Raises DecodeError."""
         if self._records.kraft_version is None:
             return 0, None
         value, at = self._records.kraft_version

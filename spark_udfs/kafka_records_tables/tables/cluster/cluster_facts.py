@@ -1,4 +1,4 @@
-"""What a metadata log shows the settings of a cluster, for rules that would otherwise have to assume them."""
+"""Settings of a cluster in its metadata log, for rules that would otherwise have to assume them."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ _RETENTION_MS, _CLEANUP = "retention.ms", "cleanup.policy"
 
 @dataclass(frozen=True, slots=True)
 class ClusterFacts:
-    """The settings of a cluster. A setting is None if no record tells it: it is in the file of a broker then, or at
+    """The settings of a cluster. A setting is None if no record has it: then it is in the file of a broker, or has
     Kafka's default."""
 
     configs: Mapping[tuple[str, str], Mapping[str, str]]
-    """By the type and the name of the resource: values by names, without secrets."""
+    """By the type and the name of the resource, the values by their names, without secrets."""
 
     @classmethod
     def of(cls, rows: Iterable[Mapping[str, Any]]) -> Self:
-        """What rows of the table `configs` say."""
+        """The settings in rows of the table `configs`."""
         configs: dict[tuple[str, str], dict[str, str]] = {}
         for each in rows:
             if each["value"] is not None and not each["is_sensitive"]:
@@ -29,7 +29,8 @@ class ClusterFacts:
         return cls(configs)
 
     def topic_setting(self, topic: str, name: str) -> str | None:
-        """A config of a topic (`retention.ms`): its own, or that which was set for all brokers (`log.retention.ms`)."""
+        """A config of a topic (`retention.ms`): its own, or the one that was set for all brokers
+        (`log.retention.ms`)."""
         own = self.configs.get((_TOPIC, topic), {}).get(name)
         return self._of_all_brokers(f"log.{name}") if own is None else own
 
@@ -38,7 +39,7 @@ class ClusterFacts:
         return _number(self.topic_setting(topic, name))
 
     def group_setting(self, group: str, name: str) -> str | None:
-        """A config of a group (`share.delivery.count.limit`): its own, or that which was set for all brokers
+        """A config of a group (`share.delivery.count.limit`): its own, or the one that was set for all brokers
         (`group.share.delivery.count.limit`)."""
         own = self.configs.get((_GROUP, group), {}).get(name)
         return self._of_all_brokers(f"group.{name}") if own is None else own
@@ -48,11 +49,11 @@ class ClusterFacts:
         return _number(self.group_setting(group, name))
 
     def retention_ms(self, topic: str) -> int | None:
-        """How long the records of a topic are kept; None if nothing tells it, and for ever."""
+        """How long the records of a topic are kept; None if it is unknown or unlimited."""
         return self.topic_number(topic, _RETENTION_MS)
 
     def is_compacted(self, topic: str) -> bool | None:
-        """Whether a cleaner compacts a topic; None if nothing tells it."""
+        """Whether a cleaner compacts a topic; None if it is unknown."""
         policy = self.topic_setting(topic, _CLEANUP)
         return None if policy is None else "compact" in policy
 

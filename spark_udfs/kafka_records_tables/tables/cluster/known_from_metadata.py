@@ -1,4 +1,4 @@
-"""What the metadata log beside other logs shows the topics of their cluster."""
+"""What the metadata log next to other logs shows about the topics of their cluster."""
 
 from __future__ import annotations
 
@@ -28,10 +28,10 @@ _NOT_TAKEN: Final = (
 
 
 def topics_in_metadata(source: Source, report: Callable[[Finding], object] | None = None) -> KnownTopics:
-    """Names by ids, those of deleted topics among them, numbers of partitions, retentions and deletions; empty without
-    a metadata log, which is replayed once for all of it.
+    """Names by ids, including deleted topics, numbers of partitions, retentions and deletions; empty without a metadata
+    log, which is replayed once for all of it.
 
-    A damaged metadata log tells nothing: what it lacks might be what is asked for. `report` gets the first place of the
+    A damaged metadata log is not used, because it may lack the needed records. `report` gets the first place of the
     damage. Raises LogSourceError for a source that cannot be read.
     """
     replay = _replayed(source, report)
@@ -76,7 +76,7 @@ def _replayed(source: Source, report: Callable[[Finding], object] | None = None)
 
 
 def with_metadata(known: KnownTopics, source: Source, report: Callable[[Finding], object] | None = None) -> KnownTopics:
-    """What is known of topics, and what the metadata log of the source adds to it."""
+    """The given knowledge about topics, extended by the metadata log of the source."""
     try:
         more = topics_in_metadata(source, report)
     except LogSourceError:

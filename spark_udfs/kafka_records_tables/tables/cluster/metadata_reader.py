@@ -1,4 +1,4 @@
-"""What the tables about the metadata log share: a replay is fed with its rows, and tells what is there at its end."""
+"""What the tables about the metadata log share: a replay receives its rows, and returns the state at its end."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ if TYPE_CHECKING:
 
 
 class MetadataReplay:
-    """Adds the records in force one lot after the other."""
+    """Adds the records in force, one lot after another."""
 
     def __init__(self, records: MetadataRecords) -> None:
         self._records = records
 
     def take(self, batch: pa.RecordBatch) -> None:
-        """Add raw rows of the log after those before."""
+        """Add the raw rows that follow."""
         for decoded, is_checkpoint in self._records.take(batch):
             self._add(decoded, is_checkpoint)
 
     def finish(self) -> None:
-        """The log is at its end; it may have had no rows after a checkpoint."""
+        """The end of the log, which may have had no rows after a checkpoint."""
         for decoded, is_checkpoint in self._records.finish():
             self._add(decoded, is_checkpoint)
 
@@ -38,7 +38,7 @@ R = TypeVar("R", bound=MetadataReplay)
 
 
 class MetadataReader(TableReader, Generic[R]):
-    """The reader of a table that shows what a replay has at the end."""
+    """The reader of a table that shows the state of a replay at the end."""
 
     every_type = True
 

@@ -32,23 +32,23 @@ _CONTROL_RECORDS: Final = 16
 
 
 class MetadataRecords:
-    """Gives the records of some types, decoded, as far as they are in force.
+    """Returns the records of some types, decoded, as far as they are in force.
 
-    Records of a metadata transaction count when it ends and are dropped when it is aborted (`QuorumController`,
-    KIP-868); those of one that is open at the end of the log do not count. Where the log begins in the middle, the
+    Records of a metadata transaction count when it ends and are discarded when it is aborted (`QuorumController`,
+    KIP-868); those of one that is open at the end of the log do not count. If the log begins in the middle, the
     checkpoint that the source found comes first, and records that it covers are left out.
     """
 
     def __init__(self, context: Context, names: Collection[str], apart: Collection[str] = ()) -> None:
-        """Records called `apart` come by themselves, each type after the others of its batch, which is faster where
-        there are many."""
+        """Records called `apart` are returned separately, each type after the others of its batch, which is faster if
+        there are many of them."""
         self._context = context
         self.schemas = schemas(context, FOLDER)
         self.numbers = dict(zip(names, numbers_of(self.schemas, names), strict=True))
         alone = [(self.numbers[name],) for name in apart]
         together = [number for name, number in self.numbers.items() if name not in apart]
         self._group_of = np.zeros(MOST_IN_FRAME + 2, np.int8)
-        """By api key: 0 for records that are not wanted, else a number for those that come together."""
+        """By api key: 0 for records that are not needed, otherwise a number for those that are returned together."""
         self._count = 1 + len(alone)
         for group, members in enumerate((together, *alone), 1):
             self._group_of[[*members]] = group
@@ -63,18 +63,20 @@ class MetadataRecords:
         self._end_offset = 0
         """The offset after the last row."""
         self.since_ms: int | None = None
-        """When the rows of the log begin that are there; None if they begin with the log."""
+        """When the first available rows of the log were written; None if they are the beginning of the log."""
         self.until_ms: int | None = None
         """The latest time of a row."""
         self._is_checkpoint = False
-        """Whether the rows are those of a checkpoint that was named alone."""
+        """Whether the rows are those of a checkpoint that is the only source."""
         self._in_checkpoint = False
-        """Whether the rows are of a checkpoint, whose times are not those of changes."""
+        """Whether the rows belong to a checkpoint, whose times are not those of the changes."""
         self.kraft_version: tuple[bytes, int | None] | None = None
-        """The last `KRaftVersionRecord`, if there is one, and its time; None in a checkpoint, which does not tell."""
+        """The last `KRaftVersionRecord`, if there is one, and its time; None in a checkpoint, which does not have
+        it."""
 
     def take(self, batch: pa.RecordBatch) -> Iterator[tuple[DecodedRecords, bool]]:
-        """What is in force after some more rows; and whether it is of the checkpoint, without times of its own."""
+        """The records in force after some more rows; and whether they are of the checkpoint, which has no times of
+        their own."""
         self._note_start(batch)
         yield from self._start()
         assert self._first is not None
@@ -107,8 +109,8 @@ class MetadataRecords:
             log.start = first if first > _CONTROL_RECORDS else 0
 
     def finish(self) -> Iterator[tuple[DecodedRecords, bool]]:
-        """What is left at the end of the log, which may have had no rows. Reports where the checkpoint holds what was
-        written after the moment that is asked about."""
+        """The remaining records at the end of the log, which may have had no rows. Reports if the checkpoint has
+        records that were written after the requested moment."""
         yield from self._start()
         context = self._context
         if context.question.as_of_ms is not None and self._first and self._end_offset < self._first:
@@ -190,7 +192,7 @@ class MetadataRecords:
 
 
 def values_of(decoded: DecodedRecords, number: int) -> tuple[INT64, pa.Array] | None:
-    """The rows that hold a record of a type, and their values as structs; None if there are none."""
+    """The rows that have a record of a type, and their values as structs; None if there are none."""
     records = decoded.columns.records.get(number)
     if records is None or records.null_count == len(records):
         return None

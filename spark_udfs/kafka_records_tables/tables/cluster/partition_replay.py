@@ -1,4 +1,4 @@
-"""The partitions of a cluster, as the records of its metadata log leave them, in columns."""
+"""The partitions of a cluster, according to the records of its metadata log, in columns."""
 
 from __future__ import annotations
 
@@ -35,8 +35,8 @@ _NOBODY: Final = pa.array([[]], pa.list_(pa.int32()))
 class PartitionReplay(MetadataReplay):
     """Replays partitions, as `PartitionRegistration.merge` does.
 
-    Records of partitions are kept as columns, and applied together: the last record that makes a partition, and of each
-    of its members the last change after it.
+    Records of partitions are kept as columns, and applied together: the last record that creates a partition, and for
+    each of its members the last change after it.
     """
 
     def __init__(self, context: Context) -> None:
@@ -46,9 +46,9 @@ class PartitionReplay(MetadataReplay):
         self._numbers = numbers[_MADE], numbers[_CHANGED]
         self._names: dict[str, str] = {}
         self._topics: dict[str, int] = {}
-        """By the id of each topic that is there: when it was made, as a number in the order of the records."""
+        """By the id of each existing topic, when it was created, as a number in the order of the records."""
         self._cleared: dict[str, int] = {}
-        """By the id of a topic: when its eligible leader replicas were last forgotten."""
+        """By the id of a topic, when its eligible leader replicas were last reset."""
         self._made: list[pa.Table] = []
         self._changed: list[pa.Table] = []
         self._changes = 0
@@ -59,7 +59,7 @@ class PartitionReplay(MetadataReplay):
             self._apply()
 
     def columns(self) -> Mapping[str, pa.Array]:
-        """The columns of the table, a row for each partition, once the log is at its end."""
+        """The columns of the table, a row for each partition, at the end of the log."""
         self._apply()
         (found,) = self._made
         rows = found.combine_chunks()

@@ -1,4 +1,4 @@
-"""Topics, their partitions in numbers, and configs: what the records of a metadata log leave of them."""
+"""Topics, the counts of their partitions, and configs, according to the records of a metadata log."""
 
 from __future__ import annotations
 
@@ -33,22 +33,22 @@ _NO_CONFIGS: Final[Mapping[str, str]] = MappingProxyType({})
 
 @dataclass(slots=True)
 class Topic:
-    """A topic that is there or was."""
+    """A topic that exists or existed."""
 
     name: str
     topic_id: str
     created_ms: int | None
-    """None if only a checkpoint has it, which does not tell."""
+    """None if only a checkpoint has it, which has no times."""
     deleted_ms: int | None = None
     is_deleted: bool = False
     configs: Mapping[str, str] | None = None
-    """Those that it had when it was deleted."""
+    """The configs that it had when it was deleted."""
 
 
 class TopicReplay(MetadataReplay):
     """Replays topics and configs; partitions are counted in columns.
 
-    A removed topic takes its configs along (`ReplicationControlManager.replay(RemoveTopicRecord)`).
+    Removing a topic also removes its configs (`ReplicationControlManager.replay(RemoveTopicRecord)`).
     """
 
     def __init__(self, context: Context, *, with_partitions: bool = True) -> None:
@@ -58,9 +58,9 @@ class TopicReplay(MetadataReplay):
         self._in_order = {name: numbers[name] for name in _IN_ORDER}
         self._partition, self._change = numbers.get(PARTITION), numbers.get(CHANGE)
         self.topics: dict[str, Topic] = {}
-        """By topic id, those that were deleted among them."""
+        """By topic id, including deleted topics."""
         self.configs: dict[tuple[str, str], dict[str, str]] = {}
-        """By the type and the name of the resource: values by names."""
+        """By the type and the name of the resource, the values by their names."""
         self._ids: list[pa.Array] = []
         self._partitions: list[INT32] = []
         self._replicas: list[INT64] = []
@@ -130,7 +130,7 @@ class TopicReplay(MetadataReplay):
         self._replicas.append(replicas)
 
     def partition_counts(self) -> dict[str, tuple[int, int]]:
-        """By topic id: how many partitions, and how many replicas the first of them has."""
+        """By topic id, the number of partitions, and the number of replicas of the first of them."""
         if not self._ids:
             return {}
         ids = pa.chunked_array(self._ids).combine_chunks().dictionary_encode()
@@ -146,11 +146,11 @@ class TopicReplay(MetadataReplay):
         return {topic_id: (count, size) for topic_id, count, size in of_topics}
 
     def configs_of(self, topic: Topic) -> Mapping[str, str]:
-        """The configs of a topic that is there."""
+        """The configs of an existing topic."""
         return self.configs.get((_TOPIC, topic.name), _NO_CONFIGS)
 
     def deletions(self) -> TopicDeletions:
-        """When topics were deleted, as far as records tell it."""
+        """When topics were deleted, as far as records show it."""
         times: dict[str, list[int]] = {}
         for topic in self.topics.values():
             of_name = times.setdefault(topic.name, [])
@@ -160,7 +160,7 @@ class TopicReplay(MetadataReplay):
         return TopicDeletions(ordered, self._records.since_ms, self._records.until_ms)
 
     def live_topics(self) -> list[Topic]:
-        """The topics that are there."""
+        """The existing topics."""
         return [topic for topic in self.topics.values() if not topic.is_deleted]
 
 

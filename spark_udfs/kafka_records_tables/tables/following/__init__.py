@@ -1,1 +1,1 @@
-"""Tables that go on where they ended: what a stream keeps between two batches."""
+"""Tables that continue where they ended: what a stream keeps between two batches."""

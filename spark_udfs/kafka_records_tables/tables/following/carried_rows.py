@@ -41,8 +41,8 @@ _TOLD_AS: Final = {COMMITTED: NONE, ABORTED: ABORTED, UNKNOWN: UNKNOWN}
 
 
 def is_by_group(table: Table) -> bool:
-    """Whether the rows about a group depend on records about that group alone, and on markers. Names of topics may come
-    from records of others; of facts nothing is carried but what waits."""
+    """Whether the rows about a group depend only on records about that group, and on markers. Names of topics may come
+    from records of other groups; for tables of facts, only waiting records are carried."""
     reader = table.reader
     return (
         table.helper != "facts" and table.group is not None and not reader.uses_topics and not reader.needs_all_groups
@@ -50,11 +50,11 @@ def is_by_group(table: Table) -> bool:
 
 
 def carried(rows: pa.RecordBatch, table: Table, context: Context) -> pa.RecordBatch:
-    """The rows that have to be carried, out of all that were carried or came; both in the order of the log.
+    """The rows to carry, out of those that were carried before and the new ones; both in the order of the log.
 
-    Of a table of facts these are the records of open transactions. Of a table in which the last record of a key decides
-    (`TableReader.last_of_key`), these and of each key the last value and the last tombstone. A record whose transaction
-    has ended is carried as one that never was in any, for its marker does not come again.
+    For a table of facts these are the records of open transactions. For a table in which the last record of a key
+    decides (`TableReader.last_of_key`), these and the last value and the last tombstone of each key. A record whose
+    transaction has ended is carried as if it had never been in one, because its marker is not read again.
     """
     known = schemas(context, table.folder)
     types = numbers_of(known, table.records)
@@ -74,7 +74,7 @@ def carried(rows: pa.RecordBatch, table: Table, context: Context) -> pa.RecordBa
 
 def needed_by_state(rows: Iterator[pa.RecordBatch], context: Context) -> list[pa.RecordBatch] | None:
     """The rows of a topic of coordinators to carry for any table in which the last record of a key decides: the union
-    of what `carried` has for these tables, records of every type. `rows` are batches in the order of the log, and the
+    of `carried` for these tables, with records of every type. `rows` are batches in the order of the log, and the
     answer is in that order too. None if the source does not say which records are transactional."""
     kept: dict[tuple[str, bool], Latest] = {}
     waiting: list[pa.RecordBatch] = []

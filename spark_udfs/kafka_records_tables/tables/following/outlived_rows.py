@@ -1,8 +1,8 @@
-"""Carried rows that nothing after them can need: of members and offsets that are gone, and of groups that are over.
+"""Carried rows that nothing after them can need: of deleted members, offsets and groups.
 
-A tombstone is carried for what a later record may still be about: a commit that waits for its marker, a group that no
-other record makes. Where neither can be, a replay with the rows of a key and one without them end in the same groups,
-regardless of what comes. So both the tombstone and what it deleted leave.
+A tombstone is carried because a later record may still need it: a commit that waits for its marker, or a group that no
+other record creates. If neither is possible, a replay ends in the same groups with and without the rows of the key,
+regardless of what follows. So both the tombstone and what it deleted are removed.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ _BEHIND_ALL: Final = np.iinfo(np.int64).max
 
 
 class CarriedKeys:
-    """What the keys of some raw rows say; arrays have an element per row."""
+    """The keys of some raw rows; arrays have an element per row."""
 
     def __init__(self, rows: pa.RecordBatch, table: Table, context: Context) -> None:
         found = DecodedRecords(rows.select(["offset", "key"]), schemas(context, table.folder))
@@ -69,7 +69,7 @@ class CarriedKeys:
         encoded = group.dictionary_encode()
         self._names = encoded.dictionary
         self.group: INT64 = encoded.indices.fill_null(-1).to_numpy().astype(np.int64)
-        """A number for the group, or for whichever thing the first field of every key of the table names; -1 for
+        """A number for the group, or for the thing that the first field of every key of the table names; -1 for
         none."""
         kind = pa.array(self.kind, pa.string())
         self.of_kind = codes_of_same([group, kind])
@@ -93,21 +93,21 @@ class CarriedKeys:
 
 
 def forgets_offsets(table: Table) -> bool:
-    """Whether nothing of offsets is in any row, now or later, once a tombstone has deleted them, as long as their group
-    is there: so it is where the last record of each key decides."""
+    """Whether no row, now or later, needs offsets that a tombstone has deleted, as long as their group exists. This
+    holds if the last record of each key decides."""
     return table.reader.last_of_key and not {*COMMITS}.isdisjoint(table.records)
 
 
 def forgets_members(table: Table) -> bool:
-    """The same of members and regular expressions; also where rows tell what happened, for those name the records of
-    members that they need (`Table.names_earlier`)."""
+    """The same for members and regular expressions; it also holds for tables of events, because those name the records
+    of members that they need (`Table.names_earlier`)."""
     is_replayed = table.reader.last_of_key or table.names_earlier
     return is_replayed and any(ROLES.get(name) in _PARTS for name in table.records)
 
 
 def without_outlived(rows: pa.RecordBatch, shown: pa.Array, table: Table, context: Context) -> pa.RecordBatch:
     """Carried rows, in the order of the log, without those that no row of the table can depend on any more, regardless
-    of what comes. `shown` are the groups that have a row now."""
+    of what follows. `shown` are the groups that have a row now."""
     if not rows.num_rows:
         return rows
     carried = _Carried(rows, table, context)

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from kafka_records_runtime.schema import RecordSchema
 
 NOT_THERE: Final = -2
-"""In place of the time of a commit, if there is none; NO_TIME where it has no time."""
+"""Replaces the time of a commit if there is none; NO_TIME if it has no time."""
 
 _LOST: Final = "it is counted, and nothing that its value would tell"
 
@@ -46,7 +46,7 @@ _DECODED: Final = (
 
 
 class ActivitySums:
-    """Adds up; memory follows the sums and the keys of offsets."""
+    """Sums up; memory grows with the sums and the keys of offsets."""
 
     def __init__(self, schemas: Mapping[int, RecordSchema], context: Context, window_ms: int) -> None:
         self._schemas = schemas
@@ -63,7 +63,7 @@ class ActivitySums:
         self._repeats = RepeatedCommits(context)
 
     def commits(self, batch: pa.RecordBatch) -> None:
-        """Add raw rows after those before; only commits, tombstones of offsets and control rows count."""
+        """Add the raw rows that follow; only commits, tombstones of offsets and control rows count."""
         numbers, _ = prefix_column(batch.column("key"))
         is_record = batch.column("control").is_null().to_numpy(zero_copy_only=False)
         is_of_offset = is_record & are_of_types(numbers, self._types)
@@ -108,7 +108,7 @@ class ActivitySums:
             self._forget()
 
     def records_of_groups(self, batch: pa.RecordBatch) -> None:
-        """Add raw rows after those before; only the records of groups count."""
+        """Add the raw rows that follow; only the records of groups count."""
         numbers, _ = prefix_column(batch.column("key"))
         is_chosen = batch.column("control").is_null().to_numpy(zero_copy_only=False) & are_of_types(
             numbers, self._of_groups
@@ -131,14 +131,14 @@ class ActivitySums:
         )
 
     def happened(self, what: str, places: list[tuple[str, str | None, int | None]]) -> None:
-        """Add one to `what`, one of SUMMED, for each group, topic and time."""
+        """Add one to the sum `what`, one of SUMMED, for each group, topic and time."""
         if places:
             time = np.array([NO_TIME if time is None else time for _, _, time in places], np.int64)
             of_places = self._sums.places((group, topic) for group, topic, _ in places)
             self._sums.add(of_places, time, **{what: np.ones(len(places), np.int64)})
 
     def sums(self) -> pa.Table:
-        """All of BY with SUMMED and GREATEST, which are -1 if there is none."""
+        """All columns BY with SUMMED and GREATEST, which are -1 if there is no value."""
         self._repeated(self._repeats.rest())
         return self._sums.table()
 

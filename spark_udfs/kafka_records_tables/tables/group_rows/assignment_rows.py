@@ -57,7 +57,7 @@ PICKED: Final[Picked] = picked_with(
         "StreamsGroupTopology": ("subtopologies",),
     },
 )
-"""What the replay and the rows of assignments want of each record."""
+"""What the replay and the rows of assignments need of each record."""
 
 _SUBSCRIBED: Final = {MEMBER: "subscribed_topic_names", REGEX: "topics"}
 
@@ -71,7 +71,7 @@ CONSUMED_PICKED: Final[Picked] = picked_with(
         "StreamsGroupMemberMetadata": _CLIENT,
     },
 )
-"""What `consumed_partitions` wants of each record."""
+"""What `consumed_partitions` needs of each record."""
 
 _ROWS: Final = 65_536
 
@@ -123,12 +123,12 @@ class Consumed(NamedTuple):
 
 
 def consumed_partitions(groups: Mapping[str, Group], names: Mapping[str, str]) -> Iterator[Consumed]:
-    """All that members of groups that commit offsets have now, each partition once: share groups commit none, and a
-    standby task of a streams group consumes none. An active task reads its partition of each topic of its subtopology,
-    and which of them have one says the log.
+    """Everything that members of groups that commit offsets have now, each partition once. Share groups commit none,
+    and a standby task of a streams group consumes none. An active task reads its partition of each topic of its
+    subtopology; the log shows which of these topics have that partition.
 
-    Where a member has partitions of a topic id without a name, each topic without a known id that its group subscribes
-    to comes with partition None: one of them may be that topic, if whoever reads may not describe it.
+    If a member has partitions of a topic id without a name, each topic without a known id that its group subscribes to
+    is returned with partition None: one of them may be that topic, if the user may not describe it.
     """
     with_ids = {*names.values()}
     for group_id, group in groups.items():
@@ -151,9 +151,8 @@ def consumed_partitions(groups: Mapping[str, Group], names: Mapping[str, str]) -
 
 
 def left_topics(groups: Mapping[str, Group], commits: Iterable[tuple[str, str]]) -> Iterator[Consumed]:
-    """Of groups and topics with a commit, those of groups that do not subscribe to the topic. Of simple groups, whose
-    consumers assign partitions to themselves, and of groups with another protocol than that of consumers none is left.
-    """
+    """The pairs of a group and a topic with a commit to which the group does not subscribe. Simple groups, whose
+    consumers assign partitions to themselves, and groups with another protocol than that of consumers have none."""
     subscribed: dict[str, frozenset[str] | None] = {}
     for group_id, topic in commits:
         if group_id not in subscribed:

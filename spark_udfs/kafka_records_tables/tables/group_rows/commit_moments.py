@@ -1,4 +1,4 @@
-"""Moments in the life of a group that commits and tombstones of offsets tell, found in columns."""
+"""Events in the life of a group that commits and tombstones of offsets show, found in columns."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ if TYPE_CHECKING:
 
 
 class CommitMoments:
-    """Finds moments among commits, a lot at a time. Memory follows the topics that live groups commit for."""
+    """Finds events among commits, a lot at a time. Memory grows with the topics that live groups commit for."""
 
     def __init__(self, schemas: Mapping[int, RecordSchema]) -> None:
         self._schemas = schemas
         self._known: dict[str, set[str]] = {}
 
     def columns(self, lot: CommitLot, events: list[Transition], states: GroupStates) -> Iterator[dict[str, Any]]:
-        """Some columns of `timeline` for the events that the lot shows. `events` are the group events between its rows;
+        """Some columns of `timeline` for the events in the lot. `events` are the group events between its rows;
         `states` include them."""
         if not lot.rows.num_rows:
             return

@@ -1,4 +1,4 @@
-"""From the records of groups to the moments of their lives: what the records of one batch did to one group."""
+"""From the records of groups to the events of their lives: what the records of one batch did to one group."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ MORE: Final[Picked] = {
     "ShareGroupTargetAssignmentMember": ("topic_partitions",),
     "StreamsGroupTargetAssignmentMember": ("active_tasks", "standby_tasks", "warmup_tasks"),
 }
-"""What is wanted of values beside what the replay wants."""
+"""What is needed of values in addition to the replay."""
 
 _AWAY: Final = -2
 """The epoch of a static member that left and may come back (KIP-848)."""
@@ -50,7 +50,7 @@ _in_json: Final = json.JSONEncoder(ensure_ascii=False).encode
 
 
 class Moment(NamedTuple):
-    """One row of the table `timeline`; the columns of the same names."""
+    """One row of the table `timeline`; the fields are the columns of the same names."""
 
     group_id: str
     group_kind: str | None
@@ -123,12 +123,12 @@ class _GroupBetweenBatches:
 
 
 class GroupHistory:
-    """Makes moments of what `GroupLog` gives, in its order. Memory follows the groups that there are and the members of
-    classic ones."""
+    """Makes events from the transitions of `GroupLog`, in their order. Memory grows with the existing groups and the
+    members of classic ones."""
 
     def __init__(self, topic_names: Mapping[str, str], *, of_epochs_alone: bool = False) -> None:
-        """`topic_names` are those of topics by ids. `of_epochs_alone`: only the moments of epochs and rebalances are
-        asked for, and MORE is not needed."""
+        """`topic_names` are the names of topics by their ids. With `of_epochs_alone` only the events of epochs and
+        rebalances are returned, and MORE is not needed."""
         self._names = topic_names
         self._of_epochs_alone = of_epochs_alone
         self._lives: dict[str, _GroupBetweenBatches] = {}
@@ -136,7 +136,7 @@ class GroupHistory:
         self._batch_offset = -1
 
     def moments(self, events: Iterable[Transition]) -> Iterator[Moment]:
-        """What is complete after these events: batches before the last."""
+        """The events that are complete after these transitions: those of all batches but the last."""
         for event in events:
             if event.batch_offset != self._batch_offset:
                 yield from self.rest()

@@ -75,7 +75,7 @@ PICKED: Final[Picked] = picked_with(
         "ConsumerGroupRegularExpression": ("topics",),
     }
 )
-"""What the replay and the rows of members want of each record."""
+"""What the replay and the rows of members need of each record."""
 
 _NO_PREVIOUS_EPOCH: Final = {CONSUMER: -1, SHARE: -1, STREAMS: 0}
 """The epoch before that of a member which has no current assignment yet."""

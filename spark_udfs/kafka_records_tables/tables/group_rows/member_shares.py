@@ -1,4 +1,4 @@
-"""What a member is given, in records of all kinds of groups, and how two of these differ."""
+"""The assignment of a member in records of all kinds of groups, and the difference of two assignments."""
 
 from __future__ import annotations
 
@@ -17,22 +17,23 @@ _SHORT: Final = 1024
 """How many assignments of classic members are kept opened, and of how many bytes at most."""
 
 Given = tuple[Any, ...] | None
-"""As a record has it: the protocol type and the bytes of a classic member, or the lists of a target assignment."""
+"""In the form of the record: the protocol type and the bytes of a classic member, or the lists of a target
+assignment."""
 
 _TASKS = {"active_tasks": "active", "standby_tasks": "standby", "warmup_tasks": "warmup"}
 
 
 def given(target: Event) -> Given:
-    """What a target assignment gives to its member."""
+    """The assignment of a member in a target assignment."""
     if target.record.startswith("Streams"):
         return tuple((kind, getattr(target.value, name)) for name, kind in _TASKS.items())
     return (None, target.value.topic_partitions)
 
 
 def changed(before: Given, after: Given, names: Mapping[str, str]) -> dict[str, Any] | None:
-    """What is `gained` and `lost`, partitions by topic or tasks by kind and subtopology; None if nothing is, or if that
-    is unknown: the bytes of protocols other than `consumer` are in the format of their clients. `names` are the names
-    of topics by their ids; a topic without one is under its id."""
+    """What is `gained` and `lost`, partitions by topic or tasks by kind and subtopology; None if nothing is, or if it
+    is unknown, because the bytes of protocols other than `consumer` are in the format of their clients. `names` are the
+    names of topics by their ids; a topic without one is under its id."""
     if before == after:
         return None
     had, has = _opened(before, names), _opened(after, names)

@@ -1,4 +1,4 @@
-"""Names of topics by their ids, as the records of a log partition and its source tell them."""
+"""Names of topics by their ids, from the records of a log partition and from its source."""
 
 from __future__ import annotations
 
@@ -27,16 +27,16 @@ PICKED: Final[Picked] = {
 
 
 class NamedTopics:
-    """Gathers commits, the last of each key, for the names of topics that they tell."""
+    """Gathers the last commit of each key, for the names of topics in them."""
 
     def __init__(self, schemas: Mapping[int, RecordSchema], commit: str) -> None:
-        """`commit` is the record that has the id of a topic beside its name."""
+        """`commit` is the record that has both the id and the name of a topic."""
         self._schemas = schemas
         self._types = numbers_of(schemas, (commit,))
         self._latest = Latest(("offset", "key", "value", "file", "position", "base_offset"))
 
     def taken(self, batch: pa.RecordBatch) -> pa.RecordBatch:
-        """Take commits out of a batch; the other rows."""
+        """Take commits out of a batch; returns the other rows."""
         types, _ = prefix_column(batch.column("key"))
         is_record = batch.column("control").is_null().to_numpy(zero_copy_only=False)
         is_commit = are_of_types(types, self._types) & is_record
@@ -58,7 +58,7 @@ class NamedTopics:
 
 
 def names_in_groups(groups: Iterable[Group]) -> dict[str, str]:
-    """The names by ids in the records of groups of which PICKED was read."""
+    """The names by ids in the records of groups, which must be read with PICKED."""
     names: dict[str, str] = {}
     for group in groups:
         for event in map(group.record, (SHARE_STATE, TOPICS)):
@@ -69,8 +69,8 @@ def names_in_groups(groups: Iterable[Group]) -> dict[str, str]:
 
 
 def names_in_commits(found: DecodedRecords, types: tuple[int, ...]) -> dict[str, str]:
-    """The names by ids in commits. Transactional ones hold the id that stands for none, and so do those of brokers
-    before 4.1."""
+    """The names by ids in commits. Transactional commits have the id that means none, and so do those of brokers before
+    4.1."""
     from kafka_records_tables.coordinator.offsets.commits import NO_TOPIC_ID
 
     columns = [found.member(types, "value", "topic_id"), found.member(types, "key", "topic")]

@@ -1,4 +1,4 @@
-"""The rows of `regressions`, out of the records of a log partition as they come."""
+"""The rows of `regressions`, from the records of a log partition as they arrive."""
 
 from __future__ import annotations
 
@@ -44,7 +44,8 @@ _EVIDENCE: Final = {
 
 
 def kinds(falls: pa.RecordBatch, is_empty: FLAGS) -> pa.Array:
-    """The kind of each of some falls (`falls.FALLS`), by the state of its group before it: whether it had no member."""
+    """The kind of each of some falls (`falls.FALLS`), given the state of its group before it: whether it had no
+    member."""
     cases = {
         TOPIC_RECREATED: pc.not_equal(falls.column("from_topic_id"), falls.column("topic_id")),
         AFTER_DELETION: pc.is_valid(falls.column("tombstone_log_offset")),
@@ -56,8 +57,8 @@ def kinds(falls: pa.RecordBatch, is_empty: FLAGS) -> pa.Array:
 
 
 class Regressions(TableReader):
-    """Follows the commits and the groups of one log partition. Memory follows the partitions that groups have committed
-    for, the groups, and their changes since the first commit whose transaction is open."""
+    """Follows the commits and the groups of one log partition. Memory grows with the partitions that groups have
+    committed for, the groups, and their changes since the first commit whose transaction is open."""
 
     def __init__(self, context: Context, schema: pa.Schema) -> None:
         self._context = context
@@ -67,29 +68,29 @@ class Regressions(TableReader):
         self._known_up_to = 0
         """The offset up to which the states of groups are known."""
         self._waiting: deque[StepLot] = deque()
-        """Steps up to an offset that is after that."""
+        """Steps that reach an offset after that."""
         self._held: HeldSteps | None = None
 
     @property
     def remembered(self) -> int:
-        """Changes of groups that are held."""
+        """The number of changes of groups in memory."""
         return self._states.remembered
 
     def take(self, batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
-        """Add raw rows after those before; the rows of the table as far as they were made."""
+        """Add the raw rows that follow; returns the rows of the table that are complete."""
         self._waiting += self._steps.take(batch)
         self._note(self._groups.take(batch))
         return self._compared()
 
     def finish(self) -> Iterator[pa.RecordBatch]:
-        """The rows that were not yet made, at the end of the log."""
+        """The remaining rows, at the end of the log."""
         self._waiting += self._steps.rest()
         self._note(self._groups.rest())
         self._known_up_to = _NOWHERE
         return self._compared()
 
     def named_later(self) -> set[int]:
-        """Where the records are that rows about later ones may name; once there are no more rows."""
+        """The places of the records that rows about later records may name; after the last row."""
         return set() if self._held is None else self._held.places()
 
     def _note(self, lots: Iterable[LogLot]) -> None:

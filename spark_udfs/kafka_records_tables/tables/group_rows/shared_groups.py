@@ -1,4 +1,4 @@
-"""What happens to groups, a lot of rows at a time: replayed once for all tables of a reading that want to know it."""
+"""The events of groups, a lot of rows at a time, replayed once for all tables of a reading that need them."""
 
 from __future__ import annotations
 
@@ -23,18 +23,18 @@ if TYPE_CHECKING:
     from kafka_records_tables.tables.group_rows.group_history import Moment
 
 RECORDS = (*COMMITS, *GROUP_RECORDS, *PARTS)
-"""The records that are looked at."""
+"""The records that are used."""
 
 
 class LogLot(NamedTuple):
-    """Some rows of the log, which come after those of the lot before."""
+    """Some rows of the log, which follow those of the lot before."""
 
     end: int
-    """The offset after the last of them, or of those before."""
+    """The offset after the last of them, or of earlier rows."""
     commits: CommitLot
     groups: GroupLot
     moments: list[Moment]
-    """What they complete of the table `timeline`; empty if nobody wants it."""
+    """The rows of the table `timeline` that they complete; empty if no table needs them."""
 
     @property
     def transitions(self) -> list[Transition]:
@@ -43,11 +43,11 @@ class LogLot(NamedTuple):
 
 
 class SharedGroups:
-    """Follows the groups of one log partition. Tables that share a reading share what is made of the rows, which they
-    have to take one after another; what is wrong with records each of them reports (`LogLot.groups`, `.commits`).
+    """Follows the groups of one log partition. Tables that share a reading share the results, which they must take one
+    after another; each reports the problems with records (`LogLot.groups`, `.commits`).
 
-    `more` are members of values that the table wants beside those of the replay. With `with_moments` lots have moments:
-    those of epochs and rebalances alone, or, with `of_members`, all of them.
+    `more` are members of values that the table needs in addition to those of the replay. With `with_moments` lots have
+    events: those of epochs and rebalances only, or, with `of_members`, all of them.
     """
 
     def __init__(
@@ -67,11 +67,11 @@ class SharedGroups:
         maker.of_members |= of_members
 
     def take(self, batch: pa.RecordBatch) -> list[LogLot]:
-        """Add raw rows after those before, with `group_log.READS` and `transaction`; the lots that are full by now."""
+        """Add the raw rows that follow, with `group_log.READS` and `transaction`; returns the lots that are full."""
         return self._once.take(batch)
 
     def rest(self) -> list[LogLot]:
-        """What is left, at the end of the log."""
+        """The remaining lots, at the end of the log."""
         return self._once.rest()
 
 

@@ -1,4 +1,4 @@
-"""What commits did to committed offsets, found out once for all tables of a reading that want to know it."""
+"""What commits did to committed offsets, computed once for all tables of a reading that need it."""
 
 from __future__ import annotations
 
@@ -13,5 +13,5 @@ if TYPE_CHECKING:
 
 
 def shared_steps(context: Context) -> MadeOnce[CommitSteps, StepLot]:
-    """Takes raw rows with `commit_steps.READS`, and gives lots of steps, which nobody may change."""
+    """Receives raw rows with `commit_steps.READS`, and returns lots of steps, which must not be changed."""
     return MadeOnce(CommitSteps, lambda own: CommitSteps(schemas(own, "consumer_offsets"), own), context)

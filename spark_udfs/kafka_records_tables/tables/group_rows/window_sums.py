@@ -12,7 +12,7 @@ from kafka_records_engine.numpy_types import FLAGS, INT64
 
 BY: Final = ("group_id", "topic", "window")
 """What sums are by: `window` is the beginning of one in milliseconds since 1970, null without a time; `topic` is null
-for what is about a group alone."""
+for sums about a group only."""
 
 SUMMED: Final = (
     "commits",
@@ -43,19 +43,19 @@ NO_TIME: Final = -1
 """Stands for no time; so does any time before 1970."""
 
 MOST: Final = 2**62 - 1
-"""The greatest sum, so that two of them stay in 64 bits: timestamps of records may be any numbers."""
+"""The greatest sum, so that two of them fit in 64 bits: timestamps of records may be any numbers."""
 
 _FIRST_ROOM: Final = 256
 
 
 class WindowSums:
-    """Adds up; memory follows the sums."""
+    """Sums up; memory grows with the sums."""
 
     def __init__(self, window_ms: int) -> None:
         self._window_ms = window_ms
         self._places: dict[tuple[str, str | None], int] = {}
         self._numbers: dict[tuple[int, int], int] = {}
-        """The number of a sum by place and window; NO_TIME is the window of what has no time."""
+        """The number of a sum by place and window; NO_TIME is the window of values without a time."""
         self._values = {name: np.zeros(_FIRST_ROOM, np.int64) for name in SUMMED}
         self._values |= {name: np.full(_FIRST_ROOM, -1, np.int64) for name in GREATEST}
 
@@ -65,8 +65,8 @@ class WindowSums:
         return np.array([places.setdefault(name, len(places)) for name in names], np.int64)
 
     def add(self, places: INT64, time: INT64, **told: Any) -> None:
-        """Add vectors of SUMMED, up to MOST, and look at those of GREATEST; each has an element for each place and
-        time. No element of SUMMED is negative."""
+        """Add vectors of SUMMED, up to MOST, and take the greatest values of GREATEST; each has an element for each
+        place and time. No element of SUMMED is negative."""
         if not len(places):
             return
         windows = pa.array(np.where(time < 0, NO_TIME, time - time % self._window_ms)).dictionary_encode()
@@ -87,7 +87,7 @@ class WindowSums:
                 self._values[name][at] = np.minimum(sums, MOST)
 
     def table(self) -> pa.Table:
-        """All of BY with SUMMED and GREATEST, which are -1 if there is none."""
+        """All columns BY with SUMMED and GREATEST, which are -1 if there is no value."""
         count = len(self._numbers)
         names = list(self._places)
         place, window = (np.array([pair[at] for pair in self._numbers], np.int64) for at in (0, 1))

@@ -1,1 +1,1 @@
-"""Lag beside offsets: records that are left to read, time, pace, and whose partition it is."""
+"""What is shown next to lag: unread records, time, rates, and the owner of the partition."""

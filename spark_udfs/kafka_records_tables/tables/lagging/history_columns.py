@@ -1,4 +1,4 @@
-"""What the history of commits tells beside lag, where it was read: rates, and times that nothing else tells."""
+"""What the history of commits adds to lag, if it was read: rates, and times that nothing else shows."""
 
 from __future__ import annotations
 
@@ -17,8 +17,7 @@ _BY_COMMITS_MS: Final = "by_commits_ms"
 
 
 def with_progress(rows: pa.Table, progress: pa.Table | None) -> pa.Table:
-    """The rows of lag with the rates that `progress` has for them, and the time that it has for the first record that
-    is left; null without."""
+    """The rows of lag with the rates of `progress`, and its time of the first unread record; null without it."""
     if progress is None or not progress.num_rows:
         for name, kind in {**_RATES, _BY_COMMITS_MS: pa.int64()}.items():
             rows = rows.append_column(name, pa.nulls(rows.num_rows, kind))
@@ -29,7 +28,7 @@ def with_progress(rows: pa.Table, progress: pa.Table | None) -> pa.Table:
 
 def times_by_commits(rows: pa.Table, made: Mapping[str, Any]) -> dict[str, Any]:
     """`unread_timestamp` and `known_by` again: if the time is unknown, the time by which another group had consumed the
-    first record that is left (`log_times.Samples.next_at`)."""
+    first unread record (`log_times.Samples.next_at`)."""
     left, unread = rows["lag"].combine_chunks(), made["unread"]
     # If the batch headers of a log were read, they show whether records are left, regardless of other groups' commits.
     is_open = pc.and_(pc.fill_null(pc.greater(left, 0), False), pc.is_null(unread))

@@ -1,4 +1,4 @@
-"""Whose partition it is: the member that has it now, or nobody where the group has left the topic."""
+"""The owner of a partition: the member that has it now, or none if the group has left the topic."""
 
 from __future__ import annotations
 
@@ -39,9 +39,9 @@ def with_owners(rows: pa.Table, assigned: pa.Table, left: pa.Table) -> pa.Table:
 
 
 def of_own_partition(rows: pa.Table, partitions: int | None, context: Context) -> pa.Table:
-    """The rows without those of groups in another log partition than their coordinator reads, which is that of the
-    hash of the group id (`GroupCoordinatorService.partitionFor`); all if the number of partitions is unknown, or the
-    coordinators themselves were asked. That some are left out is a note."""
+    """The rows without those of groups in a log partition that their coordinator does not read; it reads the one given
+    by the hash of the group id (`GroupCoordinatorService.partitionFor`). All rows if the number of partitions is
+    unknown, or if the coordinators themselves were asked. A note says that some are left out."""
     if not partitions or rows["log_partition"].null_count == rows.num_rows:
         return rows
     groups = rows["group_id"].combine_chunks().dictionary_encode()

@@ -18,7 +18,7 @@ _NO_BATCH: Final = "the query has committed no batch yet"
 
 
 def query_offsets(queries: Iterable[QueryProgress], schema: pa.Schema) -> pa.Table:
-    """The rows, in the columns of `schema`; what a checkpoint does not know is null."""
+    """The rows, with the columns of `schema`; values that a checkpoint does not have are null."""
     rows = [(each.query, *offset, each.timestamp_ms) for each in queries for offset in each.offsets]
     columns: dict[str, Any] = {name: [row[at] for row in rows] for at, name in enumerate(_COLUMNS)}
     stamps = pa.array(columns["commit_timestamp_ms"], pa.int64())
@@ -31,7 +31,7 @@ _COLUMNS: Final = ("group_id", "topic", "partition", "offset", "commit_timestamp
 
 
 def query_notes(queries: Iterable[QueryProgress]) -> Iterable[Finding]:
-    """What else there is to know of some checkpoints."""
+    """Notes about some checkpoints."""
     for each in queries:
         if each.other_sources:
             others = plural(each.other_sources, "source")

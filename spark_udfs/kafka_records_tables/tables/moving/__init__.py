@@ -1,1 +1,1 @@
-"""Whether groups get on: what is left to read, since when, and what follows from how offsets moved."""
+"""The progress of groups: unread records, since when, and what follows from how offsets moved."""

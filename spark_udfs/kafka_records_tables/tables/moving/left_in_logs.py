@@ -1,4 +1,4 @@
-"""What is left to read from committed offsets on, for the table progress: the same answers as in `lag`."""
+"""Unread records from committed offsets on, for the table progress: the same answers as in `lag`."""
 
 from __future__ import annotations
 
@@ -19,21 +19,21 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class LeftInLogs:
-    """What is left from each of some commits on; NONE where it is unknown. The last three are samples of logs
-    (`LogTail`), each with the place of a commit to its log."""
+    """The unread records from each of some commits on; NONE if unknown. The last three are samples of logs (`LogTail`),
+    each with the place of a commit to its log."""
 
     unread: INT64
     held_back: INT64
     first_ms: INT64
     exact_from: INT64
-    """From this offset on the samples of the log have every batch."""
+    """From this offset on, the samples of the log include every batch."""
     log_of_sample: INT64
     offset_of_sample: INT64
     time_of_sample: INT64
 
 
 def left_in_logs(commits: pa.Table, end: INT64, start: INT64, context: Context) -> LeftInLogs:
-    """What the files of topics show commits; nothing if the source has none."""
+    """What the files of topics show about commits; empty if the source has none."""
     offset = numbers(commits["offset"])
     unread, held, first, exact = (np.full(commits.num_rows, NONE, np.int64) for _ in range(4))
     samples: list[tuple[INT64, INT64, INT64]] = []

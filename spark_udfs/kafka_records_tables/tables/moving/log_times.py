@@ -1,4 +1,4 @@
-"""When records of logs were written, as far as files and commits tell, looked up for many offsets at once."""
+"""When records of logs were written, as far as files and commits show it, looked up for many offsets at once."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class Samples:
         self._by_time = _Places(self._log, running_maximum(self._log, self._ms))
 
     def next_at(self, log: INT64, offset: INT64) -> tuple[FLAGS, INT64]:
-        """Whether a log has a sample at an offset or after it, and by when the first of them was there at the latest;
+        """Whether a log has a sample at or after an offset, and the latest time by which the first of them was there;
         LATE if there is none. A log below 0 has none."""
         at = self._by_offset.first_from(log, offset)
         is_there = (at < len(self._log)) & (log >= 0)
@@ -45,7 +45,7 @@ class Samples:
         return is_there, np.where(is_there, self._by_then[at], LATE)
 
     def end_at(self, log: INT64, ms: INT64) -> INT64:
-        """The offset after the last sample of a log that was there at a time; NONE if none was."""
+        """The offset after the last sample of a log that was there at a given time; NONE if none was."""
         if not len(self._log):
             return np.full(len(log), NONE, np.int64)
         at = self._by_time.first_from(log, ms + 1) - 1
@@ -55,7 +55,7 @@ class Samples:
         return np.where(is_there, self._offset[at] + 1, NONE)
 
     def last_before(self, log: INT64, ms: INT64) -> tuple[INT64, INT64]:
-        """As `end_at`, and by when that sample was there."""
+        """As `end_at`, with the time by which that sample was there."""
         end = self.end_at(log, ms)
         if not len(self._log):
             return end, end
@@ -91,7 +91,7 @@ def _has_narrow(values: INT64) -> bool:
 
 
 def flattened(lists: Any, *names: str) -> tuple[INT64, list[INT64]]:
-    """Of a column of lists of structs, the row of each element, and some members of it; NONE for null."""
+    """For a column of lists of structs, the row of each element, and some members of it; NONE for null."""
     array = lists.combine_chunks() if isinstance(lists, pa.ChunkedArray) else lists
     if isinstance(array, pa.ChunkedArray):
         array = array.chunk(0) if array.num_chunks else pa.array([], array.type)

@@ -1,4 +1,4 @@
-"""The rows of `progress`, out of what coordinators answered at two moments about committed offsets."""
+"""The rows of `progress`, from two answers of coordinators about committed offsets."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How many offsets a second a group commits and its log gets, and when the group will have caught up."""
+"""How many offsets a second a group commits and its log receives, and when the group will have caught up."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ _SECOND = 1000
 
 
 def commit_rate(rows: INT64, ms: INT64, after: INT64, offset: INT64, start: int, now: int, part: int) -> pa.Array:
-    """Offsets a second that each of some commits has gone on by since `start`. `rows`, `ms` and `after` are changes of
-    offsets: of which commit, when and to what. Null if the offset at `start` is unknown, or was higher."""
+    """Offsets a second by which each of some commits has advanced since `start`. `rows`, `ms` and `after` are changes
+    of offsets: of which commit, when, and the new offset. Null if the offset at `start` is unknown, or was higher."""
     base = np.full(len(offset), NONE, np.int64)
     base_ms = np.full(len(offset), NONE, np.int64)
     before = np.flatnonzero(ms <= start)  # in the order in which the commits took effect
@@ -24,7 +24,7 @@ def commit_rate(rows: INT64, ms: INT64, after: INT64, offset: INT64, start: int,
 
 
 def produce_rate(samples: Samples, log: INT64, end: INT64, exact_from: INT64, start: int, now: int) -> pa.Array:
-    """Offsets a second that each of some logs has got since `start`; null if it is unknown where it ended then."""
+    """Offsets a second that each of some logs has received since `start`; null if its end at that time is unknown."""
     then, when = samples.last_before(log, np.full(len(log), start, np.int64))
     is_unknown = (then == NONE) | (end == NONE) | (exact_from == NONE)
     # From `exact_from` on, every batch is known, so nothing was written between the last batch before the start and the
@@ -34,7 +34,7 @@ def produce_rate(samples: Samples, log: INT64, end: INT64, exact_from: INT64, st
 
 
 def caught_up_in_ms(left: INT64, committed: pa.Array, produced: pa.Array) -> pa.Array:
-    """How long each group takes to read what is left, at these rates; null if it never gets there."""
+    """How long each group takes to read the unread records at these rates; null if it never catches up."""
     commits, produces = (each.fill_null(np.nan).to_numpy(zero_copy_only=False) for each in (committed, produced))
     faster = commits - produces
     is_catching_up = faster > 0

@@ -1,4 +1,4 @@
-"""The rows of `progress`, out of how offsets moved and what is left to read at the ends of logs."""
+"""The rows of `progress`, from how offsets moved and the unread records at the ends of logs."""
 
 from __future__ import annotations
 
@@ -89,22 +89,22 @@ class Logs:
         self._row = np.full(int(number.max(initial=-1)) + 1, -1, np.int64)
         self._row[number[: ends.num_rows]] = np.arange(ends.num_rows)
         self.row = self._row[self.of_commit]
-        """The row of `log_ends` of each commit; -1 where the source has no such log."""
+        """The row of `log_ends` of each commit; -1 if the source has no such log."""
         self.ends = ends
         self.is_of_brokers = ends.num_rows > 0 and pc.any(pc.is_valid(ends["last_stable_offset"])).as_py()
         stable, high, end = (self.of(name) for name in ("last_stable_offset", "high_watermark", "log_end_offset"))
         self.stable = stable
         self.end = np.where(stable != NONE, high, np.where(end != NONE, end, high))
-        """Up to where consumers can read; NONE where it is unknown."""
+        """The offset up to which consumers can read; NONE if it is unknown."""
         self.left = left_in_logs(commits, self.end, self.of("log_start_offset"), context)
-        """What is left to read from each commit on, as far as files tell."""
+        """The unread records from each commit on, as far as files show them."""
         self._sampled = self.of_commit[self.left.log_of_sample]
         self._offset, self._ms = self.left.offset_of_sample, self.left.time_of_sample
         self.samples = Samples(self._sampled, self._offset, self._ms)
 
     def with_commits(self, commits: INT64, offset: INT64, ms: INT64) -> Samples:
-        """The samples, and as others what was committed. The offset right before a commit may be a marker of a
-        transaction and not a record, so the record of a commit is the one before the last."""
+        """The samples, extended by commits. The offset right before a commit may be a marker of a transaction and not a
+        record, so the record of a commit is the one before the last."""
         return Samples(
             np.concatenate([self._sampled, self.of_commit[commits]]),
             np.concatenate([self._offset, np.maximum(offset, 0) - 2]),
@@ -112,16 +112,16 @@ class Logs:
         )
 
     def of(self, name: str) -> INT64:
-        """A column of `log_ends` for each commit; NONE where it is null."""
+        """A column of `log_ends` for each commit; NONE if it is null."""
         return np.append(numbers(self.ends[name]), NONE)[self.row]
 
     def has_true(self, name: str) -> FLAGS:
-        """Where a column of `log_ends` is true, for each commit."""
+        """Whether a column of `log_ends` is true, for each commit."""
         found: FLAGS = self.of(name) == 1
         return found
 
     def moment(self, last_commit_ms: int | None) -> int:
-        """The moment that rows are of: now for brokers, the latest time of a record or commit for what is stored."""
+        """The moment of the rows: now for brokers, the latest time of a record or commit for stored logs."""
         clock = int(time.time() * 1000)
         if self.is_of_brokers:
             asked = pc.max(self.ends["high_watermark_timestamp_ms"]).as_py()
@@ -142,7 +142,7 @@ def _codes(table: pa.Table) -> INT64:
 
 
 def left_by_groups(commits: pa.Table, assigned: pa.Table) -> FLAGS:
-    """Whether the group has left the topic, as in `lag`, and has members that consume others."""
+    """Whether the group has left the topic, as in `lag`, and has members that consume other topics."""
     has_left = pc.fill_null(assigned["has_left"], False)
     group = ["group_id", "log_partition"]
     left, others = assigned.filter(has_left), assigned.filter(pc.invert(has_left))

@@ -43,7 +43,7 @@ class Reader(RecordReader):
         return ()
 
     def finish(self) -> Iterator[pa.RecordBatch]:
-        """Each partition of a group once; `lag` says what they are for."""
+        """Each partition of a group once; the table `lag` explains their use."""
         context = self.context
         told = self._records.replayed(context, "what it assigns is not looked for", picked=CONSUMED_PICKED)
         groups = told.groups.by_id

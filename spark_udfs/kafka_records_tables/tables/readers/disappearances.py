@@ -49,7 +49,7 @@ class Reader(TableReader):
 
 
 def go_on(kept: bytes | None, batches: Iterator[Any], context: Context) -> tuple[bytes, list[Any]]:
-    """What is to be kept after the rows that came, and the rows of the table that nothing changes any more. `kept` is
+    """The state to keep after the rows that arrived, and the rows of the table that cannot change any more. `kept` is
     None at the start of the log."""
     known = schemas(context, "consumer_offsets")
     outside = {"schemas": known, "context": context}
@@ -60,7 +60,7 @@ def go_on(kept: bytes | None, batches: Iterator[Any], context: Context) -> tuple
 
 
 def still_open(kept: bytes, context: Context) -> Iterator[Any]:
-    """The rows of the table that records may change which have not come: what is known so far."""
+    """The rows of the table that later records may still change: what is known so far."""
     known = schemas(context, "consumer_offsets")
     explaining = from_bytes(kept, {"schemas": known, "context": context})
     yield from _batches(explaining.rest(), known, context)

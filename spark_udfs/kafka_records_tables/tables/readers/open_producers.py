@@ -21,7 +21,8 @@ _NEVER: Final = 1 << 63
 
 
 class Reader(TableReader):
-    """Keeps the logs with open transactions: whether the topic of transactions is there is known when all have come."""
+    """Keeps the logs with open transactions: only after the last one it is known whether the topic of transactions
+    exists."""
 
     def __init__(self, context: Context) -> None:
         self._context = context

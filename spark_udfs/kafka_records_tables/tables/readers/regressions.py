@@ -18,7 +18,7 @@ class Reader(Regressions):
 
 
 def named_later(batches: Iterator[Any], context: Context) -> set[int]:
-    """Where the records are, among those of the table, that rows about later ones may name."""
+    """The places of the records of the table that rows about later records may name."""
     found = Reader(context)
     for batch in batches:
         for _ in found.take(batch):

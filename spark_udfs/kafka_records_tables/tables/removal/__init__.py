@@ -1,1 +1,1 @@
-"""What may go: when offsets and groups expire, and what a broker deletes when it is asked to."""
+"""Expiry and deletion: when offsets and groups expire, and what a broker deletes on request."""

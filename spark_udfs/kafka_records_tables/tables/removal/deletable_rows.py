@@ -1,4 +1,4 @@
-"""The rows of `deletable_offsets`: of each offset, of what open transactions alone commit, and of each group."""
+"""The rows of `deletable_offsets`: about each offset, each commit of an open transaction, and each group."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _NO_COMMIT: Final = ("topic_id", "offset", "leader_epoch", "metadata", "commit_t
 
 
 def deletable_rows(schema: pa.Schema, found: Held, partition: int) -> Iterator[pa.RecordBatch]:
-    """The rows out of what a coordinator holds (with `told`); `partition` is that of the log."""
+    """The rows from the content of a coordinator (with `told`); `partition` is that of the log."""
     if found.offsets is not None:
         count = len(found.offsets.group)
         yield record_batch(schema, _of_offsets(found.offsets, found.groups), count)

@@ -1,4 +1,4 @@
-"""The rows of `expirations`: the instant of each offset and group, and the tombstones of a clean-up."""
+"""The rows of `expirations`: when each offset and group expires, and the tombstones of a clean-up."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ class _GroupRow(NamedTuple):
 
 
 class ExpiryRows:
-    """Makes the rows of what a coordinator holds; `retention` is in milliseconds."""
+    """Makes the rows from the content of a coordinator; `retention` is in milliseconds."""
 
     def __init__(
         self, schema: pa.Schema, found: Held, context: Context, retention: int, *, is_kip_211: bool = False
@@ -66,8 +66,8 @@ class ExpiryRows:
         self._records = schemas(context, "consumer_offsets")
 
     def batches(self, at: int | None = None, until: int | None = None) -> Iterator[pa.RecordBatch]:
-        """The rows, those of offsets first: the tombstones of a clean-up `at` a moment, what expires `until` a moment,
-        or all. Moments are in milliseconds since 1970."""
+        """The rows, those of offsets first: the tombstones of a clean-up `at` a moment, everything that expires `until`
+        a moment, or all. Moments are in milliseconds since 1970."""
         limit = until if at is None else at
         if self._held.offsets is not None:
             yield from self._offset_rows(self._held.offsets, limit, at is not None)

@@ -1,4 +1,4 @@
-"""The offsets and groups that a group coordinator holds in memory, open transactions included."""
+"""The offsets and groups that a group coordinator has in memory, including open transactions."""
 
 from __future__ import annotations
 
@@ -37,29 +37,28 @@ _NO_TIMESTAMP: Final = -1
 
 
 class HeldOffsets(NamedTuple):
-    """Committed offsets, an element of each array for each."""
+    """Committed offsets; each array has an element for each."""
 
     group: pa.DictionaryArray
     topic: pa.Array
     partition: pa.Array
     commit_timestamp_ms: pa.Array
     expire_timestamp_ms: pa.Array
-    """Null where the commit names no time at which it expires: only values of version 1 may."""
+    """Null if the commit has no expiry time of its own: only values of version 1 may have one."""
     log_offset: pa.Array
     key: pa.Array
     """The bytes of the key of its record."""
     has_own_key: FLAGS
-    """Whether a coordinator would write the same bytes now: the key is of the current version, and nothing follows
-    it."""
+    """Whether a coordinator would write the same bytes now: the key has the current version, and nothing follows it."""
     is_known: FLAGS
-    """False if an offset is there, and none of its records can be used."""
+    """False if an offset exists, but none of its records can be used."""
     is_pending: FLAGS
-    """Whether a transaction is open that commits this partition."""
+    """Whether an open transaction commits this partition."""
     told: Mapping[str, Any]
-    """What the commits say, as the columns of `commits.commit_columns`; empty if nobody asks for it."""
+    """The content of the commits, with the columns of `commits.commit_columns`; empty if no table needs it."""
 
     def is_in(self, topics: Sequence[frozenset[str]]) -> FLAGS:
-        """Which offsets are of a topic among the `topics` of their group; `topics` are in the order of the names in
+        """Which offsets belong to a topic among the `topics` of their group; `topics` are in the order of the names in
         `group`.
 
         Each pair of a group and a topic is looked up once.
@@ -72,32 +71,32 @@ class HeldOffsets(NamedTuple):
         return np.array(found, np.bool_)[inverse]
 
     def kinds(self, groups: Mapping[str, HeldGroup]) -> pa.Array:
-        """The kinds of the groups, null if a group is gone."""
+        """The kinds of the groups, null if a group no longer exists."""
         held = (groups.get(name) for name in self.group.dictionary.to_pylist())
         kinds = pa.array([None if group is None else group.kind for group in held], pa.string())
         return kinds.take(self.group.indices)
 
 
 class Held(NamedTuple):
-    """What the coordinator of a log partition holds."""
+    """The content of the coordinator of a log partition."""
 
     groups: Mapping[str, HeldGroup]
     offsets: HeldOffsets | None
-    """None if it holds no offsets."""
+    """None if it has no offsets."""
     pending: frozenset[CommitKey]
-    """What open transactions commit, whether or not there is an older offset."""
+    """The offsets that open transactions commit, whether or not there is an older offset."""
     seen_ms: Mapping[str, int]
-    """By group, the time of its own record, or else of the last of its commits; without it where the source has no
+    """By group, the time of its own record, otherwise that of the last of its commits; missing if the source has no
     timestamps."""
 
 
 class HeldCollector:
-    """Gathers what a coordinator holds after some raw rows, with READS; `names` are those of the records of groups and
-    commits.
+    """Gathers the content of a coordinator after some raw rows, with READS; `names` are those of the records of groups
+    and commits.
 
-    With `with_commits`, offsets have `told`. Tables that share a reading share the result.
-    Reports what cannot be used. An offset that a commit in an open transaction writes over stays until the marker. A
-    tombstone takes the pending offsets of its partition along (`OffsetMetadataManager.replay`).
+    With `with_commits`, offsets have `told`. Tables that share a reading share the result. Reports records that cannot
+    be used. An offset that a commit in an open transaction will overwrite remains until the marker. A tombstone also
+    removes the pending offsets of its partition (`OffsetMetadataManager.replay`).
     """
 
     def __init__(self, context: Context, names: Iterable[str], *, with_commits: bool = False) -> None:
@@ -107,11 +106,11 @@ class HeldCollector:
         self._once: MadeOnce[_Maker, _Found] = MadeOnce((HeldCollector, names), lambda own: _Maker(own, names), context)
 
     def take(self, batch: pa.RecordBatch) -> None:
-        """Add raw rows after those before."""
+        """Add the raw rows that follow."""
         self._once.take(batch)
 
     def held(self) -> Held:
-        """What it holds at the end of the log."""
+        """The content at the end of the log."""
         (found,) = self._once.rest()
         if found.commits is None or found.held.offsets is None or not self._with_commits:
             return found.held

@@ -1,1 +1,1 @@
-"""Tables out of what coordinators answer, for clusters whose topics of coordinators may not be read."""
+"""Tables from the answers of coordinators, for clusters whose coordinator topics may not be read."""

@@ -1,6 +1,6 @@
-"""Groups as coordinators describe them, in the form in which groups are that were replayed from records.
+"""Groups as coordinators describe them, in the same form as groups that were replayed from records.
 
-So the rules about members, assignments and who has a partition are the same for both. What an answer lacks is None.
+So the rules about members, assignments and owners of partitions are the same for both. What an answer lacks is None.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ _CLIENT: Final = ("rack_id", "client_id", "client_host")
 
 
 def described_group(group_id: str, asked: AskedGroup) -> Group:
-    """A group with its members, as far as its coordinator tells."""
+    """A group with its members, as far as its coordinator reports it."""
     told = asked.described.fields
     group = Group(group_id, asked.kind, _NOWHERE, protocol_type=asked.listed.protocol_type)
     if not told:
@@ -59,7 +59,7 @@ def described_group(group_id: str, asked: AskedGroup) -> Group:
 
 
 def names_told(asked: AskedGroup) -> dict[str, str]:
-    """The names of topics by their ids (22 characters), as assignments have them."""
+    """The names of topics by their ids (22 characters), in assignments."""
     return {
         str(topic["topic_id"]): topic["topic_name"]
         for member in asked.described.fields.get("members", ())
@@ -69,12 +69,13 @@ def names_told(asked: AskedGroup) -> dict[str, str]:
 
 
 def has_unresolved_regex(asked: AskedGroup) -> bool:
-    """Whether a member subscribes to topics by a regular expression: the coordinator does not tell to which."""
+    """Whether a member subscribes to topics by a regular expression, because then the coordinator does not report to
+    which topics."""
     return any(member.get("subscribed_topic_regex") for member in asked.described.fields.get("members", ()))
 
 
 def members_of_unknown_type(asked: AskedGroup) -> set[str]:
-    """The ids of members of whom the coordinator does not tell which protocol they speak (before Kafka 4.0)."""
+    """The ids of members whose protocol the coordinator does not report (before Kafka 4.0)."""
     members = asked.described.fields.get("members", ()) if asked.kind == CONSUMER else ()
     return {member["member_id"] for member in members if member["member_type"] == _UNKNOWN_MEMBER}
 

@@ -1,4 +1,4 @@
-"""The rows of tables out of what coordinators answer."""
+"""The rows of tables from the answers of coordinators."""
 
 from __future__ import annotations
 
@@ -38,8 +38,8 @@ _NOWHERE: Final = -1
 
 
 def requested_rows(table: Table, answers: CoordinatorAnswers, context: Context) -> Iterator[pa.RecordBatch]:
-    """The rows of a table, as batches of `Table.schema`, about the groups of the question. `table` is one of `UNKNOWN`
-    or `INPUTS` that is no view."""
+    """The rows of a table, as batches of `Table.schema`, about the requested groups. `table` is one of `UNKNOWN` or
+    `INPUTS` and not a view."""
     groups = context.question.groups
     wanted = None if groups is None or table.group != "group_id" else tuple(groups)
     for rows in _ROWS_OF[table.name](table, answers, wanted, context):
@@ -47,7 +47,7 @@ def requested_rows(table: Table, answers: CoordinatorAnswers, context: Context) 
 
 
 def with_unknown(table: Table, rows: pa.RecordBatch) -> pa.RecordBatch:
-    """The rows, null in the columns that requests cannot tell."""
+    """The rows, with null in the columns that requests cannot fill."""
     for name in UNKNOWN.get(table.name, ()):
         at = rows.schema.get_field_index(name)
         rows = rows.set_column(at, rows.schema.field(at), pa.nulls(rows.num_rows, rows.schema.field(at).type))

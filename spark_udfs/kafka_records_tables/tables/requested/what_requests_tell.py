@@ -1,4 +1,4 @@
-"""Which tables requests can fill, which of their columns stay null, and why others cannot be filled."""
+"""Which tables requests can fill, which of their columns are null then, and why other tables cannot be filled."""
 
 from __future__ import annotations
 
@@ -64,10 +64,10 @@ UNKNOWN: Final[Mapping[str, tuple[str, ...]]] = {
     "log_ends": (),
     **dict.fromkeys(("topics", "partitions", "configs", "brokers", "features"), ()),
 }
-"""By the names of the tables that requests fill, the columns that are null then in every row."""
+"""By the names of the tables that requests can fill, the columns that are null in every row then."""
 
 INPUTS: Final = ("assigned_partitions", "commit_progress", "transactions")
-"""Tables that only views ask for: of `transactions` only those that have not ended are filled."""
+"""Tables that only views use; of `transactions`, only those that have not ended are filled."""
 
 _LAST_ONLY: Final = "coordinators return the last committed offset of a partition, not earlier ones"
 _NO_HISTORY: Final = "coordinators return the current state, not its history"

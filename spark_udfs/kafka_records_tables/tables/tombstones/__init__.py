@@ -1,1 +1,1 @@
-"""Why records were deleted: what wrote each tombstone."""
+"""Why records were deleted: the cause of each tombstone."""

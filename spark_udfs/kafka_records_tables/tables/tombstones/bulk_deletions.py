@@ -1,7 +1,7 @@
-"""Which of them removed offsets or whole groups: a clean-up, an administrator, or the deletion of a topic.
+"""Which writes removed offsets or whole groups: a clean-up, an administrator, or the deletion of a topic.
 
 The rules of a clean-up are those of `expirations`. A coordinator looks at all offsets of a group at once. So if an
-offset that is at least as due stays, no clean-up took the others, regardless of the retention.
+offset that is at least as due remains, no clean-up removed the others, regardless of the retention.
 """
 
 from __future__ import annotations
@@ -61,42 +61,42 @@ _MOST_STAYING: Final = 5
 
 
 Staying = tuple[tuple[int, ...], tuple[int, ...]]
-"""Offsets that are there after a write: their numbers, and where their commits are in the log."""
+"""Offsets that remain after a write: their numbers, and where their commits are in the log."""
 
 _NONE: Final[Staying] = ((), ())
 
 
 @dataclass(slots=True)
 class SweptGroup:
-    """What a sweep takes of one group, and what is known about that."""
+    """What a write removes of one group, and the facts about it."""
 
     group_id: str
     offsets: Sequence[Event]
     ends: Sequence[Event]
     """The tombstones of a whole group."""
     never: Evidence | None = None
-    """Why no clean-up took this."""
+    """Why no clean-up removed this."""
     not_yet: Evidence | None = None
-    """Why none did if the retention is what it is said to be."""
+    """Why no clean-up did if the given retention is right."""
     longest_ms: int | None = None
-    """The longest retention with which a clean-up takes this, where records tell it."""
+    """The longest retention with which a clean-up removes this, if records show it."""
     is_late: bool = False
-    """Whether a clean-up would have taken it long before."""
+    """Whether a clean-up would have removed it long before."""
     is_due: bool = False
-    """Whether a clean-up would take this, as far as anything is known of it."""
+    """Whether a clean-up would remove this, as far as anything is known about it."""
     due: Evidence | None = None
     """An offset that was due."""
     refused: Evidence | None = None
     """Why a coordinator does not delete these offsets for an administrator."""
     may_be_refused: bool = False
     may_end_unseen: bool = False
-    """Whether the group may have gone with these offsets without a tombstone of its own."""
+    """Whether the group may have been deleted with these offsets without a tombstone of its own."""
     staying: Staying = _NONE
     """Offsets of the group that are at least as due as one of these."""
     staying_due: Staying = _NONE
-    """Offsets of the group that are due if the retention is what it is said to be."""
+    """Offsets of the group that are due if the given retention is right."""
     staying_in_topics: Sequence[Staying] = ()
-    """For each topic of the offsets, those of any group."""
+    """For each topic of the offsets, the offsets of any group."""
 
 
 class _Weight(NamedTuple):
@@ -110,7 +110,7 @@ class _Weight(NamedTuple):
 
 
 class BulkDeletion:
-    """Some tombstones of a write, and what is known about them."""
+    """Some tombstones of a write, and the facts about them."""
 
     def __init__(self, write: Write, tombstones: Iterable[Event], ended: frozenset[str]) -> None:
         """`ended` are the groups of which the write has the last tombstone."""
@@ -122,7 +122,7 @@ class BulkDeletion:
         self._deleted_by: list[int] = []
         self._deletions = 0
         self._topics: dict[str, OfTopics] = {}
-        """By group what a metadata log has about the topics of its offsets."""
+        """By group, what a metadata log shows about the topics of its offsets."""
         of_groups: dict[str, tuple[list[Event], list[Event]]] = {}
         for event in tombstones:
             group_id = event.group_id
@@ -142,9 +142,9 @@ class BulkDeletion:
         is_new_broker: bool,
         deletions: TopicDeletions,
     ) -> None:
-        """Note what is known before the write, also of the `deletions` of topics. `is_log_whole`: nothing is missing of
-        the log, so that what was not told is not there. `is_new_broker`: every group that goes has a tombstone. Before
-        Kafka 4.0 groups without a generation had none (`GroupMetadataManager.cleanupGroupMetadata`)."""
+        """Set the facts before the write, including the `deletions` of topics. `is_log_whole`: nothing is missing in
+        the log, so that offsets without a record do not exist. `is_new_broker`: every deleted group has a tombstone.
+        Before Kafka 4.0 groups without a generation had none (`GroupMetadataManager.cleanupGroupMetadata`)."""
         self._deleted_by, self._deletions = live.deleted_by, live.deletions
         if deletions.times:
             self._note_topics(deletions)
@@ -182,7 +182,8 @@ class BulkDeletion:
     # -- the verdict ---------------------------------------------------------------------------------------------------
 
     def said(self, event: Event, *, is_over: bool) -> Verdict:
-        """The verdict on one of the tombstones: when it `is_over`, and it is known what stays, or before."""
+        """The verdict on one of the tombstones: after the write, when it `is_over` and it is known what remains, or
+        before."""
         whole = self._verdict(is_over)
         if not whole.possible:
             whole = self._of_groups([self.groups[event.group_id]], is_over=is_over)
@@ -193,7 +194,7 @@ class BulkDeletion:
         return Verdict(cause, possible, confidence, whole.evidence if is_shown else ())
 
     def longest_ms(self, *, is_over: bool) -> int | None:
-        """The longest retention that explains when these were removed; None if any retention does."""
+        """The longest retention that explains why these were removed at that time; None if any retention does."""
         if not self._write.is_whole or self._verdict(is_over).possible != (_CLEAN_UP,):
             return None
         told = [group.longest_ms for group in self.groups.values() if group.longest_ms is not None]

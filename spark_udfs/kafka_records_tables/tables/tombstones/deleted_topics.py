@@ -1,4 +1,4 @@
-"""What a metadata log tells about the topics of offsets that went: whether they were deleted right before.
+"""What a metadata log shows about the topics of deleted offsets: whether they were deleted right before.
 
 A coordinator deletes the offsets of a topic when it applies the records that delete the topic, in one write
 (`GroupCoordinatorService.onPartitionsDeleted`).
@@ -22,14 +22,14 @@ _CLOCKS_MS: Final = 5_000
 
 
 class OfTopics(NamedTuple):
-    """What rules a way out, and what makes it unlikely."""
+    """What rules out a cause, and what makes it unlikely."""
 
     deleted: Evidence | None = None
-    """All topics were deleted right before: nothing else took the offsets."""
+    """All topics were deleted right before: nothing else deleted the offsets."""
     near: Evidence | None = None
-    """They were, or a little after, by the clock of a controller."""
+    """They were deleted, before or a little after, by the clock of a controller."""
     stays: Evidence | None = None
-    """A topic was not deleted, ever before."""
+    """A topic was never deleted before."""
     stayed: Evidence | None = None
     """A topic was not deleted right before."""
 
@@ -40,7 +40,7 @@ _STAYS: Final = Evidence("topic_there", None)
 
 
 def of_topics(topics: Iterable[str], now_ms: int | None, known: TopicDeletions) -> OfTopics:
-    """What is known of some topics, at the time of a write."""
+    """What is known about some topics at the time of a write."""
     if now_ms is None or known.until_ms is None:
         return _NOTHING
     are_deleted = are_near = True

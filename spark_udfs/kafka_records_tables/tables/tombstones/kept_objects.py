@@ -1,7 +1,7 @@
-"""Objects of tables as bytes, for a table that goes on another day with what it had in memory.
+"""Objects of tables as bytes, for a table that continues later with what it had in memory.
 
-Pickles can name any function. Those that are read here name classes of tables and nothing else, so that who can write a
-checkpoint cannot run code of his own by it.
+Pickles can name any function. The pickles that are read here may name only classes of tables, so that someone who can
+write a checkpoint cannot run code with it.
 """
 
 from __future__ import annotations
@@ -21,18 +21,18 @@ _PACKAGES: Final = ("kafka_records_tables.coordinator.", "kafka_records_tables.t
 
 
 class UnexpectedContent(ValueError):
-    """Bytes that are no kept objects."""
+    """Bytes that are not such objects."""
 
 
 def to_bytes(kept: object, outside: Mapping[str, object]) -> bytes:
-    """An object with all that it refers to, but for the objects `outside`, which stay names."""
+    """An object with everything that it refers to, except the objects `outside`, which are stored as names."""
     content = io.BytesIO()
     _Pickler(content, outside).dump(kept)
     return content.getvalue()
 
 
 def from_bytes(content: bytes, outside: Mapping[str, object]) -> Any:
-    """The object again; it refers to the objects `outside` that are given now. Raises UnexpectedContent."""
+    """The object again; it refers to the present objects `outside`. Raises UnexpectedContent."""
     return _Unpickler(io.BytesIO(content), outside).load()
 
 

@@ -1,4 +1,4 @@
-"""Why a member was taken from its group: what a write shows, and what its time tells."""
+"""Why a member was removed from its group: what a write shows, and what its time shows."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ MORE: Final[Picked] = {
     "ConsumerGroupMemberMetadata": ("instance_id", "rebalance_timeout_ms", _SESSION),
     "StreamsGroupMemberMetadata": ("instance_id", "rebalance_timeout_ms"),
 }
-"""What is wanted of values beside what the replay wants."""
+"""What is needed of values in addition to the replay."""
 
 _GIVING_UP: Final = {
     "ConsumerGroupCurrentMemberAssignment": MemberState.UNREVOKED_PARTITIONS,
@@ -43,7 +43,7 @@ _LATE_MS: Final = 250
 
 
 class Verdict(NamedTuple):
-    """What is said about a tombstone: the words, in the order of CAUSES."""
+    """The causes of a tombstone: the words, in the order of CAUSES."""
 
     cause: tuple[str, ...]
     possible: tuple[str, ...]
@@ -54,13 +54,13 @@ class Verdict(NamedTuple):
 def said(
     cause: tuple[str, ...], confidence: str, evidence: tuple[Evidence, ...] = (), possible: tuple[str, ...] = ()
 ) -> Verdict:
-    """The cause, and with it what else is possible."""
+    """The cause, and which other causes are possible."""
     return Verdict(causes.in_order(cause), causes.in_order({*cause, *possible}), confidence, evidence)
 
 
 def of_member(event: Event, write: Write, groups: GroupsBefore, session_ms: int) -> Verdict | None:
-    """Why a record went that is about a member, or a regular expression, of a group that stays; None for other
-    records. `session_ms` is the session timeout of members that do not tell their own."""
+    """Why a record was deleted that is about a member, or a regular expression, of a group that still exists; None for
+    other records. `session_ms` is the session timeout of members whose records do not have their own."""
     role = ROLES[event.record]
     if role in _UNUSED and write.is_whole:
         return said(*_UNUSED[role])

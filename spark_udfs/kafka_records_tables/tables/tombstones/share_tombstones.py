@@ -1,8 +1,8 @@
 """Every tombstone of `__share_group_state`, with the state that it ended and what the log shows about its cause.
 
-Kafka 4.1 and later write them in two calls. `ShareCoordinatorShard.deleteState` writes one, about one share partition
-that has state. `ShareCoordinatorShard.maybeCleanupShareState` writes one for each share partition of the topics that
-were deleted, of all that have state in the log partition, in one write.
+Kafka 4.1 and later write them in two methods. `ShareCoordinatorShard.deleteState` writes one, about one share partition
+that has state. `ShareCoordinatorShard.maybeCleanupShareState` writes, in one write, one for each share partition of the
+deleted topics that has state in the log partition.
 """
 
 from __future__ import annotations
@@ -36,12 +36,12 @@ _BY_REQUEST: Final = (STATE_DELETED,)
 
 
 class State(NamedTuple):
-    """What the log shows the state of a share partition."""
+    """What the log shows about the state of a share partition."""
 
     state_epoch: int | None
     start_offset: int | None
     log_offset: int
-    """Of its last record."""
+    """The place of its last record."""
 
 
 class ExplainedEnd(NamedTuple):
@@ -51,7 +51,7 @@ class ExplainedEnd(NamedTuple):
     before: State | None
     """The state that it ended; None if the log does not have it."""
     write_offset: int
-    """Where the tombstones begin that may have been written with it."""
+    """Where the tombstones begin that may belong to the same write."""
     cause: tuple[str, ...]
     possible: tuple[str, ...]
     confidence: str
@@ -79,8 +79,8 @@ class _Write:
 
 
 class ShareTombstones:
-    """Explains the tombstones of one log partition. Memory follows the share partitions with state, the topics and the
-    tombstones that there are."""
+    """Explains the tombstones of one log partition. Memory grows with the share partitions with state, the topics and
+    the tombstones."""
 
     def __init__(self, schemas: Mapping[int, RecordSchema], context: Context) -> None:
         """Reports the records that cannot be used."""
@@ -88,19 +88,19 @@ class ShareTombstones:
         self._context = context
         self._types = numbers_of(schemas, (SNAPSHOT, UPDATE))
         self._live: dict[str, dict[tuple[str, int], State]] = {}
-        """By topic id the states there are, that of the latest record last."""
+        """By topic id, the existing states, in the order of their latest records."""
         self._used: dict[str, int] = {}
-        """By topic id the last record that is not a tombstone."""
+        """By topic id, the last record that is not a tombstone."""
         self._writes: list[_Write] = []
         self._is_open = False
         """Whether the next tombstone may belong to the last write."""
         self._next = 0
         self._lost: list[int] = []
         self._there_again: list[int] = []
-        """Where records are missing, or cannot be used: the first of them, and the offset after the last."""
+        """The place where records are missing or cannot be used: the first of them, and the offset after the last."""
 
     def take(self, batch: pa.RecordBatch) -> None:
-        """Add raw rows after those before."""
+        """Add the raw rows that follow."""
         rows = filter_record_types(batch, self._types, self._context, _NAMELESS)
         if rows.num_rows:
             self._replay(DecodedRecords(rows.filter(pc.is_null(rows.column("control"))), self._schemas))

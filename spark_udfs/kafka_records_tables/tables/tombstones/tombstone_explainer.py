@@ -1,4 +1,4 @@
-"""Explains the tombstones of `__consumer_offsets`: which cause each has, and what in the log shows it."""
+"""Explains the tombstones of `__consumer_offsets`: the cause of each, and what in the log shows it."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from kafka_records_tables.coordinator.groups.group_states import Transition
 
 READS: Final = tuple(dict.fromkeys((*READS_OF_GROUPS, "leader_epoch", "producer_id", "transaction")))
-"""The columns of raw rows that are needed; without `timestamp_ms` and `base_offset` less can be said."""
+"""The columns of raw rows that are needed; without `timestamp_ms` and `base_offset` less is known."""
 
 _ROWS: Final = 524_288
 """Rows that are looked at together."""
@@ -109,8 +109,8 @@ class _Case:
 
 
 class TombstoneExplainer:
-    """Explains the tombstones of one log partition as its rows come. Memory follows the offsets, groups and members
-    that there are."""
+    """Explains the tombstones of one log partition as its rows arrive. Memory grows with the existing offsets, groups
+    and members."""
 
     def __init__(
         self,
@@ -121,9 +121,9 @@ class TombstoneExplainer:
         session_ms: int,
         is_told_of_groups: bool = False,
     ) -> None:
-        """`retention_ms` is `offsets.retention.minutes`, `session_ms` the session timeout of members that do not tell
-        their own. Neither decides where the confidence is high. Reports the records that cannot be decoded.
-        `is_told_of_groups`: what happens to groups is not found out, `tell` says it."""
+        """`retention_ms` is `offsets.retention.minutes`, `session_ms` the session timeout of members whose records do
+        not have their own. Neither decides if the confidence is high. Reports the records that cannot be decoded. With
+        `is_told_of_groups`, the events of groups are not computed here, but passed to `tell`."""
         self._schemas = schemas
         self._context = context
         self._retention_ms = retention_ms
@@ -141,15 +141,15 @@ class TombstoneExplainer:
         self._new_from: int | None = None
         """The offset of the first record that only Kafka 4.0 and later write; None if none was seen."""
         self._clock_ms: int | None = None
-        """The latest time that any record has told."""
+        """The latest time of all records."""
         self._passed_ms = 0
         self._longest_ms = retention_ms
-        """The longest retention with which all that expired for sure was due."""
+        """The longest retention with which all offsets that certainly expired were due."""
         self._cases: deque[_Case] = deque()
 
     def take(self, batch: pa.RecordBatch) -> Iterator[Explained]:
-        """Add the raw rows that follow, with READS. Gives what is explained by now: a tombstone waits for what follows
-        within a minute."""
+        """Add the raw rows that follow, with READS. Returns the tombstones that are explained by now: each waits for
+        what follows within a minute."""
         rows = filter_record_types(batch, list(self._schemas), self._context, _NAMELESS)
         if rows.num_rows:
             self._came.append(rows.select([name for name in (*READS, "file", "position") if name in rows.schema.names]))
@@ -158,18 +158,18 @@ class TombstoneExplainer:
             yield from self.taken()
 
     def tell(self, transitions: Iterable[Transition], up_to: int) -> None:
-        """Say what happened to groups after what was said before, by all records below the offset `up_to`; their values
-        have MORE. Rows from there on are not looked at yet."""
+        """Pass the events of groups that follow the earlier ones, from all records below the offset `up_to`; their
+        values have MORE. Rows from there on are not used yet."""
         self._groups.add(transitions)
         self._told_up_to = up_to
 
     def taken(self) -> Iterator[Explained]:
-        """Look at the rows that were taken so far. Gives what is explained by now."""
+        """Process the rows that were added so far. Returns the tombstones that are explained by now."""
         yield from self._go_on(is_end=False)
 
     def rest(self) -> Iterator[Explained]:
-        """What is left at the end of the log. The log may go on: what is there may still go with what went, and more
-        of the last write may follow."""
+        """The remaining tombstones at the end of the log. The log may continue: offsets that exist may still be deleted
+        in the same write, and more of the last write may follow."""
         yield from self._go_on(is_end=True)
         while self._cases:
             yield from self._explained(self._cases.popleft(), is_over=False)

@@ -1,7 +1,7 @@
-"""The writes of a coordinator that hold tombstones, as they are in a log partition.
+"""The writes of a coordinator that contain tombstones, as they are in a log partition.
 
-What a coordinator does at once it writes with one time and one record after the other. A batch may hold several writes
-(`group.coordinator.append.linger.ms`), and a large write takes several batches.
+A coordinator writes the records of one operation with one time and one after another. A batch may contain several
+writes (`group.coordinator.append.linger.ms`), and a large write takes several batches.
 """
 
 from __future__ import annotations
@@ -30,13 +30,13 @@ _LONG: Final = 500
 
 
 class Write(NamedTuple):
-    """Records that were written at once, tombstones among them."""
+    """Records that were written at once, including tombstones."""
 
     records: tuple[Event, ...]
     timestamp_ms: int | None
-    """When; None if the source does not tell."""
+    """When; None if the source does not report it."""
     is_whole: bool
-    """Whether all of its records are there, and nothing is missing before and after them."""
+    """Whether all of its records are there, with no gap before or after them."""
     tombstones: tuple[Event, ...]
     """The tombstones among `records`."""
 
@@ -47,7 +47,7 @@ class Write(NamedTuple):
 
 
 def picked(schemas: Mapping[int, RecordSchema]) -> Picked:
-    """What is read of the values in a write: which instance a member is, where it may be one."""
+    """What is read of the values in a write: which instance a member is, if it may be one."""
     members = {}
     for schema in schemas.values():
         if ROLES.get(schema.name) == MEMBER:
@@ -57,16 +57,16 @@ def picked(schemas: Mapping[int, RecordSchema]) -> Picked:
 
 
 class Boundaries:
-    """Tells which rows were written together. Rows come in the order of the log, some at a time."""
+    """Finds out which rows were written together. Rows arrive in the order of the log, some at a time."""
 
     def __init__(self) -> None:
         self._held: list[pa.RecordBatch] = []
         self._behind = 0
-        """The offset after the last row that was given out."""
+        """The offset after the last row that was returned."""
 
     def complete(self, batches: list[pa.RecordBatch], *, is_end: bool) -> tuple[pa.RecordBatch, INT64, FLAGS] | None:
-        """The rows of the writes that are complete: all up to the last batch in which one begins, unless the log ends.
-        Beside them where each write starts, and whether each is whole; None if there is none."""
+        """The rows of the writes that are complete: all up to the last batch in which one begins, or all at the end of
+        the log. In addition, where each write starts, and whether each is complete; None if there is none."""
         parts = [*self._held, *batches]
         self._held = []
         if not parts:
@@ -151,8 +151,8 @@ def writes(
     context: Context,
     consequence: str,
 ) -> list[Write]:
-    """The writes with tombstones among some rows, as `Boundaries` gives them. Reports tombstones of offsets whose keys
-    cannot be decoded, with the `consequence`."""
+    """The writes with tombstones among some rows, as `Boundaries` returns them. Reports tombstones of offsets whose
+    keys cannot be decoded, with the `consequence`."""
     is_record = rows.column("control").is_null().to_numpy(zero_copy_only=False)
     is_tombstone = is_record & rows.column("value").is_null().to_numpy(zero_copy_only=False)
     write = np.zeros(rows.num_rows, np.int64)

@@ -1,1 +1,1 @@
-"""The words that tables say, and what is after each. Loads nothing, so that declarations can name them."""
+"""The words in the columns of tables, and what they mean. Imports nothing heavy, so that declarations can name them."""

@@ -1,4 +1,4 @@
-"""Why a record was deleted: the words, and what is said about each tombstone."""
+"""Why a record was deleted: the words, and the explanation of each tombstone."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ REPLACED_EMPTY_GROUP: Final = "replaced_empty_group"
 RECORD_UNUSED: Final = "record_unused"
 
 STATE_DELETED: Final = "state_deleted"
-"""A group coordinator asked for it; in share state alone, where TOPIC_DELETED is the other word."""
+"""A group coordinator requested it; only for share state, where TOPIC_DELETED is the other word."""
 
 CAUSES: Final = {
     EXPIRED: "a clean-up took an offset that was due",
@@ -37,7 +37,7 @@ CAUSES: Final = {
     REPLACED_EMPTY_GROUP: "an empty group gave way to one of another kind",
     RECORD_UNUSED: "a newer broker has no use for the record",
 }
-"""The words of `disappearances`, in the order in which they are in a group of them."""
+"""The words of `disappearances`, in the order in which several of them are written."""
 
 OF_GROUP_ENDS: Final = (GROUP_EXPIRED, GROUP_DELETED, CONVERSION, REPLACED_EMPTY_GROUP)
 """Causes of tombstones that end a group."""
@@ -57,7 +57,7 @@ class Evidence(NamedTuple):
     shows: str
     """A word of `disappearances.TABLE.rules`."""
     log_offset: int | None
-    """The record that shows it; None if none does alone."""
+    """The record that shows it; None if no single record does."""
 
 
 class Explained(NamedTuple):
@@ -71,7 +71,7 @@ class Explained(NamedTuple):
     write_offset: int
     """Where the records begin that were written with it."""
     cause: tuple[str, ...]
-    """One of CAUSES, or some of them in their order: it is one of these."""
+    """One of CAUSES, or several in their order: it is one of these."""
     possible: tuple[str, ...]
     """Every cause that the log does not rule out."""
     confidence: str

@@ -1,4 +1,5 @@
-"""What the table `checks` says, and what its inputs have in common. Loads nothing, so that declarations can name it."""
+"""The words of the table `checks`, and what its inputs have in common. Imports nothing heavy, so that declarations can
+name it."""
 
 from __future__ import annotations
 
@@ -80,15 +81,15 @@ OPTIONS: Final = (
 # -- facts, which inputs tell the view beside what they find -----------------------------------------------------------
 
 READ: Final = "read"
-"""A log partition was read; `partition` is how many partitions its topic has, null if unknown, and the time is the
+"""A log partition was read; `partition` is the number of partitions of its topic, null if unknown, and the time is the
 local clock when reading began."""
 SHARE_GROUP: Final = "share group"
 STATE: Final = "state"
 """A share partition has state."""
 UNREADABLE: Final = "unreadable"
-"""A record that decides cannot be decoded: of the group, or of the share partition."""
+"""A deciding record cannot be decoded: of the group, or of the share partition."""
 UNCHECKED: Final = "unchecked"
-"""Nothing is said about the groups of a log partition."""
+"""The groups of a log partition are not checked."""
 INITIALIZING: Final = "initializing"
 INITIALIZED: Final = "initialized"
 DELETING: Final = "deleting"

@@ -1,4 +1,5 @@
-"""The words of the column `event` of the table `timeline`. Loads nothing, so that its declaration can list them."""
+"""The words of the column `event` of the table `timeline`. Imports nothing heavy, so that its declaration can list
+them."""
 
 from __future__ import annotations
 
@@ -48,4 +49,4 @@ MEANINGS: Final = {
     OFFSETS_DELETED: "tombstones of offsets; detail has the topic and how many (why: see disappearances)",
     DELETED: "the tombstone of the group",
 }
-"""What each means, in the order in which they come about."""
+"""The meaning of each, in the usual order of events."""
