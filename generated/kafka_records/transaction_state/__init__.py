@@ -81,7 +81,7 @@ def record_from_json(data: _Mapping[str, Any]) -> Record:
     return RECORD_TYPES.from_json(data)
 
 
-# Type checkers are told by the imports above.
+# Type checkers use the imports above.
 if not TYPE_CHECKING:
 
     def __getattr__(name: str) -> Any:

@@ -62,7 +62,7 @@ _MODULES: Final = {
 }
 """Where each name is defined."""
 
-# Type checkers are told by the imports above.
+# Type checkers use the imports above.
 if not TYPE_CHECKING:
 
     def __getattr__(name: str) -> Any:

@@ -67,8 +67,8 @@ def from_producer_snapshot(
     col
         Binary column, or its name, of messages. Null gives null.
     version
-        Version of all messages or, as a column, of each: the bytes hold nothing before a message then.
-        Without it an int16 version is before each.
+        Version of all messages or, as a column, of each; their bytes then have no prefix.
+        Without it each message follows its int16 version.
     parse_as
         Read every message at this version, regardless of what the int16 before it says.
     newer_as_highest
