@@ -38,11 +38,11 @@ ENUMS: Final[Mapping[str, KafkaEnum]] = {
 
 
 class EnumsUnread(Exception):
-    """Kafka's enumerations could not be read; the text says what Java said."""
+    """Kafka's enumerations could not be read; the text has Java's message."""
 
 
 def kafka_enums(jars: Path, enums: Iterable[KafkaEnum]) -> dict[KafkaEnum, list[Constant]]:
-    """The constants of Java enums, each in its order, by the jars of a release. One that it lacks has none."""
+    """The constants of Java enums, each in its order, by the jars of a release. A missing enum has none."""
     found: dict[KafkaEnum, list[Constant]] = {each: [] for each in enums}
     by_class = {each.java_class: each for each in found}
     words = [word for each in found for word in each]

@@ -77,7 +77,7 @@ def _licences(modules: Path) -> Iterator[str]:
 
 
 def changed(files: Mapping[str, str]) -> list[str]:
-    """A line for every file whose digest is another than the one above."""
+    """A line for every file whose digest differs from the one above."""
     digests = {name: sha256(text.encode()).hexdigest() for name, text in files.items()}
     return [f'    "{name}": "{digest}",' for name, digest in digests.items() if DIGESTS.get(name) != digest]
 

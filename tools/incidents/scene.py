@@ -117,7 +117,7 @@ class Scene:
         return sum(place["twice"] for place in self.crew.ask("ledger", group=group).values())
 
     def jumped(self, group: str) -> tuple[int, list[int]]:
-        """How many records of a plain topic a group has jumped over, and when."""
+        """How many records of a plain topic a group has skipped, and when."""
         jumps = [jump for place in self.crew.ask("ledger", group=group).values() for jump in place["jumps"]]
         forward = [jump for jump in jumps if jump["to"] > jump["from"]]
         return sum(jump["to"] - jump["from"] for jump in forward), sorted(jump["at"] for jump in forward)

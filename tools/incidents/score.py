@@ -53,7 +53,7 @@ Finding = Mapping[str, Any]
 
 @dataclass
 class Score:
-    """What a report got of one recording: aspect → whether it is right; aspects that do not apply are missing."""
+    """The score of a report on one recording: aspect → whether it is right; aspects that do not apply are missing."""
 
     case: str
     seed: int
@@ -142,7 +142,7 @@ def _look_for_falsehoods(truth: Truth, findings: Sequence[Finding], got: Score) 
 
 
 def _stated(pattern: str, text: str) -> str | None:
-    """What the pattern finds, unless the words before it in the same sentence deny it (`nothing was cut`)."""
+    """The match of the pattern, unless the words before it in the same sentence deny it (`nothing was cut`)."""
     for found in re.finditer(pattern, text, re.IGNORECASE):
         before = re.split(r"[.:;?] ", text[: found.end()])[-1][: -len(found[0]) or None]
         if not _DENIED.search(before):
@@ -162,7 +162,7 @@ def _near(truth: Truth, finding: Finding) -> bool:
 
 
 def _scaled(truth: Truth, finding: Finding) -> bool:
-    """Whether each count is said somewhere, give or take the margin: reports and clients count at different moments."""
+    """Whether the report has each count, give or take the margin: reports and clients count at different moments."""
     said = [
         float(number.replace(" ", "").replace(",", "")) for number in _NUMBER.findall(_text(finding, parts=_STATED))
     ]

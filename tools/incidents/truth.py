@@ -76,5 +76,5 @@ def incident(case: str, groups: Sequence[str], topics: Sequence[str] = ()) -> Tr
 
 
 def healthy(case: str, groups: Sequence[str], topics: Sequence[str] = ()) -> Truth:
-    """Health that looks like trouble, in these groups and topics."""
+    """A healthy state that looks like trouble, in these groups and topics."""
     return Truth("healthy", case, groups=list(groups), topics=list(topics), going_on=False)

@@ -101,7 +101,7 @@ class CleanedLog:
 
     @property
     def name(self) -> str:
-        """What messages call it."""
+        """The name in messages."""
         return f"a cleaned log of {self.topic}"
 
     def partitions(self, topic: str) -> list[CleanedLog]:

@@ -114,7 +114,7 @@ def _parts(role: str, answer: Mapping[str, Any]) -> Iterator[Part]:
 
 
 def _of_bytes(text: str) -> list[Part]:
-    """What a consumer reads in its assignment, which has its version before it."""
+    """The assignment that a consumer reads, after the version before it."""
     data = b64decode(text)
     try:
         message, _ = ConsumerProtocolAssignment.decode_prefix(data[2:], 0)

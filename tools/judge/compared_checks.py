@@ -63,13 +63,13 @@ def _problems(rows: list[Row], history: History, rules: Counter[str]) -> list[Ro
 
 
 def is_refused(loaded: Loaded) -> bool:
-    """Whether Kafka's coordinator itself cannot load what its cleaner has left."""
+    """Whether Kafka's coordinator cannot load what its own cleaner has left."""
     refused: bool = loaded.questions[0]["question"] == "load"
     return refused
 
 
 def refusals(loaded: Loaded) -> Iterator[Difference]:
-    """Whether a coordinator loads a log that has lost records, and nothing else of it."""
+    """Only whether a coordinator loads a log that has lost records."""
     rows = loaded.read("checks", partitions=ONE_EACH).to_pylist()
     conflicts = [row["detail"] for row in _problems(rows, loaded.history, loaded.used) if row["check"] == CONFLICT]
     (answer,) = loaded.questions

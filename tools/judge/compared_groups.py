@@ -10,7 +10,7 @@ from tools.judge.histories import Question
 
 
 class _Group(NamedTuple):
-    """What both the table and describe say about a group."""
+    """The facts about a group that both the table and a description have."""
 
     kind: str
     protocol_type: str
@@ -45,7 +45,7 @@ def _listed_kind(loaded: Loaded, row: _Group) -> Any:
 
 
 def _described(loaded: Loaded, question: Question, row: _Group) -> dict[str, Any]:
-    """The row as the answer has it; of the kind ListGroups has told."""
+    """The row in the form of the answer; the kind is that of ListGroups."""
     answer = question["answer"]
     described = row._asdict() | {"state": answer["groupState"], "members": len(answer["members"])}
     if question["group_type"] == "classic":

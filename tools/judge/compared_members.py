@@ -38,7 +38,7 @@ def members(loaded: Loaded) -> Iterator[Difference]:
 
 
 def members_by_group(rows: Iterable[Row]) -> dict[str, dict[str, Row]]:
-    """Rows by group and member. A member that has two is called so too."""
+    """Rows by group and member. A second row of a member has "twice" after its id."""
     groups: dict[str, dict[str, Row]] = {}
     for row in rows:
         of_group = groups.setdefault(row["group_id"], {})
@@ -127,7 +127,7 @@ _MEMBERS: Final = {
 
 
 def _spelled(member: Mapping[str, Any], *columns: str) -> Row:
-    """What the answer says under the same names in its own spelling."""
+    """The values of the answer by the names of the table."""
     found = {}
     for column in columns:
         first, *more = column.split("_")

@@ -48,7 +48,7 @@ def _as_loaded(loaded: Loaded, row: Row) -> Row:
 
 
 def _is_refused(loaded: Loaded, answer: Row, row: Row | None) -> bool:
-    """Whether the coordinator has an error for an answer, and may."""
+    """Whether the coordinator answers with an error that is allowed."""
     if answer.get("error") == "UNKNOWN_TOPIC_OR_PARTITION":
         loaded.untold("a topic that the cluster does not have", None)
         return True

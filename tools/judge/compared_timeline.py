@@ -20,7 +20,7 @@ _UNSETTLED: Final = ("Assigning", "Reconciling", "NotReady")
 
 @dataclass
 class _GroupBetweenBatches:
-    """A group as its events so far have made it."""
+    """A group after its events so far."""
 
     kind: str
     epoch: int | None = None
@@ -106,7 +106,7 @@ def _follows(found: dict[str, _GroupBetweenBatches], row: dict[str, Any]) -> boo
 
 
 def _rebalances(life: _GroupBetweenBatches, row: dict[str, Any]) -> bool:
-    """Let a rebalance start or complete. Whether it can."""
+    """Start or complete a rebalance. Whether that is possible."""
     was_rebalancing, life.is_rebalancing = life.is_rebalancing, row["event"] == "rebalance_started"
     if life.is_rebalancing:
         life.rebalances_since = row["at_timestamp_ms"]

@@ -57,7 +57,7 @@ HAPPENED: Final[Mapping[str, Mapping[str, Comparison]]] = {
 
 
 def differences(loaded: Loaded, left_out: Collection[str] = ()) -> Iterator[Difference]:
-    """What all tables over a log say that a coordinator says otherwise, but those that are `left_out`."""
+    """The differences between all tables over a log and a coordinator, without the tables in `left_out`."""
     for table, comparison in COMPARISONS[loaded.history.topic].items():
         if table not in left_out:
             yield from comparison(loaded)

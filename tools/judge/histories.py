@@ -38,7 +38,7 @@ class History:
 
     @property
     def header(self) -> dict[str, Any]:
-        """What the log is of, and what was asked about it."""
+        """The topic of the log, and the questions about it."""
         return self._lines[0]
 
     @property
@@ -60,7 +60,7 @@ class History:
 
     @cached_property
     def rows(self) -> pa.Table:
-        """Raw rows, as a source makes them that tells which records are part of a transaction and not how it ended."""
+        """Raw rows as of a source that knows which records are in a transaction, but not how it ended."""
         return raw_rows(self.records, self.topic)
 
     @cached_property

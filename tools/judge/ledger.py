@@ -73,7 +73,7 @@ class Compared:
 class Ledger:
     """The seeds without a difference, and what was compared of them, by one state of the code.
 
-    Without a `file` it is forgotten. What another state of the code has compared is not believed.
+    Without a `file` it is forgotten. Comparisons by another state of the code do not count.
     """
 
     def __init__(self, file: Path | None = None) -> None:
@@ -130,7 +130,7 @@ def _ranges(seeds: Iterable[int]) -> Iterator[tuple[int, int]]:
 
 
 def _state() -> str:
-    """What judges and what is judged, as a digest of its sources and of the release whose classes answer."""
+    """A digest of the sources of judge and tables, and of the release whose classes answer."""
     folders = [Path(__file__).parent, *(Path(package.__path__[0]) for package in _JUDGED)]
     digest = hashlib.sha256(LATEST.encode())
     for folder in folders:

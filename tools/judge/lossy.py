@@ -17,7 +17,7 @@ _Record = Mapping[str, Any]
 def with_losses(history: History, chance: Random) -> History:
     """The log without some of its records, written as a history of its own.
 
-    It asks whether a coordinator loads it, and nothing else: of such a log that is all that is compared.
+    It asks whether a coordinator loads it, and nothing else, because only that is compared.
     """
     is_lost = chance.choice([_head, _some, _tombstones, _records_of_a_type])(history, chance)
     name = f"{history.name}-{LOSSY}"

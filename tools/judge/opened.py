@@ -48,7 +48,7 @@ def _consumer(told: Json) -> Json:
 
 
 def _sticky(assignor: str | None, told: Json | None) -> Json | None:
-    """An assignor takes what it cannot read for nothing."""
+    """An assignor treats unreadable bytes as empty."""
     generation = {"generation": _NO_GENERATION if told is None else told.get("generation", _NO_GENERATION)}
     if assignor == "cooperative-sticky":
         return generation

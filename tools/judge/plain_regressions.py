@@ -27,7 +27,7 @@ class _Commit:
 
 @dataclass
 class _Chain:
-    """What was committed for one partition of a group, one after the other."""
+    """The commits for one partition of a group, in order."""
 
     last: _Commit | None = None
     deleted_at: int | None = None

@@ -155,7 +155,7 @@ def _compare(history: History, verdict: Verdict) -> None:
 
 
 def _compare_end(history: History, chance: Random, verdict: Verdict) -> None:
-    """Over the end of the log alone, what tells what happened, and not what is."""
+    """Compare tables about the past over the end of the log alone."""
     cut, first = max(history.cuts), chance.randrange(history.rows.num_rows)
     for table, comparison in HAPPENED[history.topic].items():
         loaded = Loaded(history, cut, _over(_Log(history.rows.slice(first), history.topic)), first=first)
@@ -202,7 +202,7 @@ def _compare_lossy(history: History, verdict: Verdict) -> None:
 
 
 class _Log:
-    """A log in memory as a source, whose rows are looked at once and not for every table."""
+    """A log in memory as a source, whose rows are examined once and not for every table."""
 
     def __init__(self, rows: pa.Table, topic: str) -> None:
         self._source = ArrowRows(rows)
@@ -210,12 +210,12 @@ class _Log:
 
     @property
     def rows(self) -> pa.Table:
-        """What tables get of it."""
+        """The rows that tables get."""
         return self._log.rows
 
     @property
     def name(self) -> str:
-        """As the rows are called."""
+        """The name of the rows."""
         return self._source.name
 
     def topics(self) -> list[str]:

@@ -10,7 +10,7 @@ _SIGNALS: Final = (signal.SIGINT, signal.SIGTERM)
 
 
 class Stop:
-    """While `with` is open, SIGINT and SIGTERM end nothing: they are noted, and whoever runs looks at `signal`.
+    """While `with` is open, SIGINT and SIGTERM end nothing: they are noted, and the run looks at `signal`.
 
     An exception out of a signal could come between two changes that belong together. A second signal of the same kind
     does what it always does.

@@ -21,7 +21,7 @@ _OURS: Final = ("kafka_records_tables", "tools.judge", "tests")
 
 
 def install(mutant: Mutant) -> None:
-    """Have all code of this process use the mutant.
+    """Make all code of this process use the mutant.
 
     Changed functions get their new code, which those that hold them run too. If something else of the module has
     changed, all modules that may hold it are forgotten, and imported again when they are needed.
@@ -46,7 +46,7 @@ def functions(code: CodeType) -> Iterator[tuple[str, CodeType]]:
 
 
 def _outside_functions(code: CodeType) -> list[Any]:
-    """What is run when the module is imported, without the lines on which it is."""
+    """The code that runs when the module is imported, without line numbers."""
     inner = [_outside_functions(each) for each in code.co_consts if inspect.iscode(each) and not _is_function(each)]
     # 1 and True are equal, and are other constants.
     plain = [(type(each), each) for each in code.co_consts if not inspect.iscode(each)]

@@ -15,7 +15,7 @@ Position = tuple[tuple[int, int], tuple[int, int]]
 
 
 class Operator(Protocol):
-    """What cosmic-ray calls an operator."""
+    """An operator of cosmic-ray."""
 
     def mutation_positions(self, node: Any) -> Iterator[Position]:
         """Start and end of each change at this node, as line and column."""
@@ -57,7 +57,7 @@ class _Leaf:
             yield node.start_pos, node.end_pos
 
     def fits(self, node: Any) -> bool:
-        """Whether it is used as what the names mean."""
+        """Whether the node is used in the sense that the operator changes."""
         raise NotImplementedError
 
     def mutate(self, node: Any, index: int) -> Any:

@@ -21,7 +21,7 @@ _NORMAL_95: Final = 1.959964
 
 @dataclass(frozen=True)
 class Result:
-    """A mutant, by the words of its change, and what killed it."""
+    """A mutant, identified by its change, and what killed it."""
 
     path: str
     line: int
@@ -34,7 +34,7 @@ class Result:
 
     @property
     def key(self) -> tuple[str, str, str, str]:
-        """What a mutant is, wherever its line moves to."""
+        """What identifies a mutant, even if its line moves."""
         return self.path, self.operator, self.before, self.after
 
 

@@ -33,7 +33,7 @@ def measured_program(tell: Tell) -> list[str]:
 
 
 def report(folders: Sequence[Path], tell: Tell) -> dict[str, Any]:
-    """What all programs ran through that left files in these folders: phase → class → methods, each with its lines.
+    """The coverage of all programs that left files in these folders: phase → class → methods, each with its lines.
 
     A line is its number, the instructions of it that were missed and run through, and the same of its branches.
     Raises CoordinatorsError when JaCoCo does not read them.
