@@ -12,25 +12,25 @@ from typing import Any
 
 
 def text(name: str, given: object) -> str:
-    """A text."""
+    """A string."""
     if not isinstance(given, str):
-        raise _wrong(name, "a text", given)
+        raise _wrong(name, "a string", given)
     return given
 
 
 def texts(name: str, given: object) -> tuple[str, ...]:
-    """One text or several."""
+    """One string or several."""
     if isinstance(given, str):
         return (given,)
     if not isinstance(given, Iterable) or isinstance(given, bytes):
-        raise _wrong(name, "a text or several", given)
-    return _all_texts(name, "a text or several", given)
+        raise _wrong(name, "a string or several", given)
+    return _all_texts(name, "a string or several", given)
 
 
 def names(name: str, given: object) -> tuple[str, ...]:
     """A list of names. A single string is rejected, because it would be a list of letters."""
     if isinstance(given, str):
-        raise TypeError(f"{name} is a list of names: write [{given!r}]")
+        raise TypeError(f"{name} must be a list of names: write [{given!r}]")
     if not isinstance(given, Iterable) or isinstance(given, bytes):
         raise _wrong(name, "a list of names", given)
     return _all_texts(name, "a list of names", given)
@@ -41,7 +41,7 @@ def count(name: str, given: object, of: str) -> int:
     if isinstance(given, bool) or not isinstance(given, int):
         raise _wrong(name, f"a number of {of}", given)
     if given < 1:
-        raise ValueError(f"{name} is a number of {of} above 0, not {given}")
+        raise ValueError(f"{name} must be a number of {of} above 0, not {given}")
     return given
 
 
@@ -65,7 +65,7 @@ def path(name: str, given: object) -> str:
         raise _wrong(name, "a path", given)
     found: str | bytes = fspath(given)
     if not isinstance(found, str):
-        raise _wrong(name, "a path of text", given)
+        raise _wrong(name, "a path that is a string", given)
     return found
 
 
@@ -91,4 +91,4 @@ def _all_texts(name: str, what: str, given: Iterable[object]) -> tuple[str, ...]
 
 
 def _wrong(name: str, what: str, given: object) -> TypeError:
-    return TypeError(f"{name} is {what}, not {given!r}")
+    return TypeError(f"{name} must be {what}, not {given!r}")

@@ -176,7 +176,7 @@ def _check_operator(column: Column, operator: Operator) -> None:
     if kind not in (*_ORDERED, "bool"):
         raise QueryError(f"{column.name} is a {_kind(kind)}: it can be compared with null only ({column.name} is null)")
     if operator == "~" and kind != "string":
-        raise QueryError(f"{column.name} is {_article(kind)}: ~ searches only texts")
+        raise QueryError(f"{column.name} is {_article(kind)}: ~ searches only strings")
     if kind == "bool" and operator not in ("=", "!="):
         raise QueryError(f"{column.name} is a bool: compare it with = or !=")
 

@@ -233,7 +233,7 @@ def _moment(name: str, value: Any) -> int:
         if value.tzinfo is None:
             raise QueryError(f"{value.isoformat()} has no time zone: write datetime(…, tzinfo=UTC)")
         return int(value.timestamp() * 1000)
-    return _whole(name, value, "a datetime with a time zone, milliseconds since 1970 or a text")
+    return _whole(name, value, "a datetime with a time zone, milliseconds since 1970 or a string")
 
 
 def _duration(option: Option, value: Any) -> int:
@@ -242,7 +242,7 @@ def _duration(option: Option, value: Any) -> int:
     else:
         if isinstance(value, timedelta):
             value = int(value.total_seconds() * 1000)
-        length = _whole(option.name, value, "a timedelta, milliseconds or a text")
+        length = _whole(option.name, value, "a timedelta, milliseconds or a string")
     if length < 0:
         raise QueryError(f"{length} ms: a duration is 0 or more")
     if length < option.least_ms:
@@ -252,7 +252,7 @@ def _duration(option: Option, value: Any) -> int:
 
 def _whole(name: str, value: Any, wanted: str) -> int:
     if isinstance(value, bool) or not isinstance(value, int):
-        raise TypeError(f"{name} is {wanted}, not {value!r}")
+        raise TypeError(f"{name} must be {wanted}, not {value!r}")
     if abs(value) > _MOST:
         raise QueryError(f"{value} ms is too large for a time or a duration")
     return value

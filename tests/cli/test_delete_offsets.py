@@ -165,9 +165,9 @@ NEEDED = "(needed are group_id, topic, partition, offset)"
         (b"group_id,topic\r\ng,t\r\n", f"it has no column partition {NEEDED}"),
         (
             b'{"group_id":"g","topic":"t","partition":0,"offset":1}\n{"group_id":null,"topic":"t","partition":0,"offset":1}',
-            "line 2: group_id: null is not a text",
+            "line 2: group_id: null is not a string",
         ),
-        (b'{"group_id":["g"],"topic":"t","partition":0,"offset":1}', "line 1: group_id: ['g'] is not a text"),
+        (b'{"group_id":["g"],"topic":"t","partition":0,"offset":1}', "line 1: group_id: ['g'] is not a string"),
         (b'{"group_id":"g","topic":"","partition":0,"offset":1}', "line 1: topic: it is empty"),
         (b'{"group_id":"g","topic":"t","partition":true,"offset":1}', "line 1: partition: True is not a whole number"),
         (
@@ -191,7 +191,7 @@ NEEDED = "(needed are group_id, topic, partition, offset)"
             "9007199254740992",
         ),
         (b'[{"group_id":"g","topic":"t","partition":0,"offset":0.5}]', "row 1: offset: 0.5 is not a whole number"),
-        (b"kind,group_id,topic,partition,offset\noffset,g,t,0,1\n,g,t,1,1\n", "row 2: kind: null is not a text"),
+        (b"kind,group_id,topic,partition,offset\noffset,g,t,0,1\n,g,t,1,1\n", "row 2: kind: null is not a string"),
         (b"kind,group_id,topic,partition,offset\nother,g,t,0,1\n", "row 1: kind: 'other' is neither offset nor group"),
         (b'{"group_id":"g","topic":"t","partition":0,"offset":1}\n[]\n', "line 2: it is not an object"),
     ],

@@ -20,14 +20,14 @@ CONSUMERS = "__consumer_offsets"
     ("source", "options", "text"),
     [
         (3, {}, "a source is a path or several "),
-        (CAPTURED, {"path": 3}, "path is a path, not 3"),
-        (CAPTURED, {"path": b"kept"}, "path is a path, not b'kept'"),
-        (CAPTURED, {"topics": CONSUMERS}, "topics is a list of names: write ['__consumer_offsets']"),
-        (CAPTURED, {"topics": 3}, "topics is a list of names, not 3"),
+        (CAPTURED, {"path": 3}, "path must be a path, not 3"),
+        (CAPTURED, {"path": b"kept"}, "path must be a path, not b'kept'"),
+        (CAPTURED, {"topics": CONSUMERS}, "topics must be a list of names: write ['__consumer_offsets']"),
+        (CAPTURED, {"topics": 3}, "topics must be a list of names, not 3"),
         (CAPTURED, {"topics": []}, "topics is empty; leave it out to store all topics"),
-        (CAPTURED, {"file_bytes": "1M"}, "file_bytes is a number of bytes, not '1M'"),
-        (CAPTURED, {"file_bytes": 0}, "file_bytes is a number of bytes above 0, not 0"),
-        (CAPTURED, {"on_finding": 3}, "on_finding is a function, not 3"),
+        (CAPTURED, {"file_bytes": "1M"}, "file_bytes must be a number of bytes, not '1M'"),
+        (CAPTURED, {"file_bytes": 0}, "file_bytes must be a number of bytes above 0, not 0"),
+        (CAPTURED, {"on_finding": 3}, "on_finding must be a function, not 3"),
     ],
 )
 def test_arguments_that_do_not_fit(source: Any, options: dict[str, Any], text: str, tmp_path: Path) -> None:

@@ -32,28 +32,28 @@ def decode(session: SparkSession, **options: Any) -> object:
 
 
 CASES: dict[str, Call] = {
-    "df is a DataFrame of Spark, not 'saved'": lambda session: decode_records("saved", RECORDS),  # type: ignore[arg-type]
-    "records is a list of names, not 3": lambda session: decode(session, records=3),
+    "df must be a DataFrame of Spark, not 'saved'": lambda session: decode_records("saved", RECORDS),  # type: ignore[arg-type]
+    "records must be a list of names, not 3": lambda session: decode(session, records=3),
     "records must be a list of names, but 3 is not": lambda session: decode(session, records=[3]),
-    "coordinates is a list of names, not 3": lambda session: decode(session, coordinates=3),
-    "unknown_tags is True or False, not 'no'": lambda session: decode(session, unknown_tags="no"),
-    "df is a DataFrame of Spark, not 3": lambda session: as_raw_rows(3),  # type: ignore[arg-type]
-    "raw is a DataFrame of Spark, not 3": lambda session: groups(3),  # type: ignore[arg-type]
-    "spark is a SparkSession, not None": lambda session: read_table(None, "groups", SEGMENTS),  # type: ignore[arg-type]
-    "spark is a SparkSession, not 3": lambda session: read_segments(3, SEGMENTS),  # type: ignore[arg-type]
-    "topic is a text, not ['t']": lambda session: read_segments(session, SEGMENTS, topic=["t"]),  # type: ignore[arg-type]
-    "below_log_start is True or False, not 'no'": lambda session: read_segments(
+    "coordinates must be a list of names, not 3": lambda session: decode(session, coordinates=3),
+    "unknown_tags must be True or False, not 'no'": lambda session: decode(session, unknown_tags="no"),
+    "df must be a DataFrame of Spark, not 3": lambda session: as_raw_rows(3),  # type: ignore[arg-type]
+    "raw must be a DataFrame of Spark, not 3": lambda session: groups(3),  # type: ignore[arg-type]
+    "spark must be a SparkSession, not None": lambda session: read_table(None, "groups", SEGMENTS),  # type: ignore[arg-type]
+    "spark must be a SparkSession, not 3": lambda session: read_segments(3, SEGMENTS),  # type: ignore[arg-type]
+    "topic must be a string, not ['t']": lambda session: read_segments(session, SEGMENTS, topic=["t"]),  # type: ignore[arg-type]
+    "below_log_start must be True or False, not 'no'": lambda session: read_segments(
         session,
         SEGMENTS,
         below_log_start="no",  # type: ignore[arg-type]
     ),
-    "spark is a SparkSession, not 'local'": lambda session: kafka("local"),
-    "bootstrap is a text, not ['a:1']": lambda session: kafka(session, ["a:1"]),
-    "topic is a text, not 3": lambda session: kafka(session, topic=3),
-    "stream is True or False, not 'yes'": lambda session: kafka(session, stream="yes"),
+    "spark must be a SparkSession, not 'local'": lambda session: kafka("local"),
+    "bootstrap must be a string, not ['a:1']": lambda session: kafka(session, ["a:1"]),
+    "topic must be a string, not 3": lambda session: kafka(session, topic=3),
+    "stream must be True or False, not 'yes'": lambda session: kafka(session, stream="yes"),
     "partitions must be a list of numbers, not ['0']": lambda session: kafka(session, partitions=["0"]),
     "partitions must be a list of numbers, not 3": lambda session: kafka(session, partitions=3),
-    "options must be a mapping of names to texts, not int": lambda session: kafka(session, options=3),
+    "options must be a mapping of names to strings, not int": lambda session: kafka(session, options=3),
 }
 
 

@@ -476,9 +476,9 @@ def test_options_that_cannot_be_asked(table: str, options: Row, sentence: str) -
 @pytest.mark.parametrize(
     ("options", "sentence"),
     [
-        ({"at": True}, "at is a datetime with a time zone, milliseconds since 1970 or a text, not True"),
-        ({"within": 1.5}, "within is a timedelta, milliseconds or a text, not 1.5"),
-        ({"rules": 211}, "rules is a text, not 211"),
+        ({"at": True}, "at must be a datetime with a time zone, milliseconds since 1970 or a string, not True"),
+        ({"within": 1.5}, "within must be a timedelta, milliseconds or a string, not 1.5"),
+        ({"rules": 211}, "rules must be a string, not 211"),
     ],
 )
 def test_options_of_a_wrong_kind(options: Row, sentence: str) -> None:

@@ -65,7 +65,7 @@ def test_conditions(text: str, expected: Condition) -> None:
         ("partition=2147483648", "partition is an int32, and 2147483648 is outside of its range"),
         ("is_tombstone=1", "is_tombstone is a bool: '1' is neither true nor false"),
         ("is_tombstone<true", "is_tombstone is a bool: compare it with = or !="),
-        ("offset~1", "offset is an int64: ~ searches only texts"),
+        ("offset~1", "offset is an int64: ~ searches only strings"),
         (
             "commit_timestamp>20260101",
             "commit_timestamp is a timestamp, but '20260101' is not one: write 2026-01-31, 2026-01-31T12:00 (UTC) or "

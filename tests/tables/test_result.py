@@ -134,7 +134,7 @@ def test_a_column_that_is_none(segments: Path) -> None:
     assert str(failure.value) == "groups has no column 'group'; did you mean group_id?"
     with pytest.raises(TypeError) as misused:
         read_table("groups", segments, columns="group_id")
-    assert str(misused.value) == "columns is a list of names: write ['group_id']"
+    assert str(misused.value) == "columns must be a list of names: write ['group_id']"
 
 
 def test_a_moment_without_time_zone_is_refused(segments: Path) -> None:
@@ -170,20 +170,20 @@ def test_what_a_column_may_be_is_told() -> None:
 @pytest.mark.parametrize(
     ("options", "text"),
     [
-        ({"as_of": 1.5}, "as_of is a datetime with a time zone, milliseconds since 1970 or a text, not 1.5"),
-        ({"group": b"g"}, "group is a text or several, not b'g'"),
-        ({"group": 3}, "group is a text or several, not 3"),
-        ({"group": ["g", 3]}, "group must be a text or several, but 3 is not"),
-        ({"columns": 3}, "columns is a list of names, not 3"),
+        ({"as_of": 1.5}, "as_of must be a datetime with a time zone, milliseconds since 1970 or a string, not 1.5"),
+        ({"group": b"g"}, "group must be a string or several, not b'g'"),
+        ({"group": 3}, "group must be a string or several, not 3"),
+        ({"group": ["g", 3]}, "group must be a string or several, but 3 is not"),
+        ({"columns": 3}, "columns must be a list of names, not 3"),
         ({"columns": [3]}, "columns must be a list of names, but 3 is not"),
         ({"columns": []}, "no column is requested; groups has group_id, "),
-        ({"topic": ["t"]}, "topic is a text, not ['t']"),
-        ({"package": 3}, "package is a text, not 3"),
+        ({"topic": ["t"]}, "topic must be a string, not ['t']"),
+        ({"package": 3}, "package must be a string, not 3"),
         ({"package": "nope.nope"}, "there is no package 'nope.nope': "),
-        ({"processes": "2"}, "processes is a number of processes, not '2'"),
-        ({"processes": True}, "processes is a number of processes, not True"),
-        ({"spark": "local"}, "spark is a SparkSession, not 'local'"),
-        ({"on_progress": 3}, "on_progress is a function, not 3"),
+        ({"processes": "2"}, "processes must be a number of processes, not '2'"),
+        ({"processes": True}, "processes must be a number of processes, not True"),
+        ({"spark": "local"}, "spark must be a SparkSession, not 'local'"),
+        ({"on_progress": 3}, "on_progress must be a function, not 3"),
         (
             {"package": "nope"},
             "there is no package 'nope': name one that kafka-records-codegen has written, with its directory in "
@@ -191,7 +191,7 @@ def test_what_a_column_may_be_is_told() -> None:
         ),
         ({"assume": "aborted"}, "assume must be \"committed\" or None, not 'aborted'"),
         ({"columns": ["state", "state"]}, "the column state is requested twice"),
-        ({"processes": 0}, "processes is a number of processes above 0, not 0"),
+        ({"processes": 0}, "processes must be a number of processes above 0, not 0"),
     ],
 )
 def test_arguments_that_do_not_fit(segments: Path, options: dict[str, Any], text: str) -> None:

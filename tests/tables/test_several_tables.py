@@ -319,7 +319,7 @@ def test_rows_without_a_topic_are_of_the_one_that_all_tables_have() -> None:
         ),
         (["expirations"], {"options": {"retentoin": "1d"}}, UnknownOption, "did you mean retention"),
         (["groups", "lag"], {"as_of": CUT_MS}, ValueError, "lag shows logs as they are now"),
-        (["groups"], {"processes": 0}, ValueError, "processes is a number of processes above 0"),
+        (["groups"], {"processes": 0}, ValueError, "processes must be a number of processes above 0"),
     ],
 )
 def test_what_cannot_be_asked(tables: Any, asked: dict[str, Any], error: type[Exception], text: str) -> None:

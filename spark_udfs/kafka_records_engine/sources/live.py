@@ -352,5 +352,5 @@ def config_of(given: Any) -> ClientConfig:
     if not isinstance(given, str | PathLike):
         # Do not show the value: it may contain a password.
         kind = type(given).__name__
-        raise TypeError(f"config is a ClientConfig, the path of a properties file, or a mapping, not {kind}")
+        raise TypeError(f"config must be a ClientConfig, the path of a properties file, or a mapping, not {kind}")
     return ClientConfig.read(given)

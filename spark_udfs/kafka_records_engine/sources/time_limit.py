@@ -51,5 +51,5 @@ def limit_of(timeout: Timeout | None) -> TimeLimit | None:
     if isinstance(timeout, timedelta):
         return TimeLimit(timeout.total_seconds())
     if isinstance(timeout, bool) or not isinstance(timeout, int | float):
-        raise TypeError(f"timeout is a number of seconds or a timedelta, not {type(timeout).__name__}")
+        raise TypeError(f"timeout must be a number of seconds or a timedelta, not {type(timeout).__name__}")
     return TimeLimit(timeout)

@@ -111,7 +111,7 @@ def read_kafka(
 
 def _checked_options(options: Any) -> dict[str, str]:
     if options is not None and not isinstance(options, Mapping):
-        raise TypeError(f"options must be a mapping of names to texts, not {type(options).__name__}")
+        raise TypeError(f"options must be a mapping of names to strings, not {type(options).__name__}")
     return dict(options or {})
 
 

@@ -125,7 +125,7 @@ def _or_none(row: Mapping[str, Any], name: str, parse: Callable[[Any], Any]) -> 
 
 def _any_text(value: Any) -> str:
     if not isinstance(value, str):
-        raise ValueError(f"{_shown(value)} is not a text")
+        raise ValueError(f"{_shown(value)} is not a string")
     return value
 
 
