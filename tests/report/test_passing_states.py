@@ -27,6 +27,7 @@ from kafka_records_tables.report.report_parts import ReportRequest
 from kafka_records_tables.report.rule_context import DAY_MS, SECOND_MS, RuleContext
 from kafka_records_tables.report.thresholds import thresholds_of
 from tests.tables.histories import history
+from tools.judge.decoded_once import DecodedOnce
 
 _AT_ONCE: Final = {"report.group_settles_within": "0s", "transaction_open.open_after": "0s"}
 """Thresholds by which every state counts, however short."""
@@ -78,16 +79,18 @@ _WHOLE: Final = [
 )
 def test_neighbouring_cuts_have_the_same_findings(cuts: Cuts, topics_dir: Path) -> None:
     rows = history(cuts.source).rows if cuts.source.isdigit() else _rows(topics_dir / cuts.source / "segments")
+    decoded = DecodedOnce(rows)
     usual: dict[int, set[Finding]] = {}
     at_once: dict[int, set[Finding]] = {}
     moments = np.unique(rows["timestamp_ms"].to_numpy())
     for at_ms in moments[(moments >= max(cuts.first, 1)) & (moments <= cuts.last)].tolist():
-        tables = read_tables(
-            REPORTED,
-            ArrowRows(rows.filter(pc.less_equal(rows["timestamp_ms"], at_ms))),
-            processes=1,
-            assume="committed",
-        )
+        with decoded.used():
+            tables = read_tables(
+                REPORTED,
+                ArrowRows(rows.filter(pc.less_equal(rows["timestamp_ms"], at_ms))),
+                processes=1,
+                assume="committed",
+            )
         found = {name: result.table for name, result in tables.items()}
         usual[at_ms], at_once[at_ms] = (_findings(found, at_ms, limits) for limits in ({}, _AT_ONCE))
     assert len(usual) > 4

@@ -26,6 +26,9 @@ from tests.tables.names import CAPTURED, USUAL, mostly
 
 pytestmark = pytest.mark.slow
 
+MOSTLY = mostly(CAPTURED, lambda name, table: name == "kafka-4.3" or table == "current_offsets")
+"""Every table over the log that has all kinds of records; the others in `make matrix`."""
+
 
 @pytest.mark.parametrize(
     ("name", "table"),
@@ -42,7 +45,7 @@ def test_two_processes_answer_as_one(topics_dir: Path, name: str, table: str) ->
     assert (two.findings, two.counts) == (one.findings, one.counts)
 
 
-@pytest.mark.parametrize(("name", "table"), CAPTURED)
+@pytest.mark.parametrize(("name", "table"), MOSTLY)
 def test_rows_in_any_order_and_each_twice_answer_as_the_files(topics_dir: Path, name: str, table: str) -> None:
     folder = topics_dir / name / "segments"
     logs = find_logs([str(folder)], TABLES[table].topic)
@@ -60,7 +63,7 @@ def test_rows_in_any_order_and_each_twice_answer_as_the_files(topics_dir: Path, 
         assert (found.counts.records, found.counts.markers) == (expected.counts.records, expected.counts.markers)
 
 
-@pytest.mark.parametrize(("name", "table"), CAPTURED)
+@pytest.mark.parametrize(("name", "table"), MOSTLY)
 def test_small_files_in_any_order_answer_as_large_ones(topics_dir: Path, tmp_path: Path, name: str, table: str) -> None:
     folder = topics_dir / name / "segments"
     files = []
