@@ -1,6 +1,6 @@
 """How the transactions in a log partition end, resolved as a coordinator does it: pending until the marker.
 
-The next control row of its producer decides about a record of a transaction. They are matched only by producer id
+The next control row of the same producer decides about a record of a transaction; only producer ids are compared
 (`OffsetMetadataManager.replayEndTransactionMarker`; KIP-98). A tombstone acts at once, whoever wrote it
 (`OffsetMetadataManager.replay`).
 """

@@ -159,7 +159,7 @@ def _row(log: Mapping[str, Any], counted: Mapping[str, Any]) -> dict[str, Any]:
 
 
 class Cleanable(NamedTuple):
-    """The work of a cleaner on a log."""
+    """How far a log is cleaned, and what its cleaner may clean."""
 
     start: int
     """The offset up to which it is cleaned."""
@@ -180,8 +180,8 @@ class Cleanable(NamedTuple):
 
 
 def cleanable(log: Mapping[str, Any], open_from: int | None) -> Cleanable | None:
-    """The work of a cleaner on a log (`topic`, `sizes`, `cleaner_offset`) whose first open transaction begins at
-    `open_from`; None for a log that no cleaner compacts, and without files."""
+    """How far a log (`topic`, `sizes`, `cleaner_offset`) is cleaned and may be cleaned if its first open transaction
+    begins at `open_from`; None for a log that no cleaner compacts, and without files."""
     sizes = log["sizes"]
     is_compacted = log["topic"] in _COMPACTED or log["cleaner_offset"] is not None
     if not is_compacted or not sizes or any(each["offset"] is None for each in sizes):

@@ -44,7 +44,7 @@ class RepeatedCommits:
         self._settling = TransactionResolver(context, tombstones_at_once=True, last_of_key=False)
         self._has_markers = False
         self._effects: list[pa.RecordBatch] = []
-        """The rows that took effect and were not compared yet, with the `place` where they did."""
+        """The rows that took effect and were not compared yet, with the `place` where they took effect."""
         self._before: pa.RecordBatch | None = None
         """The last row of each partition that was compared."""
 

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 def cluster_settings(context: RuleContext) -> ClusterFacts:
-    """Only settings, read when a rule first needs them; empty if the source has no metadata log."""
+    """The settings in the metadata log, read when a rule first needs them; empty if the source has no metadata log."""
     return context.once(_read)
 
 

@@ -327,7 +327,7 @@ by `transaction_open`. Only files show this, so running brokers and saved rows h
             "large",
             "count",
             1_000_000_000,
-            "from how many bytes that could be cleaned on the finding is urgent",
+            "how many bytes that could be cleaned make the finding urgent",
             "a coordinator takes some ten seconds to read as much",
         ),
     ),

@@ -26,7 +26,7 @@ class MetadataReplay:
             self._add(decoded, is_checkpoint)
 
     def finish(self) -> None:
-        """The end of the log, which may have had no rows after a checkpoint."""
+        """Finish at the end of the log, which may have had no rows after a checkpoint."""
         for decoded, is_checkpoint in self._records.finish():
             self._add(decoded, is_checkpoint)
 

@@ -52,7 +52,7 @@ class _GroupRow(NamedTuple):
 
 
 class ExpiryRows:
-    """Makes the rows from the content of a coordinator; `retention` is in milliseconds."""
+    """Makes the rows from the offsets and groups of a coordinator; `retention` is in milliseconds."""
 
     def __init__(
         self, schema: pa.Schema, found: Held, context: Context, retention: int, *, is_kip_211: bool = False

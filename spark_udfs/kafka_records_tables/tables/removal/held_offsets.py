@@ -78,7 +78,7 @@ class HeldOffsets(NamedTuple):
 
 
 class Held(NamedTuple):
-    """The content of the coordinator of a log partition."""
+    """The offsets and groups that the coordinator of a log partition has."""
 
     groups: Mapping[str, HeldGroup]
     offsets: HeldOffsets | None
@@ -91,8 +91,8 @@ class Held(NamedTuple):
 
 
 class HeldCollector:
-    """Gathers the content of a coordinator after some raw rows, with READS; `names` are those of the records of groups
-    and commits.
+    """Gathers the offsets and groups that a coordinator has after some raw rows, with READS; `names` are those of the
+    records of groups and commits.
 
     With `with_commits`, offsets have `told`. Tables that share a reading share the result. Reports records that cannot
     be used. An offset that a commit in an open transaction will overwrite remains until the marker. A tombstone also
@@ -110,7 +110,7 @@ class HeldCollector:
         self._once.take(batch)
 
     def held(self) -> Held:
-        """The content at the end of the log."""
+        """The offsets and groups at the end of the log."""
         (found,) = self._once.rest()
         if found.commits is None or found.held.offsets is None or not self._with_commits:
             return found.held
