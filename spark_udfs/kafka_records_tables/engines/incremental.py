@@ -281,7 +281,6 @@ def _equal(some: pa.Table, others: pa.Table) -> FLAGS:
 
 
 def _one(table: pa.Table) -> pa.RecordBatch:
-    """The rows of a table as one batch."""
     columns = [column.combine_chunks() for column in table.columns]
     return pa.RecordBatch.from_arrays(
         [column if isinstance(column, pa.Array) else pa.concat_arrays(column.chunks) for column in columns],

@@ -104,7 +104,6 @@ class JoinedFindings:
 
 
 def _by_input(batches: Iterator[pa.RecordBatch], view: Table) -> dict[str, list[pa.RecordBatch]]:
-    """The rows of each input."""
     inputs = inputs_of(view)
     parts: dict[str, list[pa.RecordBatch]] = {each.name: [] for each in inputs}
     for batch in batches:

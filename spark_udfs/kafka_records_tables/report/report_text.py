@@ -159,7 +159,6 @@ def _three_lines(finding: ReportFinding, width: int, is_styled: bool, mark: str)
 
 
 def _detailed(finding: ReportFinding, width: int, is_styled: bool, mark: str) -> Iterator[str]:
-    """All that is known of a finding."""
     yield from _head(finding, finding.title, width - len(_INDENT), is_styled, mark)
     yield from _wrapped(finding.problem, _INDENT, width)
     times = [

@@ -100,12 +100,10 @@ class CommitLot:
 
     @cached_property
     def _groups(self) -> pa.DictionaryArray:
-        """The group of each key."""
         return self.keys.member(self.types, "key", "group").dictionary_encode()
 
     @cached_property
     def _topics(self) -> pa.DictionaryArray:
-        """The topic of each key."""
         return self.keys.member(self.types, "key", "topic").dictionary_encode()
 
     @cached_property

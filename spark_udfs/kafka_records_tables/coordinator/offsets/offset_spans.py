@@ -141,7 +141,6 @@ class _Changes:
 
     @property
     def count(self) -> int:
-        """How many there are."""
         return len(self.key)
 
     @property

@@ -54,5 +54,4 @@ class MetadataReader(TableReader, Generic[R]):
         yield self._rows()
 
     def _rows(self) -> pa.RecordBatch:
-        """All rows of the table."""
         raise NotImplementedError

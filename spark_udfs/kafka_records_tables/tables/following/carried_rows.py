@@ -164,7 +164,7 @@ def _first_offset(batches: Iterable[pa.RecordBatch]) -> int | None:
 
 
 def _of_groups(rows: pa.RecordBatch, table: Table, context: Context) -> pa.RecordBatch:
-    """The rows that are no commits."""
+    """The rows that are not commits."""
     types, _ = prefix_column(rows.column("key"))
     commits = numbers_of(schemas(context, table.folder), COMMITS)
     return rows.filter(pa.array(~np.isin(types, commits)))

@@ -233,7 +233,7 @@ def _of_classic_group(group: Group) -> Iterator[_Share]:
 
 
 def _epoch(group: Group, role: str, event: Event) -> int | None:
-    """The epoch of what has none of its own."""
+    """The epoch of an assignment: that of the member's record, or of the target assignment of the group."""
     if role == CURRENT:
         return max(event.value.member_epoch, 0) if event.value is not None else None
     target = group.record(SHARE_TARGET if group.kind == SHARE else TARGET)

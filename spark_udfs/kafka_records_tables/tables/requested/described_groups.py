@@ -142,7 +142,6 @@ def _partitions(assignment: Mapping[str, Any], *epoch: None) -> list[dict[str, A
 
 
 def _tasks(assignment: Mapping[str, Any], *epoch: None) -> dict[str, Any]:
-    """Tasks by their kind."""
     return {
         name: [
             {"subtopology_id": each["subtopology_id"], **_numbers(each["partitions"], *epoch)}

@@ -176,7 +176,6 @@ class ShareTombstones:
 
 
 def _after(before: State | None, event: Event, is_unknown: bool) -> State:
-    """The state after a record."""
     if is_unknown or event.value is None:
         return State(None, None, event.offset)
     start_offset = None if event.value.start_offset == UNDECIDED else event.value.start_offset
