@@ -50,15 +50,24 @@ class Selection:
     most_held
         The most bytes of rows to hold for sorting; if there are more, all rows are returned in no particular order.
         None: all are sorted, regardless of memory. With a limit, memory is needed only for that many rows.
+    soon
+        So many rows are returned before all are sorted, for a reader who may need no more.
     """
 
     def __init__(
-        self, table: Table, rows: Iterable[pa.RecordBatch], query: Query, most_held: int | None = None
+        self,
+        table: Table,
+        rows: Iterable[pa.RecordBatch],
+        query: Query,
+        most_held: int | None = None,
+        *,
+        soon: int = 0,
     ) -> None:
         self._table = table
         self._rows = rows
         self._query = query
         self._most_held = most_held
+        self._soon = soon
         self.schema = pa.schema([table.schema.field(name) for name in query.columns])
         sorted_by = [key.column for key in query.order if key.column not in query.columns]
         self._held = pa.schema([*self.schema, *(table.schema.field(name) for name in sorted_by)])
@@ -104,7 +113,10 @@ class Selection:
                 held = []
                 yield from self._shown(rows)
                 return
-        yield from self._shown(self._ordered(held).to_batches())
+        soon = self._soon if self.matching > self._soon else 0
+        if soon:
+            yield from self._shown(self._ordered(self._candidates(held, soon)).slice(0, soon).to_batches())
+        yield from self._shown(self._ordered(held).slice(soon).to_batches())
 
     def _first(self, rows: Iterator[pa.RecordBatch], limit: int) -> pa.Table:
         held: list[pa.RecordBatch] = []

@@ -139,6 +139,16 @@ def test_series_are_bounded_and_what_is_cut_is_said() -> None:
     assert f"note: {rows - len(groups)} rows left out: the metrics have 9 time series at most" in ran.err
 
 
+def test_rows_that_come_late_or_are_not_asked_for_are_counted_right() -> None:
+    rows = read_table("group_lag", SEGMENTS).table.num_rows
+    for words, wanted in (((), rows), (("--limit", "3"), 3), (("--sort=-lag",), rows)):
+        ran = run("table", "group_lag", SEGMENTS, "--format", "openmetrics", "--max-series", "9", *words)
+        found = samples(ran.out)
+        groups = {dict(labels)["group"] for _, labels in found if "group" in dict(labels)}
+        assert one(found, "kafka_records_rows_left_out", table="group_lag") == wanted - len(groups)
+        assert f"{wanted} of {rows} rows from" in ran.err or (wanted == rows and f"{rows} rows from" in ran.err)
+
+
 def test_a_report_has_every_level_and_no_names() -> None:
     ran = run("report", SEGMENTS, "--format", "openmetrics")
     found = samples(ran.out)

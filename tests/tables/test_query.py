@@ -187,6 +187,9 @@ def test_the_first_rows_are_those_of_a_whole_sort(by: str, limit: int, monkeypat
     order = [(key.column, "descending" if key.descending else "ascending") for key in query.order]
     found = pa.Table.from_batches([*Selection(OFFSETS, table.to_batches(max_chunksize=700), query)], table.schema)
     assert found.equals(table.sort_by(order).slice(0, limit))
+    for soon in (9, 4999, 5000, 6000):
+        every = Selection(OFFSETS, table.to_batches(max_chunksize=700), query_of(OFFSETS, sort=[by]), soon=soon)
+        assert pa.Table.from_batches([*every], table.schema).equals(table.sort_by(order))
 
 
 SOME = [("b", "orders", 3), ("a", "orders.dlq", None), (None, None, 7), ("a", "Payments", 3), ("ab", "orders", -1)]

@@ -104,7 +104,8 @@ class TableRun:
             self._stream(progress, session, source) as stream,
         ):
             lags = _Lags(self._table)
-            selection = Selection(self._table, lags.watched(stream), self._task.query, self._most_held)
+            soon = self._task.most_series if self._task.output.format == METRICS_FORMAT else 0
+            selection = Selection(self._table, lags.watched(stream), self._task.query, self._most_held, soon=soon)
             self._write(selection, progress, stream)
         if not selection.is_sorted:
             size = f"{HELD >> 20} MiB"
@@ -137,7 +138,7 @@ class TableRun:
         details = table.details if self._task.may_hide_details else ()
         rows = self._counted(selection, progress)
         if self._task.output.format == METRICS_FORMAT:
-            self._write_metrics(rows, stream)
+            self._write_metrics(rows, selection, stream)
             return
         if self._task.output.format == "starting-offsets":
             rows = self._with_all_partitions(rows, selection.schema)
@@ -145,10 +146,16 @@ class TableRun:
             rows = without_line_breaks(rows, self._left_out.append)
         write_batches(self._task.output, selection.schema, rows, details, table.essential)
 
-    def _write_metrics(self, rows: Iterable[pa.RecordBatch], stream: Stream) -> None:
+    def _write_metrics(self, rows: Iterable[pa.RecordBatch], selection: Selection, stream: Stream) -> None:
         from kafka_records_tables.results.open_metrics import TableMetrics
 
         metrics = TableMetrics(self._table.name, rows, self._task.most_series)
+        if not selection.is_sorted:  # rows that come unsorted are counted as they come
+            for _ in rows:
+                pass
+        limit = self._task.query.limit
+        self._rows = selection.matching if limit is None else min(limit, selection.matching)
+        metrics.rows_left_out = self._rows - metrics.rows_taken
         is_complete = all(finding.severity != "damage" for finding in stream.findings)
         write_text_to(self._task.output, lambda out: metrics.write(out, is_complete=is_complete, now=time.time()))
         if metrics.rows_left_out:

@@ -202,24 +202,24 @@ class Samples:
 
 
 class TableMetrics:
-    """The metrics of rows of a table: those of the first rows, until there are `most` time series."""
+    """The metrics of rows of a table: those of the first rows, until there are `most` time series. Rows after these are
+    not asked for."""
 
     def __init__(self, table: str, rows: Iterable[pa.RecordBatch], most: int) -> None:
         self._table = table
+        self.rows_taken = 0
         self.rows_left_out = 0
-        """The number of rows without series, because there are too many."""
+        """The number of rows without series, because there are too many; set once all rows are counted."""
         self._samples = [Samples(metric) for metric in METRICS[table]]
         self._most = most
         for batch in rows:
-            taken = 0
-            while taken < batch.num_rows and not self._is_full():
-                for row in batch.slice(taken, _ROWS).to_pylist():
+            for start in range(0, batch.num_rows, _ROWS):
+                for row in batch.slice(start, _ROWS).to_pylist():
                     if self._is_full():
-                        break
+                        return
                     for each in self._samples:
                         each.take(row)
-                    taken += 1
-            self.rows_left_out += batch.num_rows - taken
+                    self.rows_taken += 1
 
     def _is_full(self) -> bool:
         """Whether the series of another row may be too many."""

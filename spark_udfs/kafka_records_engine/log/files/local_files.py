@@ -108,7 +108,7 @@ class LocalFiles:
 
     def child(self, path: str, name: str) -> str:
         """See `places.Files.child`."""
-        return str(Path(path) / name)
+        return os.path.join("" if path == "." else path, name)
 
     def parent(self, path: str) -> str:
         """See `places.Files.parent`."""

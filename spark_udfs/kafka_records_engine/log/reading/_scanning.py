@@ -306,10 +306,11 @@ def entries_of(data: bytes, at: int, end: int) -> tuple[INT64, int]:
     """The indexes at which whole entries start, from index `at` of `data` on, and the index after the last one."""
     indexes: list[int] = []
     append, size_at = indexes.append, _SIZE.unpack_from
-    last, smallest = end - TO_MAGIC, SMALLEST_SIZES[0]
+    # This loop runs once for each batch of a log.
+    last, smallest, head = end - TO_MAGIC, SMALLEST_SIZES[0], ENTRY_HEAD
     while at <= last:
         size = size_at(data, at + 8)[0]
-        behind = at + ENTRY_HEAD + size
+        behind = at + head + size
         if size < smallest or behind > end:
             break
         append(at)

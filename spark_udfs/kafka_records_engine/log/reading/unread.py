@@ -103,11 +103,14 @@ def _counted(opened: OpenLog, folder: Place | None, offsets: INT64, end: int, *,
     is_open, is_aborted = _transactions(heads)
     is_data = ~heads.is_control & ~is_aborted
     at = np.searchsorted(heads.last, offsets)
-    # Each offset gets the answer that it would get if it were the only one.
     opens = np.append(np.flatnonzero(is_open), len(heads))
-    held_at = opens[np.searchsorted(opens[:-1], np.searchsorted(heads.last, known_from))]
     left = _sums(heads, is_data, offsets, at)
-    held = np.where(held_at <= at, left, _sums(heads, is_data, offsets, np.maximum(held_at, at)))
+    held_at: INT64 | None = None
+    held = np.zeros_like(left)
+    if len(opens) > 1:
+        # Each offset gets the answer that it would get if it were the only one.
+        held_at = opens[np.searchsorted(opens[:-1], np.searchsorted(heads.last, known_from))]
+        held = np.where(held_at <= at, left, _sums(heads, is_data, offsets, np.maximum(held_at, at)))
     unread = left - held
     stamps, precision = _times(heads, is_data, offsets, at, held_at)
     if heads.trouble is not None:

@@ -11,6 +11,7 @@ import pyarrow.compute as pc
 
 from kafka_records_engine.log.reading.unread import BATCH, RECORD, UNKNOWN, Unread, UnreadAsked
 from kafka_records_engine.numpy_types import FLAGS, INT64
+from kafka_records_tables.coordinator.offsets.commit_order import stable_order
 from kafka_records_tables.tables.column_types import instants
 
 if TYPE_CHECKING:
@@ -19,8 +20,6 @@ if TYPE_CHECKING:
 BY_RECORD: Final = "record"
 BY_BATCH: Final = "batch"
 _WORDS: Final = {RECORD: BY_RECORD, BATCH: BY_BATCH}
-
-_PARTITION_BITS: Final = 32
 
 
 def unread_columns(rows: pa.Table, context: Context) -> dict[str, Any]:
@@ -73,8 +72,8 @@ def asked_of_logs(
     codes = topics.indices.to_numpy(zero_copy_only=False)[which].astype(np.int64)
     partitions = _numbers(rows["partition"])[which]
     ends, offsets = ends[which], offsets[which]
-    places = codes << _PARTITION_BITS | partitions
-    order = np.argsort(places, kind="stable")
+    places = codes * (int(partitions.max()) + 1) + partitions
+    order = stable_order(places)
     starts = np.flatnonzero(np.diff(places[order], prepend=-1))
     names = topics.dictionary.to_pylist()
     asked: list[UnreadAsked] = []
