@@ -220,6 +220,7 @@ class Reader:
         assert wrong == {}, f"in read {self.reads}"
 
 
+@pytest.mark.matrix  # `make live` runs it for minutes
 def test_brokers_that_die_and_come_back(brokers: list[Broker]) -> None:
     bootstrap = ",".join(broker.bootstrap for broker in brokers)
     writers = Writers([broker.port for broker in brokers])

@@ -63,6 +63,7 @@ KEY, VALUE = "offset_commit.key", "offset_commit.value"
 
 
 @pytest.mark.spark
+@pytest.mark.matrix
 class TestContenders:
     def test_all_but_java_agree_and_are_timed(
         self, spark: SparkSession, data: Path, capsys: pytest.CaptureFixture[str]
