@@ -248,7 +248,7 @@ class _Workers:
 
 
 class _StoppedError(Exception):
-    """Nobody wants the rows any more."""
+    """The rows are no longer needed."""
 
 
 def _started() -> subprocess.Popen[bytes]:

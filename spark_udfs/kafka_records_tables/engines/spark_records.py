@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from kafka_records_engine.spark.modes import Mode
 
 _CORES: Final = 16
-"""Nobody can ask how many there are where a data source plans."""
+"""Assumed where a data source plans: it cannot ask the session how many there are."""
 
 
 def record_reader(given: Mapping[str, str], mode: Mode, show_secrets: bool = False) -> RecordReader:

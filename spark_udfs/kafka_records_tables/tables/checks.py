@@ -87,7 +87,7 @@ does not have a note says so. The checks, by the words of `check`:
   (KAFKA-19862).
 - `damaged_log`: the source met damage in the log.
 - `unknown_record_type`: no Kafka up to {RELEASES[-1]} knows these records; coordinators pass over them. Information.
-- `wrong_partition`: the key belongs into another partition of its topic, so that its coordinator does not read it
+- `wrong_partition`: the key belongs to another partition of its topic, so that its coordinator does not read it
   (Java's hash of the group, the transactional id, or group, topic id and partition of share state; modulo the number of
   partitions). How many there are running brokers tell, and otherwise the option `partitions`; without either a note
   says that it is not checked.

@@ -110,8 +110,8 @@ offsets, the retention after its state began; of a group with members, offsets o
 the retention after their commit; and so do those of a group without a protocol type. That table knows neither open
 transactions nor times that a commit names. No broker was asked about it, and a note says so.
 
-What the log cannot know: a classic group in a rebalance looks Stable or Empty here, and a broker spares it. A group
-that a refused commit has made is in no record, and a clean-up may write a tombstone for it. To ask what a clean-up in
-the past wrote, give its moment as `as_of` and as `at`.
+What the log cannot know: a classic group in a rebalance looks Stable or Empty here; a broker deletes nothing of it.
+A group that a refused commit has made is in no record, and a clean-up may write a tombstone for it. To ask what a
+clean-up in the past wrote, give its moment as `as_of` and as `at`.
 """,
 )
