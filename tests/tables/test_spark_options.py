@@ -47,7 +47,7 @@ LIVE = {"bootstrap": "broker-1:9092,broker-2:9092", "topic": "t"}
         ),
         (
             {"path": "/data", "records": "OffsetCommit"},
-            "the option records is about one topic: name it with the option " "topic",
+            "the option 'records' works on one topic: name it with the option 'topic'",
         ),
         (
             {**LIVE, "records": "OffsetCommit"},

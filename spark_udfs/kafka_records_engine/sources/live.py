@@ -88,7 +88,7 @@ class LiveBrokers:
 
     @property
     def name(self) -> str:
-        """The addresses, as one text."""
+        """The addresses, as a single string."""
         return named(self._bootstrap)
 
     @property

@@ -128,8 +128,8 @@ class Segments:
         return found
 
     def missing_ends(self, topics: Collection[str]) -> Iterator[MissingEnd]:
-        """See `abilities.TellsMissingEnds`: by what a broker writes beside its logs. A log without a folder is known of
-        data directories that were named themselves."""
+        """See `abilities.TellsMissingEnds`: from the files that a broker writes next to its logs. A log whose folder is
+        missing is found only if the data directory itself was named."""
         found = self._found()
         noted = cache(Noted)
         for log in found:

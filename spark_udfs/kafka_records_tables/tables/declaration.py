@@ -161,8 +161,8 @@ class Table:
 
     @property
     def needs_transactions(self) -> bool:
-        """Whether rows depend on how transactions ended, so that a source must report it: the table reads the producer
-        of a record and its transaction. A view depends on them if its inputs do."""
+        """Whether rows depend on how transactions ended: true if the table reads the producer and the transaction of a
+        record. The source must then report how each transaction ended. A view depends on them if its inputs do."""
         return {"producer_id", "transaction"} <= {*self.reads}
 
     @property

@@ -202,9 +202,10 @@ def _are_other_logs(folder: Place, looks: _Looks) -> bool:
 
 
 def folders_with_logs(above: Place) -> list[Place]:
-    """Folders a little below a folder that could be named instead, as they hold partition folders with logs.
+    """Folders one or more levels below this one that could be named instead: they contain partition folders with logs.
 
-    Looks at a few hundred folders of this machine at most, and at none elsewhere, where each look is a request.
+    Looks at no more than a few hundred folders on this machine. It does not search object stores, where each look is
+    a request.
     """
     found: list[Place] = []
     level, left = [above], _MOST_FOLDERS

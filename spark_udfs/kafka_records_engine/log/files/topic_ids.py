@@ -16,7 +16,7 @@ _LARGEST: Final = 1024
 
 
 def topic_names(directories: Iterable[Place]) -> dict[str, str]:
-    """Names of the topics in some data directories by their ids, as Kafka writes them; those that a file tells."""
+    """Topic id, as Kafka writes it → name, for the topics of these data directories that have a file with their id."""
     names: dict[str, str] = {}
     for directory in dict.fromkeys(directories):
         topics: set[str] = set()

@@ -69,7 +69,7 @@ def missing_end(opened: OpenLog, folder: Place, noted: Noted) -> MissingEnd | No
     """What is missing at the end of a log whose files are open; None if nothing is known to be. Raises OSError."""
     last = opened.segments[-1] if opened.segments else None
     found = None if last is None else end_of(last, folder)
-    if last is not None and found is None:  # it cannot be read, which is found elsewhere
+    if last is not None and found is None:  # unreadable; reported elsewhere
         return None
     end = 0 if found is None else found.offset
     shown: list[tuple[str, int]] = []

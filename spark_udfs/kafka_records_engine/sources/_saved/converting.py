@@ -54,7 +54,7 @@ class SavedFile:
 
     @property
     def raws(self) -> list[str]:
-        """The columns of raw rows that the file tells, in their order."""
+        """The columns of raw rows that the file has, in their order."""
         there = {name for name, _ in self.given} | {taken.raw for taken in self.taken}
         return [name for name in RAW_SCHEMA.names if name in there]
 
@@ -75,9 +75,9 @@ class SavedFile:
         return control is not None and (pa.types.is_boolean(control.type) or self.format == "csv")
 
     def converted(self, reader: FileReader, batch: Any, first: int, raws: Collection[str], on_wrong: OnWrong) -> Any:
-        """Some columns of raw rows of a batch that begins with the row `first`, those that the file tells.
+        """The columns in `raws` that the file has, as raw rows have them, of a batch that begins with the row `first`.
 
-        A row that cannot be used has null if it goes wrong. Raises LogSourceError for a column that cannot be read.
+        A value that cannot be converted is null. Raises LogSourceError for a column that cannot be read.
         """
         given: Mapping[str, Any] = dict(self.given)
         encodings = dict(self.encodings)

@@ -230,5 +230,5 @@ def rows_of(
             continue
         offsets = rows.column("offset").to_numpy()
         if (piece.is_pure and not pc.all(is_here).as_py()) or offsets.min() < piece.first or offsets.max() > piece.last:
-            raise pa.ArrowInvalid(f"from row {first + 1} on the rows differ from its statistics")
+            raise pa.ArrowInvalid(f"the rows from row {first + 1} on differ from the statistics of the file")
         yield rows

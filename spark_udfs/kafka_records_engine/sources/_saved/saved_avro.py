@@ -55,7 +55,7 @@ class AvroReader(Sequential):
         if not pa.types.is_struct(kind):
             raise LogSourceError(str(place), "the Avro schema is not a record: rows have columns")
         if not least:
-            raise LogSourceError(str(place), f"the Avro schema has rows {_WITHOUT_BYTES}")
+            raise LogSourceError(str(place), f"the Avro schema describes rows {_WITHOUT_BYTES}")
         self.fields = {field.name: field.type for field in kind}
 
     def batches(self, columns: Sequence[str], group: int | None = None) -> Iterator[tuple[int, Any]]:

@@ -1,4 +1,4 @@
-"""Why a record was deleted: the words, and the explanation of each tombstone."""
+"""Why a record was deleted: the values of the column `cause`, and an explanation of each kind of tombstone."""
 
 from __future__ import annotations
 
