@@ -1,4 +1,4 @@
-"""Sources: what can be read, as log partitions that return raw rows in the order of the log."""
+"""Sources of records. Each consists of log partitions, which return raw rows in log order."""
 
 from kafka_records_engine.sources.protocol import PLACE_COLUMNS, Context, Counts, LogPartition, Source
 

@@ -17,19 +17,19 @@ from kafka_records_engine.sources._brokers.requests_sent import (
 )
 
 _ENVELOPE: Final = 1 << 20
-"""Bytes for what every answer may have beside its parts: headers, addresses of brokers, fields of later releases."""
+"""Bytes for what any answer may contain besides its parts: headers, addresses of brokers, fields of later releases."""
 _PARTITION: Final = 64
-"""Bytes about a partition that ListOffsets was asked for: 22 in the newest version, and tags."""
+"""Bytes for each partition in a ListOffsets request: 22 in the newest version, and tags."""
 _COORDINATOR: Final = 2048
-"""Bytes about a group that FindCoordinator was asked for: its id, a host, a text about an error."""
+"""Bytes for each group in a FindCoordinator request: its id, a host, an error message."""
 _TOPIC: Final = 16 << 20
-"""Bytes about a topic that Metadata was asked for: over a hundred thousand partitions with three replicas each."""
+"""Bytes for each topic in a Metadata request: over a hundred thousand partitions with three replicas each."""
 _UNBOUNDED: Final = 256 << 20
-"""Bytes of answers about everything that a cluster has: two million partitions, a million groups."""
+"""Bytes for answers about a whole cluster: two million partitions, a million groups."""
 
 
 def largest_answer(name: str, fields: Mapping[str, Any]) -> int:
-    """The bytes that an answer to the request `name` with these fields has at most."""
+    """The maximum number of bytes in the answer to the request `name` with these fields."""
     return _ENVELOPE + min(_SIZES.get(name, _any)(fields), _UNBOUNDED)
 
 

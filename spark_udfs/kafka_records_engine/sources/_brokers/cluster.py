@@ -1,4 +1,4 @@
-"""What a cluster says about itself: its brokers, who leads a partition, where its log begins and ends."""
+"""What a cluster reports about itself: its brokers, the leader of each partition, where each log begins and ends."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ Address = tuple[str, int]
 
 EARLIEST: Final = -2
 LATEST: Final = -1
-"""Timestamps of ListOffsets: the start of the log, and its high watermark (for who reads uncommitted records too)."""
+"""Timestamps of ListOffsets: the start of the log, and its high watermark (if uncommitted records are read too)."""
 MAX_TIMESTAMP: Final = -3
 """The record with the largest timestamp (KIP-734); for brokers before Kafka 3.0 the first record of the log."""
 
@@ -38,19 +38,18 @@ READ_COMMITTED: Final = 1
 
 CONSUMER: Final = -1
 DEBUGGER: Final = -2
-"""The replica id in ListOffsets: with a debugger's (`ListOffsetsRequest.DEBUGGING_REPLICA_ID`) the isolation level has
-no effect."""
+"""The replica id in ListOffsets: with `ListOffsetsRequest.DEBUGGING_REPLICA_ID` the isolation level has no effect."""
 
 _NO_ID: Final = bytes(16)
 _WITH_OPERATIONS: Final = 8
-"""The first version of Metadata that tells which operations on a topic are allowed."""
+"""The first version of Metadata that reports the operations allowed on a topic."""
 _NO_OPERATIONS: Final = -(1 << 31)
-"""What a broker says that does not tell them."""
+"""The value that a broker sends if it does not report them."""
 _OPERATIONS_OF_CLUSTER: Final = range(8, 11)
-"""The versions of Metadata that tell which operations on the cluster are allowed."""
+"""The versions of Metadata that report the operations allowed on the cluster."""
 _READ: Final = 1 << 3
 _DESCRIBE: Final = 1 << 8
-"""The bits of READ and DESCRIBE in what is allowed (`AclOperation`)."""
+"""The bits of READ and DESCRIBE in the allowed operations (`AclOperation`)."""
 PASSING: Final = frozenset(
     {
         ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
@@ -68,7 +67,7 @@ PASSING: Final = frozenset(
         ErrorCode.INCONSISTENT_TOPIC_ID,
     }
 )
-"""What a broker says while leaders move, brokers start and metadata spreads."""
+"""Errors that a broker returns while leaders move, brokers start and metadata spreads."""
 
 
 class TopicMissing(Exception):
@@ -91,7 +90,7 @@ class NotAllowed(Exception):
 
 @dataclass(frozen=True, slots=True)
 class UnknownOffset:
-    """Why it is unknown where a log begins or ends."""
+    """The reason why the begin or end of a log is unknown."""
 
     why: str
     broker_failed: bool = False
@@ -109,22 +108,22 @@ class Topic:
 
     name: str
     topic_id: bytes
-    """Sixteen zeros from brokers that know no ids (before Kafka 2.8)."""
+    """Sixteen zeros from brokers without topic ids (before Kafka 2.8)."""
     leaders: Mapping[int, int]
-    """The broker that leads each partition, -1 while none does."""
+    """The broker that leads each partition; -1 if there is no leader."""
     may_be_read: bool | None = None
-    """Whether this client has the right READ; None if the broker does not say it (before Kafka 2.3, KIP-430)."""
+    """Whether this client has the right READ; None if the broker does not report it (before Kafka 2.3, KIP-430)."""
     fault: str | None = None
     """The error in every broker's answer about this topic; None if there is none."""
 
     @property
     def has_id(self) -> bool:
-        """Whether the id says which topic of this name it is."""
+        """Whether the topic has an id, which distinguishes it from other topics of the same name."""
         return self.topic_id != _NO_ID
 
 
 class _DescribedTopic(NamedTuple):
-    """What a broker answers about a topic."""
+    """The answer of a broker about a topic."""
 
     fields: dict[str, Any]
     """Of Metadata."""
@@ -141,12 +140,11 @@ class Cluster:
     config: ClientConfig
     session: Session = field(default_factory=Session)
     until: float = inf
-    """The moment (`time.monotonic`) up to which answers are waited for; never longer than the configuration has
-    patience."""
+    """The latest moment (`time.monotonic`) to wait for an answer; never later than the configuration allows."""
     _brokers: dict[int, Address] = field(default_factory=dict)
 
     def asked(self, address: Address, ask: Callable[[Connection], dict[str, Any]]) -> dict[str, Any]:
-        """What a broker answers. If it has closed a connection that was idle, it is asked again at once."""
+        """The answer of a broker. If the broker has closed an idle connection, the request is repeated at once."""
         until = self._until(address)
         connection = borrow(*address, self.config, self.session, until)
         try:
@@ -167,13 +165,13 @@ class Cluster:
         raise _none_answers(lost)
 
     def asked_once(self, address: Address, ask: Callable[[Connection], dict[str, Any]]) -> dict[str, Any]:
-        """The same, but never repeated: the change may have been made although no answer arrived."""
+        """Like `asked`, but the request is never repeated: the change may have been made although no answer arrived."""
         until = self._until(address, may_be_short=False)
         return self._asked_by(borrow(*address, self.config, self.session, until), address, ask)
 
     def _until(self, address: Address, may_be_short: bool = True) -> float:
-        """Up to when an answer is waited for. The wait is short after a question that the broker did not answer, so
-        that it does not take the time of the others."""
+        """The latest moment to wait for an answer. The wait is short if the broker left the previous request
+        unanswered, so that enough time is left for the other brokers."""
         name = self._address_text(address)
         if self.session.is_over:
             why = self.session.last_failure(name)
@@ -199,7 +197,7 @@ class Cluster:
         return answer
 
     def address_of(self, node: int) -> Address | None:
-        """Where a broker listens; None if that is unknown."""
+        """The address of a broker; None if it is unknown."""
         return self._brokers.get(node)
 
     def brokers(self) -> list[Address]:
@@ -224,16 +222,16 @@ class Cluster:
         return _topic_of(found)
 
     def topics(self) -> dict[str, tuple[Uuid, int]]:
-        """All topics that may be described here, by their names: the id of each, and how many partitions it has."""
+        """The id and the number of partitions of every topic that this client may describe, by topic name."""
         return {each["name"]: (each["topic_id"], len(_leaders_of(each))) for each in self.listed_topics()}
 
     def listed_topics(self) -> list[Mapping[str, Any]]:
-        """All topics that may be described here, as Metadata describes them."""
+        """All topics that this client may describe, as Metadata describes them."""
         return [each.fields for each in self._metadata(None) if not each.fields["error_code"] and each.fields["name"]]
 
     def described(self, names: Collection[str] | None) -> list[Topic]:
-        """The topics among `names` that exist and that this client may describe, by one request; all topics for None. A
-        topic may have a `fault`."""
+        """The topics among `names` (None: all) that exist and that this client may describe; sends one request. A topic
+        may have a `fault`."""
         topics = self._metadata(names) if names is None or names else []
         passing = {0, *PASSING} - {ErrorCode.UNKNOWN_TOPIC_OR_PARTITION}
         return [_topic_of(each) for each in topics if each.fields["error_code"] in passing]
@@ -255,8 +253,8 @@ class Cluster:
         isolation: int = READ_UNCOMMITTED,
         replica: int = CONSUMER,
     ) -> dict[tuple[str, int], int | UnknownOffset]:
-        """The same for partitions of several topics, by one request to each of their leaders. A right that is missing
-        is not raised.
+        """Like `offsets`, for partitions of several topics; sends one request to each of their leaders. A missing right
+        raises no error.
 
         LATEST is the high watermark under READ_UNCOMMITTED, the last stable offset under READ_COMMITTED, and the log
         end for a DEBUGGER.
@@ -316,7 +314,7 @@ class Cluster:
         return shown_address(host, port, self.config)
 
     def hidden(self, names: Collection[str]) -> list[str]:
-        """The topics among `names` that this client may not describe. A broker does not tell which of these exist."""
+        """The topics among `names` that this client may not describe. Brokers do not reveal which of these exist."""
         topics = self._metadata(names) if names else []
         for each in topics:
             if each.fault is not None:
@@ -326,7 +324,8 @@ class Cluster:
         ]
 
     def may_describe(self) -> bool | None:
-        """Whether this client has the right DESCRIBE on the cluster; None if no broker says it (before Kafka 2.3)."""
+        """Whether this client has the right DESCRIBE on the cluster; None if no broker reports it (before Kafka
+        2.3)."""
         answer = self.asked(random.choice(self.brokers()), _cluster_operations)
         operations = answer.get("cluster_authorized_operations", _NO_OPERATIONS)
         return None if operations == _NO_OPERATIONS else bool(operations & _DESCRIBE)
@@ -337,7 +336,8 @@ class Cluster:
         return f"user {self.config.username}" if self.config.uses_sasl else "this client"
 
     def _metadata(self, names: Collection[str] | None) -> list[_DescribedTopic]:
-        """What a broker knows of some topics, in their order, or of all. Other brokers are asked if it has a fault."""
+        """What a broker knows about some topics, in their order, or about all. If its answer has a fault, other brokers
+        are asked."""
         lost: list[ConnectionLost] = []
         faulty: tuple[dict[str, Any], list[_DescribedTopic]] | None = None
         for address in self._addresses():
@@ -358,7 +358,8 @@ class Cluster:
         return topics
 
     def _addresses(self) -> list[Address]:
-        """Whom to ask what any broker knows, one after the other: who has just left a question open comes last."""
+        """Addresses for requests that any broker can answer, in the order to try them: brokers that left a recent
+        request unanswered come last."""
         # The brokers of the last answer are up to date; the addresses given by the user may be gone.
         known = [*self._brokers.values()]
         random.shuffle(known)
@@ -399,7 +400,7 @@ def _cluster_operations(connection: Connection) -> dict[str, Any]:
 
 
 def _topics_in(answer: dict[str, Any], names: Collection[str] | None, address: str) -> list[_DescribedTopic]:
-    """The topics in an answer to Metadata that were asked for, all for None."""
+    """The requested topics in an answer to Metadata (None: all)."""
     found = {each["name"]: each for each in answer["topics"]}
     topics = answer["topics"] if names is None else [found.get(name, _NOTHING | {"name": name}) for name in names]
     return [_DescribedTopic(each, _fault_of(each), address) for each in topics]
@@ -411,7 +412,7 @@ _NOTHING: Final[dict[str, Any]] = {
     "partitions": None,
     "topic_authorized_operations": _NO_OPERATIONS,
 }
-"""In the place of a topic that the answer to Metadata leaves out."""
+"""Used for a topic that is missing in the answer to Metadata."""
 
 
 def _fault_of(topic: Mapping[str, Any]) -> str | None:

@@ -50,7 +50,7 @@ _log: Final = logging.getLogger(__name__)
 _LARGEST: Final = 0x7FFFFFFF
 _TLS_ALERT: Final = 0x15
 _RENEWED_AT: Final = 0.8
-"""The part of a SASL session (KIP-368) after which a new connection takes the place of this one."""
+"""The fraction of a SASL session's lifetime (KIP-368) after which a new connection replaces this one."""
 
 
 class _Sent(NamedTuple):
@@ -58,13 +58,13 @@ class _Sent(NamedTuple):
     version: int
     correlation: int
     largest: int
-    """Bytes that the answer has at most."""
+    """Maximum size of the answer in bytes."""
 
 
 class Connection:
     """An open connection, authenticated if the broker requires it.
 
-    A whole answer has to arrive within `request_timeout_ms`, and before `until`, a moment as `time.monotonic` counts.
+    A complete answer has to arrive within `request_timeout_ms`, and before `until` (a value of `time.monotonic`).
     Raises ConnectionLost if another try may help, Refused if not.
     """
 
@@ -81,9 +81,9 @@ class Connection:
         self._spoken: dict[int, range] = {}
         self._answers = 0
         self.expires: float = inf
-        """When the broker asks for the password again (`time.monotonic`)."""
+        """When the broker requires a new authentication (`time.monotonic`)."""
         self.was_idle = False
-        """Whether it was idle before it was borrowed: the broker may have closed it meanwhile."""
+        """Whether the connection was idle before it was borrowed: the broker may have closed it in the meantime."""
         with self._note_if_slow():
             try:
                 self._transport = Transport(host, port, config, until)
@@ -97,7 +97,7 @@ class Connection:
                 raise
 
     def close(self) -> None:
-        """Close it; doing so again does nothing."""
+        """Close the connection; further calls do nothing."""
         transport = getattr(self, "_transport", None)
         if transport is not None:
             transport.close()
@@ -119,7 +119,7 @@ class Connection:
         return self.receive()
 
     def send(self, name: str, fields: dict[str, Any], version: int | None = None) -> None:
-        """Send a request; its response is received later, after those of all requests before."""
+        """Send a request; its response is received later, after the responses to all earlier requests."""
         asked = exchange(name)
         version = self.version(name) if version is None else version
         self._keep_pause()
@@ -134,7 +134,7 @@ class Connection:
         self._sent.append(_Sent(asked, version, self._correlation, largest_answer(name, fields)))
 
     def receive(self) -> dict[str, Any]:
-        """The response to the oldest request that has none yet."""
+        """The response to the oldest unanswered request."""
         sent = self._sent.popleft()
         data = self._answer(sent.largest)
         try:
@@ -152,11 +152,11 @@ class Connection:
 
     @property
     def is_idle(self) -> bool:
-        """Whether every request has its response."""
+        """Whether every request has been answered."""
         return not self._sent
 
     def _keep_pause(self) -> None:
-        """Wait for the end of the pause that the broker has asked for (KIP-219): before that it answers nothing."""
+        """Wait until the pause that the broker requested is over (KIP-219); the broker answers nothing before that."""
         seconds = self.session.pause(self.address)
         if seconds <= 0:
             return
@@ -174,7 +174,7 @@ class Connection:
         return min(time.monotonic() + self._config.request_timeout_ms / 1000, self.until)
 
     def _answer(self, largest: int) -> bytes:
-        """The bytes of an answer, without their size."""
+        """The bytes of an answer, without the size field."""
         started, deadline = time.monotonic(), self._deadline()
         self._transport.received = 0
         try:

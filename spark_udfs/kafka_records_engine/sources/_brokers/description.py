@@ -26,11 +26,11 @@ GROUP: Final = 32
 """Kinds of resources that have configs (`ConfigResource.Type`), as metadata records and requests number them."""
 
 ALL_BROKERS: Final = ""
-"""The name of the broker whose configs are the default of all."""
+"""The resource name for configs that are the default of all brokers."""
 
 _SET_FOR: Final = {TOPIC: 1, BROKER: 2, CLIENT_METRICS: 7, GROUP: 8}
 _SET_FOR_ALL_BROKERS: Final = 3
-"""Where a value comes from that was set for just this resource while the cluster ran (`ConfigSource`)."""
+"""The source of values that were set for a single resource while the cluster ran (`ConfigSource`)."""
 
 _NOT_ALLOWED: Final = {
     ErrorCode.TOPIC_AUTHORIZATION_FAILED,
@@ -39,7 +39,7 @@ _NOT_ALLOWED: Final = {
 }
 _GONE: Final = {ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.GROUP_ID_NOT_FOUND}
 _AT_ONCE: Final = 500
-"""Resources that one request asks about: some forty configs of each come back."""
+"""Maximum number of resources in one request; the answer has about forty configs for each."""
 _LISTS_GROUPS: Final = 1
 """The first version of ListConfigResources that lists groups (4.1)."""
 _TELLS_FENCED: Final = 2
@@ -58,7 +58,7 @@ class Config(NamedTuple):
     resource: Resource
     name: str
     value: str | None
-    """None for a secret, which brokers never tell."""
+    """None for a secret; brokers never reveal these."""
 
 
 class Refusal(NamedTuple):
@@ -81,8 +81,8 @@ _SOFTWARE: Final = {"client_software_name": "kafka-records", "client_software_ve
 
 
 def brokers(cluster: Cluster) -> list[Mapping[str, Any]]:
-    """The brokers of the cluster: `broker_id`, `host`, `port`, `rack`, `is_fenced`. Those that are fenced are among
-    them from Kafka 4.0 on. Raises ConnectionLost, Refused."""
+    """The brokers of the cluster: `broker_id`, `host`, `port`, `rack`, `is_fenced`. Fenced brokers are included from
+    Kafka 4.0 on. Raises ConnectionLost, Refused."""
 
     def ask(connection: Connection) -> dict[str, Any]:
         version = connection.version(DESCRIBE_CLUSTER)
@@ -136,8 +136,8 @@ def listed_resources(cluster: Cluster) -> tuple[list[Resource], Refusal | None]:
 def configs(
     cluster: Cluster, resources: Sequence[Resource], names: Sequence[str] | None = None, *, inherited: bool = False
 ) -> Iterator[Config | Refusal]:
-    """The configs of some resources that were set for them while the cluster ran, or with `inherited` all that hold for
-    them; `names` are the configs to ask for, None for all. A resource that is gone by now has none.
+    """The configs that were set for some resources while the cluster ran; with `inherited`, all configs that apply to
+    them. `names` are the configs to ask for (None: all). A resource that no longer exists has no configs.
 
     A broker itself is asked about its own configs, any broker about all others. Raises ConnectionLost if none answers,
     Refused.
@@ -173,8 +173,9 @@ def configs(
 
 
 def retentions(cluster: Cluster, topics: Iterable[str]) -> dict[str, int]:
-    """The `retention.ms` that holds for some topics, be it that of all brokers or Kafka's default; of those that delete
-    by time alone. A topic whose configs may not be described has none. Raises ConnectionLost, Refused."""
+    """The `retention.ms` in effect for some topics, which may be the brokers' value or Kafka's default; only for topics
+    that delete by time alone. A topic whose configs may not be described is left out. Raises ConnectionLost,
+    Refused."""
     resources = [(TOPIC, name) for name in topics]
     told: dict[str, dict[str, str | None]] = {}
     for each in configs(cluster, resources, (RETENTION_MS, RETENTION_BYTES, CLEANUP_POLICY), inherited=True):
@@ -218,7 +219,7 @@ _RESOURCE: Final = {TOPIC: "topic", CLIENT_METRICS: "client metrics", GROUP: "gr
 
 
 def words_of(refusal: Refusal, who: str) -> str:
-    """Whose configs are unknown, and why, as a sentence."""
+    """A sentence that says which resources have unknown configs, and why."""
     kind, names = refusal.kind, refusal.resources
     whose = (
         "groups and client metrics" if not names else "brokers" if kind == BROKER else f"{_RESOURCE[kind]} {names[0]}"

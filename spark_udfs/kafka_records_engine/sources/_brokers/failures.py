@@ -18,12 +18,12 @@ class BrokerFailure(KafkaRecordsError):
 
 
 class ConnectionLost(BrokerFailure, OSError):
-    """A broker cannot be reached, went away or does not answer in time: worth another try."""
+    """A broker cannot be reached, closed the connection or does not answer in time. A retry may help."""
 
 
 class PartitionUnavailable(ConnectionLost):
-    """One partition cannot be asked for: it has no leader, or the leader's answer leaves it out. The other partitions
-    of the broker are not concerned."""
+    """One partition cannot be read: it has no leader, or the leader's answer leaves it out. Other partitions of the
+    broker are not affected."""
 
 
 class TopicUnavailable(ConnectionLost):
@@ -31,13 +31,14 @@ class TopicUnavailable(ConnectionLost):
 
 
 class NoAnswer(ConnectionLost):
-    """A broker does not answer in time. `has_begun`: a part of the answer is there."""
+    """A broker does not answer in time. `has_begun`: part of the answer has arrived."""
 
     has_begun = False
 
 
 class AnswerTooLarge(ConnectionLost):
-    """A broker announces an answer of `size` bytes, more than what it was asked for can take. Nothing of it is read."""
+    """A broker announces an answer of `size` bytes, which is more than the request can produce. The answer is not
+    read."""
 
     size = 0
 

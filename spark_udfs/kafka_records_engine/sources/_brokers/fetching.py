@@ -34,15 +34,15 @@ if TYPE_CHECKING:
     from kafka_records_engine.sources._brokers.connection import Connection
 
 _WAIT_MS: Final = 500
-"""How long a broker may wait for records to come. There are some below the high watermark, so it does not wait."""
+"""How long a broker may wait for new records. Below the high watermark there are records, so it does not wait."""
 _BY_ID: Final = 13
 """From this version on Fetch names topics by their ids (KIP-516)."""
 _NEWEST: Final = 0x7FFF
 _LARGEST_FETCH: Final = 128 << 20
-"""Bytes: no batch is larger than a segment, and those of the coordinators' topics have 100 MiB by default."""
+"""Bytes: no batch is larger than a segment; segments of the coordinators' topics have 100 MiB by default."""
 _SMALLEST_FETCH: Final = 1 << 16
 _TRIES_TO_READ: Final = 3
-"""How often a broker is asked again for what it cannot read itself."""
+"""How often a request is repeated for data that the broker itself cannot read."""
 _NO_ANSWER: Final = UnknownOffset("no broker reports which records there are")
 _NO_TIMES: Final = ErrorCode.UNSUPPORTED_FOR_MESSAGE_FORMAT.name
 _UNREADABLE: Final = frozenset({ErrorCode.CORRUPT_MESSAGE, ErrorCode.UNKNOWN_SERVER_ERROR})
@@ -58,7 +58,7 @@ class Fetched:
     data: bytes
     high_watermark: int
     is_throttled: bool = False
-    """Whether the broker requests a pause; then it may send nothing although there are records."""
+    """Whether the broker requests a pause; it may then send nothing even if there are records."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,14 +71,14 @@ class StartMoved:
 
 @dataclass(frozen=True, slots=True)
 class EndMoved:
-    """The log ends before the offset that was asked for, although it went further."""
+    """The log ends before the requested offset, although it was longer before."""
 
     address: str
 
 
 @dataclass(frozen=True, slots=True)
 class Unreadable:
-    """The broker has the record at `position`, and does not give it in a form that can be read."""
+    """The broker has the record at `position`, but does not send it in a readable form."""
 
     address: str
     position: int
@@ -89,8 +89,8 @@ class Unreadable:
 class Fetcher:
     """Fetches one log partition. A request is on its way while the caller looks at the answer to the last one.
 
-    `ask` sends a request; `answer` waits for its answer. It asks again as long as there is a reason to: another broker
-    leads now, the leader is gone, the broker wants a pause, or a follower (KIP-392) lags behind.
+    `ask` sends a request; `answer` waits for its answer. It repeats the request if the leader has changed, the leader
+    is gone, the broker requests a pause, or a follower (KIP-392) lags behind.
     """
 
     def __init__(self, cluster: Cluster, topic: Topic, partition: int) -> None:
@@ -122,7 +122,7 @@ class Fetcher:
             give_back(*self._address, self._config, connection)
 
     def ask(self, position: int) -> None:
-        """Ask for the log from an offset on. If that fails, `answer` asks again."""
+        """Request the log starting at an offset. If that fails, `answer` repeats the request."""
         self._position = position
         self._is_asked = False
         self._cluster.until = self._patience.until
@@ -133,12 +133,12 @@ class Fetcher:
 
     @property
     def had_room(self) -> bool:
-        """Whether the last answer might have had more bytes."""
+        """Whether the size limit left room for more bytes in the last answer."""
         return self._sent_bytes < self._bytes
 
     def larger(self) -> bool:
-        """Ask for more bytes from now on, as what is wanted did not fit; whether that can help. A broker that had room
-        for more has no more."""
+        """Request more bytes from now on, because the wanted data did not fit. Returns whether that can help: if the
+        last answer had room left, the broker has no more data."""
         if self.had_room or self._bytes >= self._most:
             return False
         self._bytes = min(2 * self._bytes, self._most)
@@ -152,7 +152,7 @@ class Fetcher:
         self._bytes = self._usual
 
     def wait(self, why: str, *, broker_failed: bool = False) -> None:
-        """Wait before the same is asked again. See `Patience.check` for `broker_failed`. Raises GivenUp."""
+        """Wait before the request is repeated. See `Patience.check` for `broker_failed`. Raises GivenUp."""
         self._patience.wait(why, broker_failed=broker_failed)
 
     def answer(self) -> Fetched | StartMoved | EndMoved | Unreadable:
@@ -187,9 +187,9 @@ class Fetcher:
                 return found
 
     def record_named(self) -> int | None:
-        """A record at or after the position that ListOffsets names, which searches by timestamps; None without one.
+        """A record at or after the position, found by ListOffsets, which searches by timestamps; None if there is none.
 
-        Raises ConnectionLost if the leader does not answer that, NotAllowed, Refused.
+        Raises ConnectionLost if the leader does not answer; NotAllowed; Refused.
         """
         self._cluster.until = self._patience.until
         for timestamp in (0, MAX_TIMESTAMP):
@@ -246,7 +246,7 @@ class Fetcher:
 
     @property
     def _led(self) -> Topic:
-        """The topic with the partition and its leader only."""
+        """The topic, reduced to this partition and its leader."""
         return Topic(self._topic.name, self._topic.topic_id, {self._partition: self._leader})
 
     @property
@@ -288,7 +288,7 @@ class Fetcher:
     # -- answers -------------------------------------------------------------------------------------------------------
 
     def _received(self) -> Fetched | StartMoved | EndMoved | Unreadable | None:
-        """What came; None when something else has to be asked first."""
+        """The result of the answer; None if another request has to be sent first."""
         assert self._connection is not None
         connection = self._connection
         answer = connection.receive()
@@ -315,7 +315,8 @@ class Fetcher:
         return Fetched(connection.address, self._position, records, data["high_watermark"], throttled)
 
     def _own(self, answer: dict[str, Any], address: str) -> dict[str, Any]:
-        """What an answer says about the log partition. Raises ConnectionLost if it is about another one."""
+        """The part of an answer that is about the log partition. Raises ConnectionLost if the answer is about another
+        one."""
         for topic in answer["responses"]:
             # Depending on the version, topics have names or ids.
             is_own = topic["topic"] == self._topic.name or (
@@ -328,7 +329,8 @@ class Fetcher:
         raise PartitionUnavailable(address, what)
 
     def _redirected(self, preferred: int, address: str) -> None:
-        """The broker names a replica to read from. It is asked once; a leader that goes on naming some reads itself."""
+        """The broker names a replica to read from. That replica is asked once; if the leader names one again, the
+        leader is read."""
         is_leader = self._follower is None
         if is_leader and not self._is_redirected and self._cluster.address_of(preferred) is not None:
             self._follower, self._is_redirected = preferred, True

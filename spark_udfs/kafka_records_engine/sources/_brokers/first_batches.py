@@ -1,6 +1,7 @@
-"""The first batch with records to read from some offsets on: by Fetch, as much of a log as it takes to see one batch.
+"""Finds the first batch with readable records at or after some offsets: by Fetch, which reads only as much of a log as
+needed to see one batch.
 
-Brokers give whole batches, and of the first partition of a request one batch in any case, however large it is
+Brokers send whole batches, and for the first partition of a request always at least one, however large it is
 (`ReplicaManager.readFromLog`). Aborted records are left out as a consumer with `read_committed` leaves them out
 (`CompletedFetch`).
 """
@@ -23,7 +24,7 @@ from kafka_records_engine.sources.waiting import pause, side_by_side
 from kafka_records_runtime.error_codes import ErrorCode
 
 _FIRST_BYTES: Final = 1 << 15
-"""Asked for of each partition at first: producers fill batches up to 16 KiB unless they are set otherwise."""
+"""Bytes requested of each partition at first: producers fill batches up to 16 KiB by default."""
 _MOST_BYTES: Final = 1 << 24
 """Of one answer."""
 _MORE: Final = 8
@@ -42,7 +43,7 @@ _APPEND_TIME: Final = 0x08
 _TRANSACTIONAL: Final = 0x10
 _CONTROL: Final = 0x20
 _HAS_HORIZON: Final = 0x40
-"""The place of the first timestamp has the time at which a cleaner may remove the batch's tombstones."""
+"""The first timestamp field holds the time at which a cleaner may remove the batch's tombstones."""
 
 _Place = tuple[str, int]
 
@@ -59,9 +60,9 @@ class Seek:
     precision: int = UNKNOWN
     is_done: bool = False
     trouble: str | NotAllowed | None = None
-    """Why nothing is known."""
+    """Why the result is unknown."""
     position: int = field(init=False)
-    """Below it there is nothing to read."""
+    """There is nothing to read below this offset."""
     most: int = _FIRST_BYTES
     """Bytes to ask for."""
     left: int = _FETCHES
@@ -149,7 +150,7 @@ def seek_first_batches(cluster: Cluster, seeks: Sequence[Seek]) -> None:
 
 
 def _seek_by(cluster: Cluster, address: Address, topics: Mapping[str, Topic], seeks: Sequence[Seek]) -> None:
-    """Ask one broker about the partitions that it leads, until all is known or it does not answer."""
+    """Ask one broker about the partitions that it leads, until all are known or the broker does not answer."""
     left = list(seeks)
     while left:
         turn = _turn(left)
@@ -180,7 +181,7 @@ def _seek_by(cluster: Cluster, address: Address, topics: Mapping[str, Topic], se
 
 
 def _turn(seeks: Iterable[Seek]) -> dict[_Place, Seek]:
-    """Those to ask about next: each partition once, and no more bytes than an answer has."""
+    """The searches to send next: each partition once, and no more bytes than fit into an answer."""
     turn: dict[_Place, Seek] = {}
     room = _MOST_BYTES
     for seek in sorted(seeks, key=lambda each: -each.most):

@@ -1,4 +1,4 @@
-"""Where logs begin and end, as their leaders answer."""
+"""Where logs begin and end, according to their leaders."""
 
 from __future__ import annotations
 
@@ -26,15 +26,15 @@ from kafka_records_runtime.uuids import Uuid
 
 _TRIES: Final = 4
 _PAUSE: Final = 0.5
-"""How often leaders are asked where logs end, and the seconds between: no leader at all is an answer too."""
+"""How often leaders are asked where logs end, and the seconds in between. "No leader" is an answer too."""
 
 
 class Bounds:
     """Where the logs of all partitions of a topic begin, and their high watermarks.
 
     Every partition is waited for, up to `default.api.timeout.ms`; if only those are left that have timed out before,
-    they are asked once. `trouble` has those whose leader did not answer by then, and why. Raises ConnectionLost if no
-    broker answers, and what `Cluster.topic` raises.
+    they are asked once. `trouble` has the partitions whose leader did not answer in time, and the reason. Raises
+    ConnectionLost if no broker answers, and what `Cluster.topic` raises.
     """
 
     def __init__(self, cluster: Cluster, topic: Topic) -> None:
@@ -42,7 +42,7 @@ class Bounds:
         self.topic = topic
         self.trouble: dict[int, str] = {}
         self.asked_ms = now_ms()
-        """When ends were asked for first, in milliseconds since 1970."""
+        """When the ends were first requested, in milliseconds since 1970."""
         self.ends = self._ask(LATEST)
         self.starts = self._ask(EARLIEST)
 
@@ -71,7 +71,7 @@ class Bounds:
                 self.trouble |= {each: str(over) for each in missing if each not in known}
 
     def _waits(self, waits: dict[int | None, Patience], missing: Sequence[int]) -> Mapping[int | None, Patience]:
-        """The wait for each of some partitions; without any, the one for the partitions of the topic."""
+        """The wait for each of some partitions; if none are given, the wait for the partitions of the topic."""
         partitions: list[int | None] = [*missing] or [None]
         for partition in partitions:
             if partition not in waits:
@@ -84,8 +84,8 @@ class Bounds:
         return {each: waits[each] for each in partitions}
 
     def _wait(self, waits: Mapping[int | None, Patience], unknown: Mapping[int, UnknownOffset]) -> None:
-        """Wait before the unknown partitions are asked again, and ask who leads them; those that have timed out get
-        into `trouble`. Raises GivenUp if no broker answers any more."""
+        """Wait before the request for the unknown partitions is repeated, and look up their leaders; partitions that
+        have timed out are added to `trouble`. Raises GivenUp if no broker answers any more."""
         if not self.topic.leaders:
             why = "no broker names its partitions"
             waits[None].wait(why, broker_failed=True)
@@ -128,10 +128,11 @@ class AskingEnds:
         "high_watermark": (LATEST, READ_UNCOMMITTED, CONSUMER),
         "log_end_offset": (LATEST, READ_UNCOMMITTED, DEBUGGER),
     }
-    """By the member of LogEnds, in this order: what is asked later is not below what was asked before it."""
+    """Keyed by the member of LogEnds. The order matters: an offset requested later is not below one requested
+    earlier."""
 
     def __init__(self, cluster: Cluster, names: Sequence[str] | None, *, starts_only: bool = False) -> None:
-        """`names` are topics; None for all. With `starts_only` only log starts is asked for."""
+        """`names` are topics; None for all. With `starts_only`, only log starts are requested."""
         self._cluster = cluster
         self._names = names
         self._asked = ("log_start_offset",) if starts_only else tuple(self._QUESTIONS)
@@ -142,7 +143,7 @@ class AskingEnds:
         self.asked_ms = now_ms()
         """When the first question was asked, in milliseconds since 1970."""
         self.hidden: list[str] = []
-        """Topics that may not be described, of those that were named."""
+        """The given topics that may not be described."""
 
     def ask(self) -> None:
         """Send the requests, and repeat them for missing answers. Raises BrokerFailure if no broker answers."""
@@ -192,7 +193,7 @@ class AskingEnds:
                 self._trouble.setdefault(place, offset)
 
     def starts(self) -> LogStarts:
-        """The log starts that are known, and why others are not."""
+        """The known log starts, and the reasons why others are unknown."""
         ids = {topic.name: _id_of(topic) for topic in self._topics}
         known = self._known["log_start_offset"]
         offsets = {(topic, partition): (ids[topic], offset) for (topic, partition), offset in known.items()}

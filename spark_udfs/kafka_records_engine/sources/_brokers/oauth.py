@@ -1,6 +1,6 @@
 """Tokens for SASL OAUTHBEARER: by client credentials (RFC 6749, section 4.4) from an identity provider, or from a file.
 
-What Kafka's clients do by `ClientCredentialsJwtRetriever` and `FileJwtRetriever` (KIP-768, KIP-1139).
+Corresponds to `ClientCredentialsJwtRetriever` and `FileJwtRetriever` of Kafka's clients (KIP-768, KIP-1139).
 """
 
 from __future__ import annotations
@@ -37,11 +37,11 @@ _MOST_BYTES: Final = 1024 * 1024
 
 
 class TokenError(ValueError):
-    """Why there is no token. The text has no secret."""
+    """The reason why there is no token. The text contains no secret."""
 
 
 class _NoRedirect(HTTPRedirectHandler):
-    """A redirect would take the secret elsewhere."""
+    """Refuses redirects, which would send the secret to another server."""
 
     def redirect_request(self, *_: Any) -> None:
         return None
@@ -107,9 +107,9 @@ class TokenFile:
 
 
 def token_source(properties: Mapping[str, str], options: Mapping[str, str]) -> ClientCredentials | TokenFile:
-    """Where tokens come from, by properties of Kafka's clients and the options of `sasl.jaas.config`.
+    """The source of tokens for the given properties of Kafka's clients and the options of `sasl.jaas.config`.
 
-    Raises ValueError for what is missing or not supported; the text has no secret.
+    Raises ValueError for a missing or unsupported property; the text contains no secret.
     """
     url = properties.get(URL, "").strip()
     parts = urlsplit(url)

@@ -21,7 +21,7 @@ _log: Final = logging.getLogger(__name__)
 _FIRST_PAUSE: Final = 0.05
 _LONGEST_PAUSE: Final = 1.0
 _REMEMBERED: Final = 3
-"""How many whole waits long a leader is remembered to have a partition that timed out."""
+"""For how many full waits a time-out of a leader's partition is remembered."""
 _SHORT_PART: Final = 60
 _SHORTEST_WAIT: Final = 0.1
 
@@ -32,7 +32,7 @@ def short_wait(patience: float) -> float:
 
 
 class GivenUp(Exception):
-    """A wait has timed out, or the time limit is over; the text says what was waited for."""
+    """A wait has timed out, or the time limit is over; the text names what was waited for."""
 
 
 class Patience:
@@ -52,10 +52,10 @@ class Patience:
         leader: int | None = None,
         target: Hashable = None,
     ) -> None:
-        """`name` is for notes. `target` is what is waited for: a partition, or something else that other waits can be
-        for too. Without `leader` and `target` no time-out is remembered."""
+        """`name` is for notes. `target` is what the wait is for: a partition, or something else that several waits may
+        share. Without `leader` and `target`, time-outs are not remembered."""
         self.leader = leader
-        """The broker that has to answer: the one that leads the partition now. None without one."""
+        """The broker that has to answer: the current leader of the partition. None if there is none."""
         self._name = f"{name}: " if name else ""
         self._session = session or Session()
         self.target = target
@@ -66,7 +66,7 @@ class Patience:
 
     @property
     def has_timed_out(self) -> bool:
-        """Whether the target has timed out lately, regardless of the reason."""
+        """Whether the target has timed out recently, for any reason."""
         return self.target is not None and self._session.has_timed_out(self.target, self._whole)
 
     @property
@@ -77,8 +77,8 @@ class Patience:
 
     @property
     def until(self) -> float:
-        """The moment (`time.monotonic`) up to which an answer to the next question is waited for: at least a short
-        wait from now on."""
+        """The latest moment (`time.monotonic`) to wait for an answer to the next request: at least a short wait from
+        now."""
         now = time.monotonic()
         since = now if self._since is None else self._since
         return min(max(since + self.limit, now + short_wait(self._whole)), self._session.end)
@@ -90,7 +90,7 @@ class Patience:
         self._pause = _FIRST_PAUSE
 
     def begin(self) -> None:
-        """Count the time from now on, unless it is counted already. Raises GivenUp if the time limit is over."""
+        """Start counting the time, unless it is already running. Raises GivenUp if the time limit is over."""
         if self._session.is_over:
             raise GivenUp(f"{self._session.limit} is over")
         if self._since is None:
@@ -104,8 +104,8 @@ class Patience:
     def check(self, why: str, *, broker_failed: bool = False, at_most: float = inf) -> None:
         """Raise GivenUp if the wait has lasted for `limit`, or for `at_most` seconds, or the time limit is over.
 
-        `broker_failed` says that `why` concerns all partitions of the leader: it does not answer, the connection is
-        lost, or it only asks for pauses.
+        `broker_failed` means that `why` affects all partitions of the leader: the leader does not answer, the
+        connection is lost, or it only requests pauses.
         """
         if self._session.is_over:
             raise GivenUp(f"{why}, and {self._session.limit} is over")

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 _Key = tuple[int, str, int, "ClientConfig"]
 
 _KEPT_SECONDS: Final = 30.0
-"""How long a connection waits. Brokers end those that are idle for ten minutes."""
+"""How long an idle connection is kept. Brokers close connections that are idle for ten minutes."""
 
 _lock = threading.Lock()
 _idle: dict[_Key, tuple[Connection, float]] = {}
@@ -37,7 +37,7 @@ def borrow(host: str, port: int, config: ClientConfig, session: Session, until: 
 
 
 def give_back(host: str, port: int, config: ClientConfig, connection: Connection) -> None:
-    """Keep a connection for later, unless an answer is still to come or one is kept already."""
+    """Keep a connection for later, unless it still expects an answer or another connection is already kept."""
     key = (os.getpid(), host, port, config)
     with _lock:
         if connection.is_idle and key not in _idle:

@@ -14,7 +14,7 @@ _MODULE: Final = re.compile(r"\s*([\w.$]+)\s+(required|requisite|sufficient|opti
 
 
 _LARGEST_FILE: Final = 16 << 20
-"""Bytes of a properties file, or of a store of certificates, at most. A device has no end."""
+"""Maximum bytes of a properties file or certificate store, because a device file has no end."""
 
 
 def read_file(path: str) -> bytes:
@@ -27,8 +27,8 @@ def read_file(path: str) -> bytes:
 
 
 def read_properties(data: bytes) -> dict[str, str]:
-    """The properties in a file as `java.util.Properties.load` reads it: ISO 8859-1, with escapes, comments and lines
-    that go on. If a name occurs twice, the last one counts."""
+    """The properties in a file as `java.util.Properties.load` reads it: ISO 8859-1, with escapes, comments and
+    continuation lines. If a name occurs twice, the last one counts."""
     found: dict[str, str] = {}
     for line in _logical_lines(data.decode("latin-1")):
         match = _LINE.fullmatch(line)
@@ -65,7 +65,7 @@ def _unescaped(text: str) -> str:
 def read_jaas(text: str) -> tuple[str, dict[str, str]]:
     """The login module of `sasl.jaas.config` and its options.
 
-    Raises ValueError, which repeats nothing of the text: it holds a password.
+    Raises ValueError. The message does not quote the text, which contains a password.
     """
     module = _MODULE.match(text)
     if module is None:

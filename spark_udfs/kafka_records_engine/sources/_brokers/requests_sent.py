@@ -1,8 +1,8 @@
-"""The few requests that are sent, by the schemas of the generated package that knows them.
+"""The few requests that are sent, with their schemas from the generated package.
 
-Which fields a Fetch has in which version says `kafka_records`, as it does for the records. It is the one generated
-package that this one knows, by its name and here alone (docs/design.md, Five packages): it is imported when the first
-request is sent, and whoever reads files needs it not.
+The fields of each request version come from `kafka_records`, like those of the records. This is the only generated
+package that this package refers to, and only in this module (docs/design.md, Five packages). It is imported when the
+first request is sent, so reading files does not need it.
 """
 
 from __future__ import annotations

@@ -37,7 +37,7 @@ class Mechanism(Protocol):
 
 
 def mechanism_of(config: ClientConfig) -> Mechanism:
-    """The exchange that the configuration names."""
+    """The exchange for the configured mechanism."""
     if config.sasl_mechanism == PLAIN:
         return Plain(config.username, config.password)
     if config.sasl_mechanism == OAUTHBEARER:
@@ -60,14 +60,14 @@ class Plain:
 
 
 class OAuthBearer:
-    """A token that somebody else has signed, in the clear (KIP-255), with SASL extensions of Kafka (KIP-342)."""
+    """A token signed by a third party, sent as it is (KIP-255), with SASL extensions of Kafka (KIP-342)."""
 
     def __init__(self, token: Callable[[], str], extensions: Mapping[str, str]) -> None:
         self._token = token
         self._extensions = extensions
 
     def first(self) -> bytes:
-        """Raises ValueError for a token that cannot be had, or that is invalid; the text does not repeat it."""
+        """Raises ValueError if the token cannot be obtained or is invalid; the message does not quote it."""
         try:
             token = self._token()
         except TokenError:

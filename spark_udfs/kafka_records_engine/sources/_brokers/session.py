@@ -25,7 +25,7 @@ class Session:
         self.limit = limit
         self._token = secrets.token_hex(16)
         self.has_answered = False
-        """Whether a broker has ever answered something."""
+        """Whether any broker has ever answered."""
         self._lost: dict[str, str] = {}
         self._silent: dict[str, float] = {}
         self._pauses: dict[str, float] = {}
@@ -62,7 +62,7 @@ class Session:
         self._lost.pop(address, None)
 
     def is_silent(self, address: str, seconds: float) -> bool:
-        """Whether the broker left a question without an answer in the last `seconds`, and has answered none since."""
+        """Whether the broker left a request unanswered in the last `seconds`, and has answered none since."""
         return time.monotonic() - self._silent.get(address, -inf) < seconds
 
     def note_timeout(self, place: Hashable) -> None:
@@ -93,7 +93,7 @@ class Session:
         self._pauses[address] = time.monotonic() + milliseconds / 1000
 
     def pause(self, address: str) -> float:
-        """The seconds that are left of the pause that the broker asked for."""
+        """The remaining seconds of the pause that the broker requested."""
         return max(self._pauses.get(address, 0.0) - time.monotonic(), 0.0)
 
     # -- other processes -----------------------------------------------------------------------------------------------

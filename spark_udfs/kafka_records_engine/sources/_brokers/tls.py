@@ -22,11 +22,11 @@ _VERSIONS: Final = {"TLSv1.2": ssl.TLSVersion.TLSv1_2, "TLSv1.3": ssl.TLSVersion
 
 
 class _StoreError(ValueError):
-    """Why a store cannot be used; says nothing of what it holds."""
+    """The reason why a store cannot be used; the message reveals nothing about its content."""
 
 
 def context_of(config: ClientConfig) -> ssl.SSLContext:
-    """The context for connections. Raises LogSourceError that names the store with which something is wrong."""
+    """The context for connections. Raises LogSourceError, which names the invalid store."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     enabled = sorted(_VERSIONS[name] for name in config.tls_versions)
     context.minimum_version, context.maximum_version = enabled[0], enabled[-1]
@@ -101,13 +101,13 @@ def _load_pem(context: ssl.SSLContext, pem: bytes, password: str | None) -> None
 
 
 def _asked(password: str | None) -> str:
-    """Never None: Python would ask for it on the terminal."""
+    """The password, never None: for None, Python would prompt on the terminal."""
     return password or ""
 
 
 @contextmanager
 def _held(content: bytes) -> Iterator[str]:
-    """A path from which `content` can be read: in memory where the system can, else a file of our own."""
+    """A path from which `content` can be read: in memory if the system supports it, otherwise a temporary file."""
     if hasattr(os, "memfd_create") and os.path.isdir("/proc/self/fd"):
         descriptor = os.memfd_create("kafka-records", os.MFD_CLOEXEC)
         try:

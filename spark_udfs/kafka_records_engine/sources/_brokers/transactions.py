@@ -1,5 +1,5 @@
-"""What brokers say about transactions (KIP-664): who has one open in a partition, what its coordinator knows of it, and
-the marker that aborts it."""
+"""What brokers report about transactions (KIP-664): the producers with an open transaction in a partition, the
+coordinator's state of it, and the marker that aborts it."""
 
 from __future__ import annotations
 
@@ -41,12 +41,12 @@ class ActiveProducer(NamedTuple):
     coordinator_epoch: int
     """-1 if no marker has been written yet."""
     first_offset: int
-    """Where its open transaction begins; -1 where none is open."""
+    """The offset at which its open transaction begins; -1 if none is open."""
     last_timestamp_ms: int
 
 
 class KnownTransaction(NamedTuple):
-    """What a coordinator knows of a transactional id."""
+    """What a coordinator knows about a transactional id."""
 
     transactional_id: str
     producer_id: int
@@ -55,12 +55,12 @@ class KnownTransaction(NamedTuple):
     """As the brokers spell it, such as Ongoing."""
     timeout_ms: int
     start_timestamp_ms: int
-    """-1 where none is open."""
+    """-1 if none is open."""
     partitions: frozenset[TopicPartition]
     """The partitions that wait for a marker."""
 
     def columns(self) -> dict[str, Any]:
-        """What tables have of it: its fields but for the producer, null for no start, partitions by topic."""
+        """The values for tables: all fields except the producer, null for no start, partitions by topic."""
         numbers: dict[str, list[int]] = {}
         for topic, partition in sorted(self.partitions):
             numbers.setdefault(topic, []).append(partition)
@@ -76,8 +76,8 @@ class KnownTransaction(NamedTuple):
 def active_producers(
     cluster: Cluster, topics: Collection[str] | None
 ) -> dict[TopicPartition, Sequence[ActiveProducer] | str]:
-    """The producers of the partitions of some topics, or of all; for a partition of which no leader tells them, why.
-    Raises ConnectionLost, Refused."""
+    """The producers of the partitions of some topics, or of all; for a partition whose leader does not report them, the
+    reason. Raises ConnectionLost, Refused."""
     found: dict[TopicPartition, Sequence[ActiveProducer] | str] = {}
     for tries_left in range(_TRIES - 1, -1, -1):
         described = [each for each in cluster.described(topics) if each.fault is None]
@@ -160,7 +160,7 @@ def _known_by(cluster: Cluster, filters: dict[str, Any]) -> list[KnownTransactio
 
 
 def _again(ask: Callable[[], Any]) -> Any:
-    """What `ask` returns, which raises ConnectionLost while a coordinator loads."""
+    """The result of `ask`, which is called again while it raises ConnectionLost because a coordinator is loading."""
     for _ in range(_TRIES - 1):
         try:
             return ask()
@@ -205,8 +205,8 @@ def _check(address: Address, code: int) -> None:
 
 
 def write_abort(cluster: Cluster, leader: Address, place: TopicPartition, producer: ActiveProducer) -> str | None:
-    """Have the leader of a partition write the marker that aborts a transaction. Gives the name of the error, None if
-    the marker is written. Raises ConnectionLost: it is then unknown whether it was written.
+    """Make the leader of a partition write the marker that aborts a transaction. Returns the name of the error, None if
+    the marker was written. Raises ConnectionLost: it is then unknown whether it was written.
 
     The epochs are those of the open transaction, 0 for a coordinator that never wrote a marker there, as Kafka's
     `TransactionsCommand.AbortTransactionCommand` has them.

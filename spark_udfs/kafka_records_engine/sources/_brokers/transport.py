@@ -1,4 +1,4 @@
-"""The bytes of a connection to a broker: opened, encrypted, sent and received before a moment."""
+"""The transport of a connection to a broker: opens, encrypts, sends and receives bytes, each with a deadline."""
 
 from __future__ import annotations
 
@@ -35,10 +35,10 @@ def shown_address(host: str, port: int, config: ClientConfig) -> str:
 
 
 class Transport:
-    """An open socket. Raises ConnectionLost and Refused where it cannot be opened; OSError later."""
+    """An open socket. Raises ConnectionLost and Refused if it cannot be opened; OSError later."""
 
     def __init__(self, host: str, port: int, config: ClientConfig, until: float) -> None:
-        """`until` is a moment as `time.monotonic` counts: then somebody has to have answered."""
+        """`until` is the latest moment (`time.monotonic`) for a broker to answer."""
         self._address = shown_address(host, port, config)
         self._config = config
         started = time.monotonic()
@@ -53,7 +53,7 @@ class Transport:
         """Bytes of the message that is being received."""
 
     def close(self) -> None:
-        """Close it; doing so again does nothing."""
+        """Close the socket; further calls do nothing."""
         try:
             self._socket.close()
         except OSError:
@@ -68,7 +68,8 @@ class Transport:
         self._socket.sendall(struct.pack(">i", len(message)) + message)
 
     def receive(self, size: int, until: float) -> bytes:
-        """Exactly so many bytes. Memory is allocated for bytes that have arrived, not for announced ones."""
+        """Exactly the given number of bytes. Memory is allocated for bytes that have arrived, not for announced
+        ones."""
         data = bytearray()
         while len(data) < size:
             piece = self._received(min(size - len(data), _PIECE), until)
