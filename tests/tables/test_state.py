@@ -98,6 +98,25 @@ def test_what_is_compacted_stays_small(tmp_path: Path) -> None:
     assert len([*tmp_path.rglob("*.parquet")]) == 1
 
 
+def test_a_file_that_cannot_be_read_is_noted_and_its_partition_read_from_its_start(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    whole = history(NAMES[0]).rows.to_pylist()
+    half, all_of_it = (Logs((Moment(end, whole[:end], 0).live(),)) for end in (len(whole) // 2, len(whole)))
+    read_table("current_offsets", half, state=tmp_path)
+    (path,) = tmp_path.rglob("*.parquet")
+    path.write_bytes(b"junk")
+    found = read_table("current_offsets", all_of_it, state=tmp_path)
+    assert found.table.equals(read_table("current_offsets", all_of_it).table)
+    assert found.findings == ()
+    (note,) = caplog.messages
+    assert note.startswith(f"{path} cannot be read (")
+    assert note.endswith(f"): {TOPIC}-0 is read from its start")
+    caplog.clear()
+    read_table("current_offsets", all_of_it, state=tmp_path)
+    assert caplog.messages == []
+
+
 # -- answers -----------------------------------------------------------------------------------------------------------
 
 

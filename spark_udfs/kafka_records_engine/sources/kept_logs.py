@@ -10,6 +10,7 @@ DIR/answers         answers of tables, for as long as nothing changes (`kafka_re
 from __future__ import annotations
 
 import json
+import logging
 import os
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
@@ -51,6 +52,7 @@ ANSWERS: Final = "answers"
 _KEPT_IN: Final = ("last", "all")
 """The folders of records: without history, and with it."""
 _FORMAT: Final = 1
+_log: Final = logging.getLogger(__name__)
 _BEGIN_AGAIN: Final = "delete the directory, and the next run begins again"
 
 OLDEST_MS: Final = 24 * 60 * 60 * 1000
@@ -326,7 +328,13 @@ class KeptLogs:
             return log
         root, topic, partition = self._root, log.topic, log.partition
         remove_outdated(folder_of(root, topic, partition))
-        if _is_old(stored_log(root, topic, partition)):
+        stored = stored_log(root, topic, partition)
+        unreadable = [file for file in stored.files if file.trouble]
+        for file in unreadable:
+            _log.warning(
+                "%s cannot be read (%s): %s is read from its start", file.path, file.trouble, f"{topic}-{partition}"
+            )
+        if unreadable or _is_old(stored):
             compaction.forget(root, topic, partition)
         for _ in range(2):
             run = Run(root, self._source.name, names, FILE_BYTES, None, now_ms(), [topic])
