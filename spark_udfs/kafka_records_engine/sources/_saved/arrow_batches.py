@@ -1,6 +1,6 @@
-"""Arrow arrays out of the buffers of a batch, each checked before anything uses it.
+"""Builds Arrow arrays from the buffers of a batch; each buffer is checked before it is used.
 
-Texts come as bytes, as in JSON and CSV: the code that interprets a column says which row is not UTF-8.
+Strings are returned as bytes, as from JSON and CSV: the code that interprets a column reports rows that are not UTF-8.
 """
 
 from __future__ import annotations
@@ -33,14 +33,14 @@ ArrowDictionaries = Mapping[int, Any]
 
 
 def rows_of(message: ArrowMessage) -> int:
-    """How many rows a batch says it has. Raises pa.ArrowInvalid."""
+    """The number of rows that a batch declares. Raises pa.ArrowInvalid."""
     return _rows(message.header)
 
 
 def batch_of(
     message: ArrowMessage, columns: Sequence[ArrowColumn], names: Collection[str], dictionaries: ArrowDictionaries
 ) -> Any:
-    """The record batch of some columns, in the order of the names. Raises pa.ArrowException for what does not fit
+    """The record batch of some columns, in the order of the names. Raises pa.ArrowException if its parts do not fit
     together."""
     arrays = _Batch(message.header, message.body_size, message.read, dictionaries).arrays(columns, names)
     if not names:
@@ -49,8 +49,8 @@ def batch_of(
 
 
 def dictionary_of(message: ArrowMessage, values: Mapping[int, ArrowColumn]) -> tuple[int, bool, Any]:
-    """The number of a dictionary, whether this adds to what there is of it, and the values; None for one that is not
-    asked for. Raises pa.ArrowException."""
+    """The number of a dictionary, whether the values are appended to the existing ones, and the values; None for a
+    dictionary that no requested column needs. Raises pa.ArrowException."""
     number, is_delta, data = message.header.number(0, "q"), bool(message.header.number(2, "?")), message.header.table(1)
     if data is None:
         raise pa.ArrowInvalid("a dictionary has no values")
@@ -68,7 +68,7 @@ def _rows(header: FlatTable) -> int:
 
 
 class _Batch:
-    """The nodes and buffers of a batch, which its columns take one after another."""
+    """The nodes and buffers of a batch; the columns consume them one after another."""
 
     def __init__(self, header: FlatTable, size: int, read: ReadBody, dictionaries: ArrowDictionaries) -> None:
         self._rows = _rows(header)

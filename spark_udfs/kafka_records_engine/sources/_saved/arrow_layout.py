@@ -1,8 +1,9 @@
-"""The columns of an Arrow file: their types, and which buffers of a batch are theirs.
+"""The columns of an Arrow file: their types, and which buffers of a batch belong to each.
 
-The type of a column, and with it the buffers that it has, is in the schema alone
-(https://arrow.apache.org/docs/format/Columnar.html, Schema.fbs). What raw rows can be made of is read: numbers, times,
-texts, bytes, structs of them. Of other columns only the number of their buffers is known, to pass them over.
+The type of a column, and therefore its list of buffers, is only in the schema
+(https://arrow.apache.org/docs/format/Columnar.html, Schema.fbs). Only the types that raw rows can be made of are read:
+numbers, times, strings, bytes, and structs of these. For other columns only the number of buffers is determined, to
+skip them.
 """
 
 from __future__ import annotations
@@ -17,7 +18,8 @@ from kafka_records_engine.sources._saved.flatbuffers import FlatTable
 
 _DEEPEST: Final = 64
 _BYTES_OF_FIELD: Final = 8
-"""No field takes less in the metadata; more fields than that is one that is named again and again."""
+"""The minimum size of a field in the metadata. A schema with more fields than fit refers to the same field
+repeatedly."""
 
 UNREAD: Final = pa.list_(pa.null())
 """The type of a column that no raw row can be made of."""
@@ -33,14 +35,14 @@ class ArrowColumn:
 
     name: str
     type: Any
-    """As `FileReader.fields` has it: UNREAD for what is not read."""
+    """As in `FileReader.fields`: UNREAD for columns that are not read."""
     buffers: int
     """The number of its own buffers, without those of its children."""
     has_variadic: bool
-    """Whether more buffers follow, whose number is in the batch."""
+    """Whether additional buffers follow, whose number is stated in the batch."""
     children: tuple[ArrowColumn, ...]
     dictionary: int | None = None
-    """The number of the dictionary that it has indices of."""
+    """The number of the dictionary that its indices refer to."""
     values: ArrowColumn | None = None
     """The type of the values in that dictionary."""
 
@@ -51,7 +53,7 @@ class ArrowColumn:
 
 
 def columns_of(schema: FlatTable, version: int, size: int) -> tuple[ArrowColumn, ...]:
-    """The columns of a schema that is in `size` bytes of metadata. Raises pa.ArrowInvalid."""
+    """The columns of a schema in `size` bytes of metadata. Raises pa.ArrowInvalid."""
     if version not in (V4, V5):
         raise pa.ArrowInvalid(f"the metadata has version {version + 1}: only versions 4 and 5 are supported")
     if schema.number(0, "h"):
@@ -127,7 +129,7 @@ _BUFFERS: Final[Mapping[int, int]] = {
 
 
 def _type(kind: int, about: FlatTable, children: tuple[ArrowColumn, ...]) -> Any:
-    """The type of a column; UNREAD for one that is not read. Raises pa.ArrowInvalid for one that cannot be."""
+    """The type of a column; UNREAD for types that are skipped. Raises pa.ArrowInvalid for an invalid type."""
     if kind == _STRUCT:
         # If two members have the same name, it is ambiguous which one is meant.
         names = [child.name for child in children]
@@ -191,4 +193,4 @@ _TYPES: Final[Mapping[int, Callable[[FlatTable], Any]]] = {
     23: lambda about: pa.binary_view(),
     24: lambda about: pa.string_view(),
 }
-"""Types by their numbers, of what raw rows can be made of and has no members."""
+"""The types without members that raw rows can be made of, by type number."""

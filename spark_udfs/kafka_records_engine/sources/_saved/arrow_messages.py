@@ -1,7 +1,7 @@
 """The messages of Arrow streams and files: the description in each, and where its bytes are.
 
-A message is metadata and a body of buffers. A stream has the schema, and after it dictionaries and batches; a file has
-the same between two marks, and says in its footer where each of them is (Message.fbs, File.fbs of Arrow's format).
+A message is metadata and a body of buffers. A stream has the schema, followed by dictionaries and batches; a file has
+the same between two magic strings, and a footer with the position of each (Message.fbs, File.fbs of Arrow's format).
 """
 
 from __future__ import annotations
@@ -22,19 +22,19 @@ BATCH: Final = 3
 
 _MARK: Final = b"ARROW1"
 _CONTINUES: Final = 0xFFFFFFFF
-"""Stands before the length of metadata from Arrow 0.15 on; 2 GiB of metadata nobody writes."""
+"""Precedes the length of metadata from Arrow 0.15 on. It cannot be a length: metadata never has 2 GiB."""
 
 _LENGTH: Final = Struct("<I")
 _BLOCK: Final = Struct("<qi4xq")
 _PIECE: Final = 64 * 1024 * 1024
-"""What a length that may be wrong has read, and held, at a time."""
+"""The maximum number of bytes to read and hold at a time for a length that may be wrong."""
 
 ReadBody = Callable[[int, int], bytes]
-"""The bytes of a body from a position on, as many as are asked for."""
+"""A function that returns the requested number of bytes of a body from a position on."""
 
 
 class ArrowMessage(NamedTuple):
-    """A message: its kind (SCHEMA, DICTIONARY, BATCH, or what is passed over), metadata and body."""
+    """A message: its kind (SCHEMA, DICTIONARY, BATCH; others are skipped), metadata and body."""
 
     kind: int
     version: int
@@ -139,7 +139,7 @@ def _length(data: bytes) -> int:
 
 
 def _exactly(stream: Any, size: int) -> bytes:
-    """So many bytes; a length that is not true takes no more memory than there are bytes."""
+    """Exactly the given number of bytes; a wrong length takes no more memory than there are bytes."""
     parts: list[bytes] = []
     while size:
         parts.append(bytes(stream.read(min(size, _PIECE))))

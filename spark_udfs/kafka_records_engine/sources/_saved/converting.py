@@ -1,4 +1,4 @@
-"""From the columns of a saved file to those of raw rows."""
+"""Converts the columns of a saved file to the columns of raw rows."""
 
 from __future__ import annotations
 
@@ -24,15 +24,15 @@ from kafka_records_engine.sources.row_words import UnknownWord, as_controls, as_
 
 _TIMESTAMP_WORDS: Final = {"0": 0, "1": 1, "create": 0, "createtime": 0, "logappend": 1, "logappendtime": 1}
 _NUMBER: Final = r"^[A-Za-z ]*:?\s*(-?[0-9]+)$"
-"""A number, also after a word as `kafka-console-consumer` prints `Partition:3`."""
+"""A number, optionally after a word, as `kafka-console-consumer` prints `Partition:3`."""
 
 OnWrong = Callable[[int, str], None]
-"""Called with the number of a row in its file, and what is wrong with it."""
+"""Called with the number of a row in its file, and a description of the problem."""
 
 
 @dataclass(frozen=True, slots=True)
 class SavedFile:
-    """A file of saved rows, and how raw rows are made of it. Small, picklable."""
+    """A file of saved rows, and how to convert it to raw rows. Small, picklable."""
 
     place: Place
     format: Format
@@ -41,15 +41,15 @@ class SavedFile:
     """Columns of raw rows that are the same for the whole file."""
     taken: tuple[TakenColumn, ...]
     encodings: tuple[tuple[str, Encoding], ...] = ()
-    """How texts hold bytes, by the column of raw rows."""
+    """How strings encode bytes, by column of raw rows."""
     time_unit: TimeUnit = "ms"
-    """Of numbers that stand for times."""
+    """The unit of numbers that are times."""
     fields: tuple[tuple[str, Any], ...] | None = None
-    """The columns of a file that would have to be read as a whole to know them, with their types."""
+    """The columns, with their types, of a file that has to be read completely to find them."""
 
     @property
     def path(self) -> str:
-        """What messages call it."""
+        """The name of the file in messages."""
         return str(self.place)
 
     @property
@@ -63,19 +63,19 @@ class SavedFile:
         return open_reader(self.place, self.format, known=None if self.fields is None else dict(self.fields))
 
     def columns(self, raws: Collection[str]) -> list[str]:
-        """The columns of the file that these are made of, as they are asked of a reader."""
+        """The columns of the file that these columns are made of, in the form that a reader takes."""
         wanted = {*raws, "key"} if "control" in raws and self._asks_keys else raws
         fields = {taken.column: None for taken in self.taken if taken.raw in wanted}
         return list(fields)
 
     @property
     def _asks_keys(self) -> bool:
-        """Whether `control` may hold a yes, which only the key of the marker makes a word of."""
+        """Whether `control` may hold a boolean; the key of the marker is then needed to tell a commit from an abort."""
         control = next((taken for taken in self.taken if taken.raw == "control"), None)
         return control is not None and (pa.types.is_boolean(control.type) or self.format == "csv")
 
     def converted(self, reader: FileReader, batch: Any, first: int, raws: Collection[str], on_wrong: OnWrong) -> Any:
-        """The columns in `raws` that the file has, as raw rows have them, of a batch that begins with the row `first`.
+        """The raw-row columns in `raws` that the file has, for a batch that begins with row number `first`.
 
         A value that cannot be converted is null. Raises LogSourceError for a column that cannot be read.
         """
@@ -141,7 +141,7 @@ class SavedFile:
     def _impossible(
         self, taken: TakenColumn, array: Any, first: int, made: Callable[[Any], Any], error: Exception
     ) -> LogSourceError:
-        """What is said about a column that cannot be read, with the first row that cannot be read by itself."""
+        """The message about a column that cannot be read; names the first row that fails on its own."""
         where, value = f"rows {first + 1} to {first + len(array)}", ""
         for row in range(len(array)):
             try:
@@ -157,7 +157,7 @@ class SavedFile:
 
 
 def _shown(scalar: Any) -> str:
-    """A value for a message, where Python can have it: not a text that is not UTF-8, nor a time in year 290 000."""
+    """A value for a message, if Python can represent it (it cannot for invalid UTF-8 or a time in the year 290 000)."""
     try:
         return f" ({scalar.as_py()!r})"
     except Exception:  # pyarrow, datetime and zoneinfo may raise anything on invalid bytes
@@ -165,7 +165,7 @@ def _shown(scalar: Any) -> str:
 
 
 def _text(array: Any) -> Any:
-    """Texts, also those of JSON, CSV and Arrow, which are read as bytes. Parquet may hold texts that are not UTF-8."""
+    """A column as strings. Those of JSON, CSV and Arrow are read as bytes. Parquet strings may be invalid UTF-8."""
     array = plain_array(array)
     return (array.cast(pa.binary()) if is_text(array.type) else array).cast(pa.string())
 

@@ -29,7 +29,7 @@ from kafka_records_engine.sources._saved.times import MixedUnits, TimeUnit, is_n
 from kafka_records_runtime.printable import printable, some_names
 
 GUESSED_COLUMNS: Final = "GuessedColumns"
-"""The `reason` of a note that says how columns of saved rows are interpreted."""
+"""The `reason` of a note about how columns of saved rows are interpreted."""
 
 _SAID: Final = {"base64": "base64", "hex": "hex digits", "text": "bytes as they are in the text"}
 _UNITS: Final = {"s": "seconds", "ms": "milliseconds", "us": "microseconds", "ns": "nanoseconds"}
@@ -49,7 +49,7 @@ class SavedAsked:
 
 @dataclass(frozen=True)
 class Described:
-    """Files, and what reads each of them."""
+    """Files, and the reader of each."""
 
     files: tuple[SavedFile, ...]
     readers: tuple[FileReader, ...]
@@ -57,7 +57,7 @@ class Described:
 
 
 def described(name: str, listing: SavedFiles, asked: SavedAsked) -> Described:
-    """What the files hold. `name` is that of the source, for notes. Raises LogSourceError."""
+    """The contents of the files. `name` is the name of the source, for notes. Raises LogSourceError."""
     columns = [column for column in asked.columns.values() if column is not None]
     readers = [open_reader(each.place, each.format, columns) for each in listing.files]
     taken = [_taken(each, reader, asked) for each, reader in zip(listing.files, readers, strict=True)]
@@ -90,8 +90,8 @@ def _file(found: Found, reader: FileReader, taken: tuple[TakenColumn, ...], aske
 
 
 def _given(found: Found, taken: tuple[TakenColumn, ...], asked: SavedAsked) -> dict[str, Any]:
-    """The values that all rows of a file share. A column decides first, then the name of a folder, then the name of
-    the file, then the topic that the caller named."""
+    """The values that all rows of a file share. The order of precedence is: a column, the name of a folder, the name of
+    the file, the topic that the caller gave."""
     there = {each.raw for each in taken}
     told: dict[str, Any] = {} if asked.topic is None else {"topic": asked.topic}
     told |= found.name
@@ -109,8 +109,7 @@ def _given(found: Found, taken: tuple[TakenColumn, ...], asked: SavedAsked) -> d
 
 
 def _check_alike(paths: Sequence[str], taken: Sequence[tuple[TakenColumn, ...]]) -> None:
-    """Raise LogSourceError if files have different columns: what one does not tell would be missing in part of the
-    rows."""
+    """Raise LogSourceError if files have different columns, because values would be missing in some of the rows."""
     kept = [(path, {each.raw: each.column for each in columns}) for path, columns in zip(paths, taken, strict=True)]
     kept = [each for each in kept if each[1]]
     for path, columns in kept[1:]:
@@ -132,7 +131,7 @@ def _check_alike(paths: Sequence[str], taken: Sequence[tuple[TakenColumn, ...]])
 
 
 def _with_meanings(files: Sequence[SavedFile], readers: Sequence[FileReader], asked: SavedAsked) -> list[SavedFile]:
-    """The files with the encodings of their texts and the unit of their times."""
+    """The files, with the encodings of their strings and the unit of their times filled in."""
     guesses = [_Guess(file, reader, asked) for file, reader in zip(files, readers, strict=True)]
     made = []
     for guess in guesses:
@@ -143,8 +142,8 @@ def _with_meanings(files: Sequence[SavedFile], readers: Sequence[FileReader], as
 
 
 def _of_others(raw: str, guess: _Guess, guesses: Sequence[_Guess]) -> Encoding:
-    """The encoding of a file that does not tell it, if all those that do agree. Raises LogSourceError if its texts may
-    be either of two."""
+    """The encoding for a file from which it cannot be determined: that of the other files, if they all agree. Raises
+    LogSourceError if two encodings remain possible."""
     told = {found for each in guesses if raw in each.texts and (found := each.encoding(raw)) is not None}
     if len(told) == 1:
         return told.pop()
@@ -155,7 +154,7 @@ def _of_others(raw: str, guess: _Guess, guesses: Sequence[_Guess]) -> Encoding:
 
 
 class _Guess:
-    """What the first values of a file tell that nobody has said."""
+    """Determines from the first values of a file what the caller did not specify."""
 
     def __init__(self, file: SavedFile, reader: FileReader, asked: SavedAsked) -> None:
         self.file = file
@@ -179,7 +178,7 @@ class _Guess:
             self.time_unit = self._unit_of(time, samples["timestamp_ms"])
 
     def encoding(self, raw: str) -> Encoding | None:
-        """How the texts of a column hold bytes, as far as the file or the caller tells."""
+        """How the strings of a column encode bytes, if the file or the caller determines it."""
         return self._told[raw]
 
     def _encoding_of(self, raw: str, samples: Sequence[Any]) -> Encoding | None:
@@ -192,7 +191,7 @@ class _Guess:
             raise self.refused(raw, undecided) from None
 
     def refused(self, raw: str, undecided: Undecided) -> LogSourceError:
-        """The message about texts whose encoding of bytes cannot be determined."""
+        """The message about strings whose encoding cannot be determined."""
         return LogSourceError(
             self.file.path,
             f"the texts of the column {printable(self.texts[raw].column)}, taken for {raw}, {undecided}; say how they "
@@ -212,7 +211,8 @@ class _Guess:
 
 
 def _samples(file: SavedFile, reader: FileReader, sampled: Sequence[TakenColumn]) -> dict[str, list[Any]]:
-    """The first values of some columns by that of raw rows: as many batches as hold texts enough, and a time."""
+    """The first values of some columns, by raw-row column: from as many batches as it takes to have enough strings and
+    a time."""
     samples: dict[str, list[Any]] = {taken.raw: [] for taken in sampled}
     try:
         for _, batch in reader.batches(top_columns(reader, [taken.column for taken in sampled])):
@@ -258,7 +258,7 @@ def _guesses(files: Sequence[SavedFile], asked: SavedAsked) -> list[str]:
 
 
 def _meaning(file: SavedFile, taken: TakenColumn, asked: SavedAsked) -> str:
-    """What is guessed of the values of a column."""
+    """The guessed meaning of the values of a column."""
     encoding = dict(file.encodings).get(taken.raw)
     if encoding is not None and taken.raw not in asked.encodings:
         return f", {_SAID[encoding]}"

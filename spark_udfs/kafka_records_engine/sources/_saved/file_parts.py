@@ -1,4 +1,4 @@
-"""Parts of saved files in the order of the file, for readers to whom the order of a log does not matter."""
+"""Parts of saved files in file order, for readers that do not need log order."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ from kafka_records_engine.sources._saved.tabular import FileReader, top_columns
 
 @dataclass(frozen=True)
 class FilePart:
-    """Some rows of a file, in its order."""
+    """Some rows of a file, in file order."""
 
     file: SavedFile
     group: int | None
     size: int
-    """About how many bytes of the file these rows take."""
+    """The approximate number of bytes that these rows take in the file."""
 
     def batches(self, columns: Sequence[str], on_finding: OnFinding) -> Iterator[Any]:
-        """The rows, as record batches of these columns of raw rows; what the file does not tell is null."""
+        """The rows, as record batches with these columns of raw rows; columns that the file does not have are null."""
         reader = self.file.open()
         wanted = {*columns, *IN_LOG}
         wrong: list[Wrong] = []
@@ -42,7 +42,7 @@ class FilePart:
 
 
 def parts_of(file: SavedFile, reader: FileReader) -> Iterator[FilePart]:
-    """The parts of a file that can be read side by side."""
+    """The parts of a file that can be read in parallel."""
     groups: Sequence[int | None] = [None] if reader.groups is None else range(reader.groups)
     rows = reader.rows_of_groups()
     total = sum(rows)

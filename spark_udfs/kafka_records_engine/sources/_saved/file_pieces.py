@@ -1,4 +1,4 @@
-"""Parts of saved files that can be read on their own, and the log partitions in them."""
+"""Parts of saved files that can be read independently, and the log partitions in them."""
 
 from __future__ import annotations
 
@@ -16,35 +16,35 @@ from kafka_records_engine.sources._saved.converting import SavedFile
 from kafka_records_engine.sources._saved.tabular import FileReader, top_columns
 
 IN_LOG: Final = ("topic", "partition", "offset")
-"""The columns of raw rows that give the place of a row."""
+"""The raw-row columns that locate a row: topic, partition and offset."""
 
 
 @dataclass(frozen=True, slots=True)
 class FilePiece:
-    """What a part of a file holds of one log partition. Small, picklable."""
+    """The rows of one log partition in a part of a file. Small, picklable."""
 
     file: int
     """The number of the file."""
     group: int | None
-    """The part of it; None for all."""
+    """The part of the file; None for the whole file."""
     rows: int
     size: int
-    """Bytes of these rows, roughly."""
+    """Approximate size of these rows in bytes."""
     first: int
     last: int
     """The smallest and the largest offset."""
     is_pure: bool
-    """Whether there are no rows of other log partitions."""
+    """Whether the part has no rows of other log partitions."""
     is_sorted: bool | None
     """Whether each offset is above the one before; None if not checked."""
 
     def overlaps(self, last: int) -> bool:
-        """Whether it has an offset up to `last`, when pieces are looked at by their first offsets."""
+        """Whether it begins at or before the offset `last`; meant for pieces that are sorted by first offset."""
         return self.first <= last
 
 
 class Wrong(NamedTuple):
-    """A row that cannot be used. Small: there may be as many as rows."""
+    """An unusable row. Small, because every row of a file may be unusable."""
 
     topic: str
     partition: int
@@ -78,7 +78,7 @@ class Wrong(NamedTuple):
 def usable_rows(
     file: SavedFile, reader: FileReader, batch: Any, first: int, raws: Collection[str], wrong: list[Wrong]
 ) -> Any:
-    """The rows of a batch, as raw rows; what cannot be used goes to `wrong`. Needs the columns of IN_LOG."""
+    """The usable rows of a batch, as raw rows; unusable rows are added to `wrong`. Needs the columns of IN_LOG."""
     told: dict[int, str] = {}
     rows = file.converted(reader, batch, first, raws, told.__setitem__)
     for name in IN_LOG:
@@ -168,8 +168,8 @@ def pieces_of(number: int, file: SavedFile, reader: FileReader) -> dict[tuple[st
 
 
 def _told(file: SavedFile, reader: FileReader, group: int) -> tuple[tuple[str, int], int, int] | None:
-    """The only log partition of a group with its smallest and largest offset, if statistics say it. Where they say what
-    cannot be, reading the rows finds the one that is wrong."""
+    """The only log partition of a group with its smallest and largest offset, if statistics give it. If statistics are
+    impossible, the rows are read instead, which finds the invalid row."""
     given = dict(file.given)
     columns = {taken.raw: taken.column for taken in file.taken}
     told: dict[str, tuple[Any, Any]] = {}
@@ -196,7 +196,7 @@ def _told(file: SavedFile, reader: FileReader, group: int) -> tuple[tuple[str, i
 
 
 def _looked_up(file: SavedFile, reader: FileReader, group: int | None) -> dict[tuple[str, int], Any]:
-    """The offsets of each log partition in a group, in the order of its rows."""
+    """The offsets of each log partition in a group, read from its rows, in row order."""
     parts: dict[tuple[str, int], list[Any]] = {}
     for first, batch in reader.batches(top_columns(reader, file.columns(IN_LOG)), group):
         for place, rows in by_log_partition(usable_rows(file, reader, batch, first, IN_LOG, [])):
@@ -214,8 +214,8 @@ def rows_of(
 ) -> Iterator[Any]:
     """The rows of a piece, in the order of the file.
 
-    Raises LogSourceError, OSError, and pa.ArrowException, also for rows that are not those that statistics told: the
-    order in which pieces are read depends on them.
+    Raises LogSourceError, OSError, and pa.ArrowException, also for rows that contradict the statistics, because the
+    order in which pieces are read depends on these.
     """
     wanted = {*raws, *IN_LOG}
     mistakes: list[Wrong] = []

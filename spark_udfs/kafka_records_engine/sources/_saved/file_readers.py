@@ -1,4 +1,4 @@
-"""From a file and its format to what reads it."""
+"""Opens the reader for a file and its format."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ def open_reader(
 ) -> FileReader:
     """A reader of one file. Raises LogSourceError if the file has another format.
 
-    `asked` are columns that somebody named, and `known` those of a reader that this file had before: without them all
-    of a JSON file is searched for columns that come late.
+    `asked` are columns that the caller named. `known` are the columns that an earlier reader of this file found;
+    without them, a whole JSON file is searched for columns that are missing in its first lines.
     """
     try:
         if format == "json":

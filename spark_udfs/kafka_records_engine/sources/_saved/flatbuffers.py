@@ -1,7 +1,8 @@
-"""FlatBuffers, the index of Arrow files: every position is checked before it is read, for any bytes.
+"""FlatBuffers, the format of Arrow's metadata. Every position is checked before it is read, so any bytes are safe to
+read.
 
-A table starts with the distance back to its vtable, which has the sizes of both and the place of each field in the
-table; 0 says that the field has its default. Strings, vectors and tables inside of others are distances forward.
+A table starts with the distance back to its vtable, which has the sizes of both and the position of each field in the
+table; 0 means that the field has its default. Nested strings, vectors and tables are distances forward.
 https://flatbuffers.dev/internals/
 """
 
@@ -22,12 +23,12 @@ T = TypeVar("T")
 
 
 def root(data: bytes) -> FlatTable:
-    """The table that a buffer holds. Raises pa.ArrowInvalid."""
+    """The root table of a buffer. Raises pa.ArrowInvalid."""
     return FlatTable(data, _unpacked(_U32, data, 0))
 
 
 class FlatTable:
-    """One table in a buffer. What lies outside of the buffer raises pa.ArrowInvalid."""
+    """One table in a buffer. A position outside of the buffer raises pa.ArrowInvalid."""
 
     __slots__ = ("_at", "_data", "_places")
 

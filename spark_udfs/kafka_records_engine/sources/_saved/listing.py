@@ -29,7 +29,8 @@ _LOG_FOLDER: Final = re.compile(r"[A-Za-z0-9._-]+-[0-9]+")
 _SEGMENT: Final = re.compile(r"[0-9]{20}\.log(\.swap)?")
 _MAGIC_AT: Final = 16
 _LAST_MAGIC: Final = 2
-"""Every batch has its magic at this byte, at most this (section Record Batch of Kafka's documentation)."""
+"""The byte of a batch that holds its magic, and the largest known magic (section Record Batch of Kafka's
+documentation)."""
 
 
 class Found(NamedTuple):
@@ -38,13 +39,13 @@ class Found(NamedTuple):
     place: Place
     format: Format
     folders: dict[str, str]
-    """The values in the names of folders, by the column of raw rows."""
+    """The values in the names of folders, by raw-row column."""
     name: dict[str, str]
     """The values in the name of the file."""
 
     @property
     def path(self) -> str:
-        """What messages call it."""
+        """The name of the file in messages."""
         return str(self.place)
 
 
@@ -53,11 +54,11 @@ class SavedFiles(NamedTuple):
 
     files: list[Found]
     left_out: list[str]
-    """Names of files in folders that are in no known format."""
+    """Names of files in folders whose format is unknown."""
 
 
 def is_saved(path: str) -> bool:
-    """Whether this is a file of saved rows, or a folder with some and no log segments, wherever it is."""
+    """Whether this is a file of saved rows, or a folder that has some and no log segments at any depth."""
     try:
         places = places_of(path)
         return bool(places) and all(map(_is_saved, places))
@@ -81,12 +82,12 @@ def _is_saved(place: Place) -> bool:
 
 
 def _opened_up(place: Place) -> Place:
-    """What is in an archive; any other place as it is."""
+    """The content of an archive; any other place is returned unchanged."""
     return inside_of(place) if is_archive(place) else place
 
 
 def _holds_segments(folder: Place) -> bool:
-    """Whether there are segments, however deep: people archive a directory by its whole path."""
+    """Whether there are segments at any depth, because directories are often archived with their full path."""
     entries = folder.listed()
     return any(
         _is_segment(folder, entry) if entry.kind != "folder" else _holds_segments(folder.child(entry.name))
@@ -95,8 +96,8 @@ def _holds_segments(folder: Place) -> bool:
 
 
 def _is_segment(folder: Place, entry: Entry) -> bool:
-    """Whether this is a file of a log: it has the name that a broker gives, or begins like a batch. Many programs call
-    the text that they print `.log`."""
+    """Whether this is a segment file: its name is one that a broker gives, or it begins like a batch. The extension
+    `.log` alone does not suffice, because many programs use it for text."""
     if not entry.name.endswith(SUFFIXES) or _SEGMENT.fullmatch(entry.name):
         return entry.name.endswith(SUFFIXES)
     try:
@@ -107,8 +108,8 @@ def _is_segment(folder: Place, entry: Entry) -> bool:
 
 
 def _holds_saved(folder: Place) -> bool:
-    """Whether there are saved rows and no segments. Where segments are, other files went astray: a list of partitions
-    to move, an export beside them."""
+    """Whether there are saved rows and no segments. Next to segments, other files are there by accident, such as a list
+    of partitions to move, or an export."""
     entries = sorted(folder.listed(), key=lambda entry: entry.name)
     if any(_is_segment(folder, entry) for entry in entries):
         return False
@@ -120,7 +121,8 @@ def _holds_saved(folder: Place) -> bool:
 
 
 def _is_data_directory(folder: Place, entries: Sequence[Entry]) -> bool:
-    """Whether a broker writes here: it has files of its own, or folders <topic>-<partition> with segments."""
+    """Whether this is a broker's data directory: it has a broker's own files, or folders <topic>-<partition> with
+    segments."""
     if any(entry.name == "meta.properties" or entry.name.endswith("-offset-checkpoint") for entry in entries):
         return True
     logs = (entry.name for entry in entries if _LOG_FOLDER.fullmatch(entry.name) and entry.kind == "folder")
@@ -129,12 +131,12 @@ def _is_data_directory(folder: Place, entries: Sequence[Entry]) -> bool:
 
 
 def _counts(name: str) -> bool:
-    """Whether a file or folder holds rows: those of Spark and Hadoop that do not begin with these."""
+    """Whether a file or folder may hold rows: Spark and Hadoop begin the names of their own files with `_` or `.`."""
     return not name.startswith(("_", ".")) or "=" in name
 
 
 def list_saved(paths: Sequence[str | Place], format: Format | None, filesystem: Any = None) -> SavedFiles:
-    """The files below some paths, by name. Raises LogSourceError for a path without any."""
+    """The files below some paths, sorted by name. Raises LogSourceError for a path without files."""
     files: list[Found] = []
     left_out: list[str] = []
     for path in paths:
@@ -190,7 +192,7 @@ def _in_folder(folder: Place, format: Format | None, left_out: list[str]) -> lis
 
 
 def _files(folder: Place, below: tuple[str, ...]) -> Iterator[tuple[Place, tuple[str, ...]]]:
-    """The files in a folder and in those in it, with the names of these."""
+    """The files in a folder and its subfolders, with the names of the subfolders."""
     entries = {entry.name: entry.kind for entry in folder.listed()}
     if below and entries.get(_DELTA) == "folder":
         raise LogSourceError(str(folder), "a Delta table cannot be read together with other files: name it alone")

@@ -1,6 +1,6 @@
-"""Pieces of one log partition, in any order, as its rows by their offsets, each offset once.
+"""Sorts pieces of one log partition, in any order, into rows by offset, each offset once.
 
-Pieces whose offsets lie apart follow one another, so that only pieces that overlap are in memory together.
+Pieces whose offsets do not overlap are returned one after another, so only overlapping pieces are in memory together.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ _BYTES: Final = 256 * 1024 * 1024
 """The most bytes of a batch with more than one row. From 2 GiB on, Arrow cannot put a column of bytes into one."""
 
 OnDiffering = Callable[[int], None]
-"""Called with an offset that two rows have which are not the same record."""
+"""Called with an offset at which two rows hold different records."""
 
 
 def together(pieces: Sequence[FilePiece]) -> Iterator[list[FilePiece]]:
-    """Pieces whose offsets overlap, by their offsets."""
+    """Groups of pieces whose offsets overlap, sorted by offset."""
     group: list[FilePiece] = []
     last = -1
     for piece in sorted(pieces, key=lambda each: (each.first, each.file, each.group or 0)):
@@ -37,7 +37,8 @@ def together(pieces: Sequence[FilePiece]) -> Iterator[list[FilePiece]]:
 
 
 def in_order(batches: Iterator[Any], on_differing: OnDiffering) -> Iterator[Any]:
-    """All rows by their offsets, each offset once: the first of those that are given. Holds them all."""
+    """All rows sorted by offset, each offset once: the first given row of an offset counts. Holds all rows in
+    memory."""
     parts = [_large(batch) for batch in batches]
     if not parts:
         return
@@ -59,7 +60,7 @@ def in_order(batches: Iterator[Any], on_differing: OnDiffering) -> Iterator[Any]
 
 
 def _compare(rows: Any, order: Any, is_first: Any, on_differing: OnDiffering) -> None:
-    """Report offsets whose rows are of different records: two logs were saved into one."""
+    """Report offsets whose rows are different records: two logs were saved into one."""
     again = np.flatnonzero(~is_first)
     firsts = np.flatnonzero(is_first)
     kept = firsts[np.searchsorted(firsts, again, side="right") - 1]
@@ -77,7 +78,7 @@ def _compare(rows: Any, order: Any, is_first: Any, on_differing: OnDiffering) ->
 
 
 def _large(batch: Any) -> Any:
-    """With columns that can hold more than 2 GiB together."""
+    """Converted to column types that can hold more than 2 GiB in all."""
     return batch.cast(
         pa.schema(
             [
@@ -89,7 +90,7 @@ def _large(batch: Any) -> Any:
 
 
 def _small(rows: Any) -> Iterator[Any]:
-    """With columns that hold at most 2 GiB together: rows in halves until that is so."""
+    """Converted to column types that hold at most 2 GiB in all: the rows are halved until they fit."""
     if rows.num_rows > 1 and rows.nbytes > _BYTES:
         half = rows.num_rows // 2
         for part in (rows.slice(0, half), rows.slice(half)):

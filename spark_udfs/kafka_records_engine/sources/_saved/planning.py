@@ -1,4 +1,4 @@
-"""Which log partition is in which pieces of which saved files."""
+"""Maps log partitions to the pieces of saved files that contain them."""
 
 from __future__ import annotations
 
@@ -18,11 +18,12 @@ from kafka_records_engine.sources._saved.spooling import Spool
 from kafka_records_engine.sources._saved.tabular import FileReader
 
 _MIXED: Final = 3
-"""Files are put in order beforehand if the log partitions together would otherwise read all bytes N times."""
+"""Rows are sorted into a temporary file beforehand if all log partitions together would otherwise read all bytes N
+times."""
 
 
 class SavedPlan:
-    """Which log partition is in which pieces of which files. Making one reads as little as it can. Raises
+    """Maps log partitions to the pieces of files that contain them. Building it reads as little as possible. Raises
     LogSourceError."""
 
     def __init__(self, described: Described, spools: bool) -> None:
@@ -40,7 +41,8 @@ class SavedPlan:
             self._spool = Spool(described)
 
     def partition(self, place: tuple[str, int], counted: set[str]) -> SavedPartition:
-        """One of the log partitions. Its files are added to those that were `counted` with another one."""
+        """One of the log partitions. Its files are added to `counted`, the files already counted for other
+        partitions."""
         pieces, spool = self.places[place], self._spool
         numbers = sorted({piece.file for piece in pieces})
         renumbered = tuple(replace(piece, file=numbers.index(piece.file)) for piece in pieces)
@@ -63,7 +65,7 @@ def _pieces(number: int, file: SavedFile, reader: FileReader) -> dict[tuple[str,
 
 
 def _bytes_to_read(places: Mapping[tuple[str, int], Sequence[FilePiece]]) -> int:
-    """Of all log partitions together, when each reads the groups it has rows in."""
+    """The total for all log partitions, if each reads the groups that contain its rows."""
     groups = Counter[tuple[int, int | None]]()
     for pieces in places.values():
         for piece in pieces:

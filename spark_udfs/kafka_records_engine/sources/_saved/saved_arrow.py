@@ -1,6 +1,6 @@
-"""Arrow's own files, with groups that can be read by themselves, and its streams.
+"""Arrow files, with groups that can be read independently, and Arrow streams.
 
-They are read here and not by Arrow, which follows what a file says about itself: one wrong byte ends the process
+They are read here and not by Arrow, which trusts the metadata of a file: one wrong byte crashes the process
 (docs/design.md).
 """
 
@@ -27,7 +27,7 @@ from kafka_records_engine.sources._saved.tabular import Extremes, FileReader, Se
 
 
 def arrow_reader(place: Place) -> FileReader:
-    """The reader for the format that the first bytes show."""
+    """The reader for the format that the first bytes indicate."""
     with open_stream(place) as file:
         start = bytes(file.read(6))
     if start.startswith(b"FEA1"):
@@ -112,7 +112,7 @@ class _Dictionaries:
                     raise pa.ArrowInvalid(f"dictionary {column.dictionary} has values of two types")
 
     def add(self, message: ArrowMessage, *, may_replace: bool) -> None:
-        """Take the values that a message brings. The values of a stream may replace earlier ones."""
+        """Add the values of a message. In a stream, they may replace earlier ones."""
         number, is_delta, values = dictionary_of(message, self.values)
         if values is None:
             return

@@ -13,7 +13,7 @@ from kafka_records_engine.sources._saved.saved_formats import open_stream, unrea
 from kafka_records_engine.sources._saved.tabular import Sequential, package_missing
 
 _ROWS: Final = 10_000
-"""The rows of a batch: objects of Python until they are in it."""
+"""The number of rows of a batch; they are Python objects until the batch is complete."""
 
 _TYPES: Final = {
     "null": pa.null(),
@@ -75,17 +75,17 @@ class AvroReader(Sequential):
 
 
 _BYTES: Final[Mapping[str, int]] = {"null": 0, "float": 4, "double": 8}
-"""The fewest bytes of a value; of other types one."""
+"""The minimum size of a value in bytes, by type; 1 for all others."""
 
 _WITHOUT_BYTES: Final = "that take no bytes: a few bytes of such a file can claim any number of them"
 
 
 def _least_bytes(kind: Any, named: dict[str, int], around: frozenset[str]) -> int:
-    """The fewest bytes of a value. Raises ValueError for what fastavro cannot read safely: a type inside of itself,
-    whose depth the file decides and which ends the process, and items that take no bytes.
+    """The minimum size of a value in bytes. Raises ValueError for schemas that fastavro cannot read safely: recursive
+    types, whose depth depends on the file and can crash the process, and items that take no bytes.
 
-    `named` are the types with names so far, which the schema as fastavro gives it calls by their full names, and
-    `around` those whose definition this is in.
+    `named` are the named types defined so far, by full name, as in the schema that fastavro returns; `around` are the
+    types whose definition encloses this one.
     """
     if isinstance(kind, list):
         for each in kind:

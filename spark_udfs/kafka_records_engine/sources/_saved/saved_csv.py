@@ -1,6 +1,6 @@
-"""CSV, with commas, semicolons, tabs or bars between columns; also as spreadsheets write it.
+"""CSV files with columns separated by comma, semicolon, tab or bar, including files written by spreadsheets.
 
-A spreadsheet may say the delimiter in a first line `sep=;`, and pads lines with delimiters to the width of the widest.
+A spreadsheet may name the delimiter in a first line `sep=;`, and pads all lines with delimiters to the same width.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _SAYS_DELIMITER: Final = re.compile(r'"?sep=(.)"?[,;|\s]*')
 
 
 class CsvReader(Sequential):
-    """All columns are texts. A file without a line of names has columns that are called 1, 2 and so on."""
+    """All columns are strings. In a file without a header line, columns are named 1, 2 and so on."""
 
     def __init__(self, place: Place) -> None:
         self._place = place
@@ -82,7 +82,8 @@ def _next_line(lines: Sequence[str], at: int) -> int:
 
 
 def _filled(batch: Any) -> Iterator[tuple[int, Any]]:
-    """The rows of a batch in runs without those that hold delimiters only, each with its number in the batch."""
+    """The rows of a batch without those that hold only delimiters, as consecutive runs; each with the number of its
+    first row in the batch."""
     is_filled = np.zeros(batch.num_rows, np.bool_)
     for column in batch.columns:
         if not column.null_count:

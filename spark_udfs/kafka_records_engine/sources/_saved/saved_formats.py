@@ -54,7 +54,7 @@ _BLANK: Final = b" \t\r\n\xef\xbb\xbf"
 
 
 def format_of_name(name: str) -> Format | None:
-    """The format that the end of a name stands for."""
+    """The format that the extension of a name indicates."""
     name = name.lower()
     for ending in _COMPRESSED_ENDINGS:
         name = name.removesuffix(ending)
@@ -62,7 +62,8 @@ def format_of_name(name: str) -> Format | None:
 
 
 def format_of_file(place: Place) -> Format | None:
-    """The format of a file; its first bytes go before its name. Raises LogSourceError for one that cannot be read."""
+    """The format of a file; its first bytes take precedence over its name. Raises LogSourceError for one that cannot be
+    read."""
     head = read_head(place).lstrip(_BLANK)
     told = next((format for start, format in _STARTS if head.startswith(start)), None)
     named = format_of_name(place.path)
@@ -71,7 +72,7 @@ def format_of_file(place: Place) -> Format | None:
 
 
 def read_head(place: Place) -> bytes:
-    """The first bytes of a file, of what is compressed in it if it is compressed."""
+    """The first bytes of a file, decompressed if it is compressed."""
     try:
         with open_stream(place) as file:
             return bytes(file.read(_HEAD))
@@ -80,7 +81,7 @@ def read_head(place: Place) -> bytes:
 
 
 def open_stream(place: Place) -> Any:
-    """The content of a file as a stream, of what is compressed in it if it is compressed. Raises OSError."""
+    """The content of a file as a stream, decompressed if it is compressed. Raises OSError."""
     file = open_file(place)
     start = file.read(4)
     file.seek(0)
@@ -89,9 +90,9 @@ def open_stream(place: Place) -> Any:
 
 
 def open_file(place: Place) -> Any:
-    """A file that can be read at any place. Raises OSError.
+    """A file that supports random access. Raises OSError.
 
-    It is never mapped into memory: where another process cuts a mapped file short, reading it ends this process.
+    It is never memory-mapped: if another process truncates a mapped file, reading it crashes this process.
     """
     if place.files.is_local:
         return pa.OSFile(place.path)
@@ -99,7 +100,7 @@ def open_file(place: Place) -> Any:
 
 
 class _Elsewhere(RawIOBase):
-    """A file that is not a file of this machine, for pyarrow."""
+    """A remote file or an archive member, as a file object for pyarrow."""
 
     def __init__(self, file: LogFile) -> None:
         super().__init__()
@@ -132,7 +133,7 @@ class _Elsewhere(RawIOBase):
 
 
 def asked_of(place: Place, ask: Callable[[Files, str], T]) -> T:
-    """The entry of the file system for a place. Raises LogSourceError."""
+    """The file system's information about a place. Raises LogSourceError."""
     try:
         return ask(place.files, place.path)
     except OSError as error:

@@ -1,7 +1,8 @@
-"""JSON, an object per line.
+"""JSON lines: one object per line.
 
-The first lines say which columns there are. What raw rows are made of may be missing in them, or null: a log has its
-first marker where a transaction ends. So the lines after them are searched for the names of such columns.
+The first lines determine the columns. A column that raw rows need may be missing or null in these lines: for example,
+the first marker of a log comes only where a transaction ends. So later lines are searched for the names of such
+columns.
 """
 
 from __future__ import annotations
@@ -23,14 +24,14 @@ from kafka_records_engine.sources._saved.text_lines import blocks_of_lines, firs
 _SURROGATES: Final = re.compile("[\ud800-\udfff]")
 
 _SEPARATED: Final = r'[^A-Za-z0-9"]*'
-"""What may be between the letters of a name; see `plain`."""
+"""Characters that may be between the letters of a name; see `plain`."""
 
 
 class JsonReader(Sequential):
     """See `FileReader`.
 
-    `asked` are columns that somebody named, members of columns among them. With `known` columns the file is not looked
-    at before it is read.
+    `asked` are columns that the caller named, which may be members of columns. With `known` columns, the file is not
+    inspected before it is read.
     """
 
     def __init__(self, place: Place, asked: Collection[str] = (), known: Mapping[str, Any] | None = None) -> None:
@@ -59,7 +60,8 @@ class JsonReader(Sequential):
             first += block.count(b"\n")
 
     def _add_late_of(self, lines: Sequence[bytes], first: int, pattern: str, asked: Collection[str]) -> str:
-        """The columns of those lines that have one of the names. Returns what is to be searched for after them."""
+        """Add the columns of those lines that have one of the names. Returns the pattern to search the following lines
+        for."""
         at = 0
         while at < len(lines):
             for hit in pc.indices_nonzero(pc.match_substring_regex(pa.array(lines[at:]), pattern)).to_pylist():
@@ -113,7 +115,8 @@ class JsonReader(Sequential):
             line += block.count(b"\n")
 
     def _complain(self, block: bytes, first: int, names: Sequence[str], told: str) -> None:
-        """Raise LogSourceError for the line that Arrow could not read: it does not say which one that is."""
+        """Raise LogSourceError with the number of the line that Arrow could not read, because Arrow does not report
+        it."""
         for number, line in enumerate(block.split(b"\n"), first):
             if not line.strip():
                 continue
@@ -127,13 +130,13 @@ class JsonReader(Sequential):
 
 
 def _with_names(pairs: Sequence[tuple[str, Any]]) -> dict[str, Any]:
-    """Without what has a name that is not UTF-8: Arrow knows no such column."""
+    """The object without members whose names are not UTF-8: Arrow has no such columns."""
     return {name: value for name, value in pairs if name.isascii() or not _SURROGATES.search(name)}
 
 
 def late_names(fields: Mapping[str, Any], asked: Collection[str]) -> str:
-    """A pattern for lines that may have a column which raw rows are made of and which these fields lack, or have with
-    null only; empty if there is nothing to look for. Members of other columns may have the name too."""
+    """A pattern for lines that may contain a column that raw rows need and that is missing in these fields, or only
+    null there; empty if there is nothing to search for. Members of other columns may have the name too."""
     known = {plain(name) for name in fields}
     absent = [_SEPARATED.join(name) for name in plain_names() if name not in known]
     null = [re.escape(name) for name, kind in fields.items() if pa.types.is_null(kind) and raw_name(name)]
@@ -148,12 +151,12 @@ def late_names(fields: Mapping[str, Any], asked: Collection[str]) -> str:
 
 
 def _is_open(kind: Any) -> bool:
-    """Whether more may be learned of a column of this type."""
+    """Whether later values may still refine a column of this type."""
     return kind is None or bool(pa.types.is_null(kind) or pa.types.is_struct(kind))
 
 
 def _json_type(value: Any, known: Any) -> Any:
-    """The type of a value, given that of the values before it. None for null, which says nothing."""
+    """The type of a value, given the type of the values before it. None for null, which implies no type."""
     if value is None:
         return None
     if isinstance(value, bool):

@@ -1,4 +1,4 @@
-"""Parquet: groups of rows, with statistics that often say which log partition and offsets each of them has."""
+"""Parquet files: row groups, with statistics that often give the log partition and offsets of each."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The rows of one log partition in saved files, by their offsets, each offset once."""
+"""The rows of one log partition in saved files, sorted by offset, each offset once."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Kept:
     pieces: tuple[FilePiece, ...]
     wrong: tuple[Wrong, ...]
     spool: Spool | None
-    """Keeps the file. Only the process that wrote it has this."""
+    """Keeps the file alive. Set only in the process that wrote it."""
 
     def __reduce__(self) -> tuple[Any, ...]:
         return Kept, (self.file, self.pieces, self.wrong, None)
@@ -49,12 +49,12 @@ class SavedPartition:
     pieces: tuple[FilePiece, ...]
     notes: tuple[Finding, ...] = ()
     new_files: int = 0
-    """How many of the files no partition before it has."""
+    """The number of its files that no earlier partition has."""
     kept: Kept | None = None
 
     @property
     def size(self) -> int:
-        """The bytes of the files that are its own, roughly."""
+        """The approximate number of bytes of the files that count as its own."""
         return sum(piece.size for piece in self.pieces)
 
     @property
@@ -64,7 +64,7 @@ class SavedPartition:
 
     @property
     def tells_transactions(self) -> bool:
-        """Whether a column says which records are of transactions."""
+        """Whether a column says which records are transactional."""
         return any({"transaction", "producer_id"} & set(file.raws) for file in self.files)
 
     @property
@@ -87,7 +87,7 @@ class SavedPartition:
         for rows in reading.rows():
             last = int(rows.column("offset")[-1].as_py())
             if "control" not in there:
-                # Without the column, markers look like records, or were left out.
+                # Without the column, markers look like records or are missing.
                 context.log.add_hole(last)
             yield pa.RecordBatch.from_arrays([raw_column(rows, name) for name in chosen], names=chosen)
             context.progress(self.size * reading.done // max(reading.total, 1))
@@ -111,7 +111,7 @@ class _Reading:
         self._readers: dict[int, FileReader] = {}
         self._differing: set[int] = set()
         self._lost: list[tuple[int, int]] = []
-        """The first and last offset of what could not be read of pieces that are put in order."""
+        """The first and last offsets of unreadable parts of pieces that are being sorted."""
         self.total = sum(piece.size for piece in self._pieces)
         self.done = 0
 
@@ -119,7 +119,7 @@ class _Reading:
         return (self._start is None or piece.last >= self._start) and (self._end is None or piece.first < self._end)
 
     def rows(self) -> Iterator[Any]:
-        """The rows by their offsets, each once; what is found goes to the context."""
+        """The rows sorted by offset, each offset once; findings go to the context."""
         self._tell()
         for group in together(self._pieces):
             self._lost.clear()

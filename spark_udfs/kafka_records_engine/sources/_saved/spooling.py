@@ -1,7 +1,7 @@
-"""Rows by log partition in a file of our own, for sources whose files have to be read as a whole for each of them.
+"""Sorts rows by log partition into a temporary file, for sources where each log partition would have to read all files.
 
-The file lies in a temporary directory, which goes when nobody in this process refers to it any more. A process that
-does not see it (a Spark task on another machine) reads the files themselves.
+The file is in a temporary directory, which is deleted when nothing in this process refers to it any more. A process
+that cannot access it (a Spark task on another machine) reads the original files.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _MOST_OF_ALL: Final = 128 * 1024 * 1024
 
 @dataclass(slots=True)
 class _Seen:
-    """What a file holds of a log partition."""
+    """The rows of a log partition in a file."""
 
     rows: int = 0
     first: int = _HIGHEST
@@ -63,11 +63,11 @@ class Spool:
         weakref.finalize(self, rmtree, self.folder, ignore_errors=True)
         self.path = os.path.join(self.folder, "rows.arrow")
         self.pieces: dict[tuple[str, int], list[FilePiece]] = {}
-        """What of each log partition is in which part of the temporary file."""
+        """The pieces of each log partition in the temporary file."""
         self.origins: dict[tuple[str, int], list[FilePiece]] = {}
-        """The same, of the files that were read, each as a whole."""
+        """The pieces of each log partition in the original files; each piece is a whole file."""
         self.wrong: dict[tuple[str, int], list[Wrong]] = {}
-        """The rows of each log partition that cannot be used."""
+        """The unusable rows of each log partition."""
         self._held: dict[tuple[str, int], list[Any]] = {}
         self._sizes: dict[tuple[str, int], int] = {}
         self._groups = 0
@@ -81,7 +81,7 @@ class Spool:
 
     @property
     def file(self) -> SavedFile:
-        """The file, as one of saved rows whose columns have the names of raw rows."""
+        """The temporary file, as a file of saved rows whose columns are named like those of raw rows."""
         taken = tuple(TakenColumn(field.name, field.name, field.type) for field in self._schema)
         return SavedFile(located(self.path), "arrow", os.stat(self.path).st_size, (), taken)
 

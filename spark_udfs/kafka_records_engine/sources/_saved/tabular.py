@@ -1,7 +1,8 @@
-"""Files as batches of their own columns: what the readers of all formats have in common, and columns inside of columns.
+"""Reads files as batches of their own columns: the common interface of all format readers, and access to nested
+columns.
 
-A reader says which columns a file has, and gives some of them batch by batch with the number of the first row. Parquet
-and Arrow files come in groups, each of which can be read by itself.
+A reader reports the columns of a file, and returns some of them batch by batch with the number of the first row.
+Parquet and Arrow files consist of groups, each of which can be read independently.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from kafka_records_engine.sources._stored.stored_names import MARK
 from kafka_records_runtime.installing import install_command
 
 MOST_ROWS: Final = 65_536
-"""The most rows of a batch."""
+"""The maximum number of rows of a batch."""
 
 OF_A_SNAPSHOT: Final = (
     f"this belongs to a snapshot, which also holds deleted rows: name the directory with {MARK}, alone, without "
@@ -32,27 +33,27 @@ class Extremes(NamedTuple):
 
 
 class FileReader(Protocol):
-    """The description of a file by itself. A file is open only while its batches are read."""
+    """Describes and reads one file. The file is open only while its batches are read."""
 
     fields: dict[str, Any]
     """The types of the columns by name."""
     groups: int | None
-    """How many parts can be read by themselves; None if the file is read from its start to its end."""
+    """The number of parts that can be read independently; None if the file can only be read from start to end."""
 
     def rows_of_groups(self) -> Sequence[int]:
-        """How many rows each group has; nothing if there are no groups."""
+        """The number of rows of each group; empty if there are no groups."""
 
     def statistics(self, group: int, column: str) -> Extremes | None:
-        """The statistics of the file about a column of a group, if any."""
+        """The file's statistics about a column of a group, if it has any."""
 
     def batches(self, columns: Sequence[str], group: int | None = None) -> Iterator[tuple[int, Any]]:
-        """Record batches of the columns that are asked for, each with the number of its first row in the file; in the
-        `group` that is named, where the file does not tell how many rows are before it. Raises OSError,
-        pa.ArrowException and LogSourceError."""
+        """Record batches of the requested columns, each with the number of its first row in the file, or in the given
+        `group` if the file does not tell how many rows precede it. Raises OSError, pa.ArrowException and
+        LogSourceError."""
 
 
 class Sequential:
-    """The common part of readers that read a file from its start to its end."""
+    """The base of readers that read a file from start to end."""
 
     groups: int | None = None
 
@@ -66,7 +67,7 @@ class Sequential:
 
 
 def package_missing(place: Place, what: str, package: str, extra: str) -> LogSourceError:
-    """The message about a file that needs a package which is not installed."""
+    """The message about a file that needs a missing package."""
     return LogSourceError(str(place), f"{what} needs {package}, which is not installed: {install_command(extra)}")
 
 
@@ -80,7 +81,7 @@ def in_slices(batch: Any, first: int) -> Iterator[tuple[int, Any]]:
 
 
 def top_level(column: str, fields: dict[str, Any]) -> str:
-    """The column of a file that a member is in, or the column itself."""
+    """The top-level column that contains a member, or the column itself."""
     name, dot, rest = column.partition(".")
     while name not in fields and dot:
         more, dot, rest = rest.partition(".")
@@ -89,12 +90,12 @@ def top_level(column: str, fields: dict[str, Any]) -> str:
 
 
 def top_columns(reader: FileReader, columns: Iterable[str]) -> list[str]:
-    """The columns that a reader has to give so that these, which may be members, can be taken from them."""
+    """The top-level columns that a reader has to return to obtain these columns, which may be members."""
     return list(dict.fromkeys(top_level(column, reader.fields) for column in columns))
 
 
 def member(batch: Any, column: str, fields: dict[str, Any]) -> Any:
-    """A column of a batch, or a member inside of one."""
+    """A column of a batch, or a member nested in one."""
     name = top_level(column, fields)
     array = batch.column(name)
     rest = column[len(name) + 1 :]

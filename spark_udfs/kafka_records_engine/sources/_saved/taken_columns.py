@@ -1,4 +1,4 @@
-"""Which columns of saved rows stand for which of raw rows: by their names, or as somebody says."""
+"""Maps columns of saved rows to columns of raw rows: by their names, or as the caller says."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from kafka_records_runtime.close_names import close_name
 from kafka_records_runtime.printable import printable
 
 NEEDED: Final = ("partition", "offset", "key", "value")
-"""What rows cannot do without; the topic may be named by the caller."""
+"""Required columns; the caller may give the topic instead."""
 
 BYTES: Final = ("key", "value")
 
@@ -38,25 +38,25 @@ _SPELLINGS: Final[Mapping[str, tuple[str, ...]]] = {
 """Names without underscores, the more usual first: of Spark's Kafka source, kcat, sink connectors, and of `dump`."""
 
 _ENCODED: Final[tuple[tuple[str, Encoding], ...]] = (("base64", "base64"), ("b64", "base64"), ("hex", "hex"))
-"""Ends of names that say how a text holds bytes."""
+"""Name suffixes that say how a string encodes bytes."""
 
 
 @dataclass(frozen=True, slots=True)
 class TakenColumn:
-    """The column of a file that stands for one of raw rows."""
+    """The column of a file that is used for a column of raw rows."""
 
     raw: str
     column: str
-    """Its name in the file, with dots between it and members inside of it."""
+    """Its name in the file; dots separate nested members."""
     type: Any
     encoding: Encoding | None = None
-    """How its texts hold bytes, if its name says so."""
+    """How its strings encode bytes, if its name says so."""
 
 
 def taken_columns(
     file: str, fields: Mapping[str, Any], asked: Mapping[str, str | None], given: Iterable[str]
 ) -> dict[str, TakenColumn]:
-    """The columns of a file that are taken, by their names in raw rows.
+    """The columns of a file to use, by their names in raw rows.
 
     Parameters
     ----------
@@ -72,8 +72,8 @@ def taken_columns(
     Raises
     ------
     LogSourceError
-        For a column that is not there or cannot be what it is taken for, for one that is missing, and where several
-        might be meant.
+        For a given column that does not exist or has an unsuitable type, for a required column that is missing, and if
+        several columns match.
     """
     found: dict[str, TakenColumn] = {}
     names = _by_plain_name(fields)
@@ -104,7 +104,7 @@ def _asked(file: str, raw: str, column: str, fields: Mapping[str, Any]) -> Taken
 
 
 def type_of(column: str, fields: Mapping[str, Any]) -> Any:
-    """The type of a column, or of a member inside of one; None if there is none."""
+    """The type of a column, or of a nested member; None if it does not exist."""
     if column in fields:
         return fields[column]
     name, dot, rest = column.partition(".")
@@ -147,12 +147,12 @@ def _fits(raw: str, kind: Any) -> bool:
 
 
 def holds_bytes(kind: Any) -> bool:
-    """Whether values of an Arrow type are bytes or texts, or all null."""
+    """Whether values of an Arrow type are bytes or strings, or all null."""
     return is_text(kind) or is_bytes(kind) or bool(pa.types.is_null(kind))
 
 
 def is_text(kind: Any) -> bool:
-    """Whether values of an Arrow type are texts."""
+    """Whether values of an Arrow type are strings."""
     if pa.types.is_dictionary(kind):
         kind = kind.value_type
     return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind))
@@ -171,17 +171,17 @@ def is_bytes(kind: Any) -> bool:
 
 
 def plain(name: str) -> str:
-    """A name without case, underscores and similar ones."""
+    """A name in lower case, without underscores and similar characters."""
     return re.sub(r"[^a-z0-9]", "", name.lower())
 
 
 def raw_name(name: str) -> str | None:
-    """The column of raw rows that a name stands for, if any."""
+    """The column of raw rows that a name means, if any."""
     return next((raw for raw, spellings in _SPELLINGS.items() if plain(name) in spellings), None)
 
 
 def plain_names() -> list[str]:
-    """Every plain name that stands for a column of raw rows."""
+    """Every plain name that means a column of raw rows."""
     ends = ("", *(end for end, _ in _ENCODED))
     return [
         name + end
@@ -216,7 +216,7 @@ def _lacking(missing: list[str], fields: Mapping[str, Any], given: Iterable[str]
 
 
 def how_to_say(raw: str, column: str) -> str:
-    """How a caller says which column stands for one of raw rows: in Python, on the command line, and in Spark."""
+    """How to assign a column to one of raw rows: in Python, on the command line, and in Spark."""
     name = printable(column)
     return f'columns={{"{raw}": "{name}"}}, --saved-column {raw}={name}, or the option savedColumns in Spark'
 

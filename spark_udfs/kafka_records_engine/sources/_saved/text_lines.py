@@ -20,8 +20,8 @@ _UTF16: Final = (b"\xff\xfe", b"\xfe\xff")
 
 
 def open_text(place: Place) -> Any:
-    """The text of a file as a stream of UTF-8 without a mark of its byte order. Bytes that are not UTF-8 stay as they
-    are, but in UTF-16, as Excel and PowerShell write it after such a mark. Raises OSError."""
+    """The text of a file as a stream of UTF-8 without a byte order mark. UTF-16 with a byte order mark, as Excel and
+    PowerShell write it, is converted; other bytes that are not UTF-8 stay unchanged. Raises OSError."""
     with open_stream(place) as file:
         start = bytes(file.read(len(_UTF8)))
     file = open_stream(place)
@@ -36,7 +36,7 @@ def _without_mark(file: Any, mark: bytes) -> Any:
 
 
 def first_lines(place: Place) -> list[bytes]:
-    """The first lines of a text, also blank ones."""
+    """The first lines of a text, including blank ones."""
     data = more = b""
     with open_text(place) as file:
         while data.count(b"\n") < SAMPLED_LINES and len(data) < BLOCK:
@@ -51,7 +51,7 @@ def first_lines(place: Place) -> list[bytes]:
 
 
 def blocks_of_lines(place: Place) -> Iterator[bytes]:
-    """A text in pieces of whole lines, as large as BLOCK or a single line."""
+    """Splits a text into pieces of whole lines; each has about BLOCK bytes, or is a single longer line."""
     left = b""
     with open_text(place) as file:
         while more := bytes(file.read(BLOCK)):

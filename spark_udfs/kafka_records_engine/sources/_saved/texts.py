@@ -1,4 +1,4 @@
-"""Bytes that were saved as texts: base64, hex digits, or the bytes as they are."""
+"""Bytes that were saved as strings: base64, hex digits, or the bytes as they are."""
 
 from __future__ import annotations
 
@@ -15,36 +15,37 @@ from kafka_records_engine.sources.plain_arrays import plain_array
 
 Encoding = Literal["base64", "hex", "text"]
 ENCODINGS: Final[tuple[Encoding, ...]] = ("base64", "hex", "text")
-"""`text` takes the bytes of the text as they are in the file, as `kcat -J` writes them."""
+"""`text` means that the string holds the bytes unchanged, as `kcat -J` writes them."""
 
 _HEX_PREFIXES: Final = ("\\x", "0x", "0X")
 _LOST: Final = "\ufffd".encode()
-"""U+FFFD: what decoders put for bytes that are not UTF-8."""
+"""U+FFFD, which decoders insert for bytes that are not UTF-8."""
 _ENOUGH: Final = 48
-"""Among N characters of base64 there are some that are not hex digits: only 22 of its 64 characters are."""
+"""N characters of base64 practically always include some that are not hex digits: only 22 of the 64 characters are."""
 _MOST: Final = 0.9
-"""Texts are what this part of them is. Plain text is neither base64 nor hex in as many."""
+"""The fraction of strings that has to fit an encoding to decide for it. Plain text does not fit base64 or hex that
+often."""
 
 _HEX_DIGITS: Final = b"0123456789abcdefABCDEF"
 _SIXES: Final = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/-_="
 _FILLER: Final = ord("=")
 _PLAIN: Final = bytes.maketrans(b"-_=", b"+/A")
-"""Makes base64 for addresses usual base64, and of fillers sixes that are zero."""
+"""Translates URL-safe base64 to standard base64, and padding to characters with a value of zero."""
 
 
 class Undecided(Exception):
-    """Texts whose encoding of bytes cannot be determined; the text says why."""
+    """The encoding of strings cannot be determined; the message says why."""
 
 
 class TooFew(Undecided):
-    """Texts that may be base64 or hex: with more of them one could tell."""
+    """The strings could be base64 or hex; more of them would decide."""
 
 
 def encoding_of(samples: Iterable[Any]) -> Encoding | None:
-    """How texts hold bytes, found from some of them (Arrow arrays); None if there are none.
+    """How strings encode bytes, determined from a sample (Arrow arrays); None if there are none.
 
-    A few texts that are not what the others are do not decide: they are damage, or the bytes of all are as they are.
-    Raises Undecided.
+    A few strings that do not fit the encoding of the others do not decide: either they are damaged, or all strings hold
+    the bytes unchanged. Raises Undecided.
     """
     texts = _different(samples)
     if not len(texts):
@@ -68,7 +69,7 @@ def encoding_of(samples: Iterable[Any]) -> Encoding | None:
 
 
 def is_enough(samples: Iterable[Any]) -> bool:
-    """Whether more texts would hardly tell more."""
+    """Whether the sample is large enough to decide."""
     return _characters(_different(samples)) >= _ENOUGH
 
 
@@ -83,14 +84,14 @@ def _characters(texts: Any) -> int:
 
 
 def _fitting(texts: Any, encoding: Encoding) -> FLAGS:
-    """The rows whose text is of the encoding."""
+    """The rows whose string fits the encoding."""
     wrong = _wrong(texts, encoding)
     fitting: FLAGS = np.ones(len(texts), np.bool_) if wrong is None else ~wrong
     return fitting
 
 
 class Decoded(NamedTuple):
-    """Bytes, null if there was no text or if it could not be read."""
+    """Bytes; null if there was no string or it could not be decoded."""
 
     array: Any
     wrong: FLAGS | None
@@ -98,7 +99,7 @@ class Decoded(NamedTuple):
 
 
 def decoded(array: Any, encoding: Encoding) -> Decoded:
-    """A `pa.binary()` array of what the texts hold."""
+    """A `pa.binary()` array with the decoded strings."""
     texts = as_binary(array)
     if encoding == "text":
         return Decoded(texts.cast(pa.binary()), None)
@@ -134,8 +135,8 @@ def _wrong(texts: Any, encoding: Encoding) -> FLAGS | None:
 
 
 def as_binary(array: Any) -> Any:
-    """A `pa.large_binary()` array with the bytes of texts or bytes of any Arrow type. (Arrow checks texts for UTF-8
-    where it makes them of bytes, not here.)"""
+    """A `pa.large_binary()` array with the bytes of strings or bytes of any Arrow type. (Arrow validates UTF-8 when it
+    converts bytes to strings, but not in this direction.)"""
     return plain_array(array).cast(pa.large_binary())
 
 
@@ -175,7 +176,7 @@ def _unbased(texts: Any) -> Any:
 
 
 def _content(texts: Any) -> tuple[Any, Any]:
-    """The characters of all texts one behind the other, and where each begins."""
+    """The characters of all strings, concatenated, and where each string begins."""
     if texts.null_count:
         texts = texts.fill_null(b"")
     buffer = texts.buffers()[2]

@@ -1,4 +1,4 @@
-"""The time of a record in saved rows: a timestamp, a text, or a number in a unit that its size tells."""
+"""The time of a record in saved rows: a timestamp, a string, or a number whose magnitude reveals its unit."""
 
 from __future__ import annotations
 
@@ -15,26 +15,26 @@ TimeUnit = Literal["s", "ms", "us", "ns"]
 TIME_UNITS: Final[tuple[TimeUnit, ...]] = get_args(TimeUnit)
 
 _FROM_2001_TO_5138: Final = (1_000_000_000, 100_000_000_000)
-"""In seconds. Kafka is younger, and in no two units a number lies between these."""
+"""In seconds. Kafka is younger than the lower bound, and no number lies between the bounds in two units."""
 _PER_SECOND: Final = {"s": 1, "ms": 1_000, "us": 1_000_000, "ns": 1_000_000_000}
 _NUMBER: Final = r"^[A-Za-z ]*:?\s*(-?[0-9]+(?:\.[0-9]*)?)$"
-"""A number, also after a word as `kafka-console-consumer` prints `CreateTime:1700000000000`."""
+"""A number, optionally after a word, as `kafka-console-consumer` prints `CreateTime:1700000000000`."""
 _DAY: Final = r"^\d{4}-\d\d-\d\d"
 _ZONE: Final = r"([zZ]|[+-]\d\d:?\d\d)$"
 
 
 class MixedUnits(Exception):
-    """Numbers that look like times in several units; the text names them."""
+    """Numbers that look like times in several units; the message names the units."""
 
 
 def is_named_for_milliseconds(column: str) -> bool:
-    """Whether the name of a column says that its numbers are milliseconds."""
+    """Whether the name of a column indicates milliseconds."""
     return plain(column).endswith(("ms", "millis", "milliseconds"))
 
 
 def unit_of(samples: Iterable[Any]) -> TimeUnit | None:
-    """The unit of numbers since 1970, by some of them (Arrow arrays): the one in which they are of this age. None if
-    they are of no age in any unit, or no numbers. Raises MixedUnits."""
+    """The unit of times since 1970, determined from a sample (Arrow arrays): the unit in which they lie between the
+    bounds. None if they do in no unit, or are not numbers. Raises MixedUnits."""
     found: set[TimeUnit] = set()
     for array in samples:
         numbers = _numbers(array)
@@ -51,7 +51,7 @@ def unit_of(samples: Iterable[Any]) -> TimeUnit | None:
 
 
 def _numbers(array: Any) -> Any:
-    """The numbers in a column as doubles, null if there is none; None for a column of something else."""
+    """The numbers in a column as doubles, null for a value without a number; None for a column of another type."""
     array = plain_array(array)
     if is_text(array.type) or is_bytes(array.type):
         texts = array.cast(pa.binary())
@@ -63,7 +63,7 @@ def _numbers(array: Any) -> Any:
 
 
 def timestamps_ms(array: Any, unit: TimeUnit) -> Any:
-    """Milliseconds since 1970; numbers are of the `unit`. Raises ArrowException for what is no time."""
+    """Times in milliseconds since 1970; numbers are in `unit`. Raises ArrowException for a value that is not a time."""
     array = plain_array(array)
     if pa.types.is_timestamp(array.type):
         # Times without a time zone are read as UTC, as Spark's TIMESTAMP_NTZ and most writers mean them.
@@ -81,7 +81,7 @@ def timestamps_ms(array: Any, unit: TimeUnit) -> Any:
 
 
 def _in_milliseconds(numbers: Any, unit: TimeUnit) -> Any:
-    """What is below zero stays: -1 is what Kafka says about a record without a time."""
+    """Converts to milliseconds. Negative numbers stay unchanged: in Kafka, -1 means a record without a time."""
     if pa.types.is_floating(numbers.type):
         made = pc.floor(pc.divide(pc.multiply(numbers, 1000.0), float(_PER_SECOND[unit])))
         return pc.if_else(pc.less(numbers, 0), numbers, made).cast(pa.int64())
