@@ -1,7 +1,7 @@
-"""What some sources and log partitions can tell in addition to the common `protocol`. More are beside what they
-give: `known_topics.TellsTopics`, `missing_rights.TellsMissingRights`.
+"""Optional abilities of sources and log partitions, in addition to the common `protocol`. Two more are defined
+elsewhere: `known_topics.TellsTopics`, `missing_rights.TellsMissingRights`.
 
-Each ability is a protocol, and `has` says who has it.
+Each ability is a protocol; check for it with `has`.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ _Ability = TypeVar("_Ability")
 
 
 def has(thing: object, ability: type[_Ability]) -> TypeGuard[_Ability]:
-    """Whether a source or a log partition has an ability, be it by way of `__getattr__`.
+    """Whether a source or a log partition has an ability, also by way of `__getattr__`.
 
-    `isinstance` would say no to the latter from Python 3.12 on.
+    `isinstance` does not recognize the latter from Python 3.12 on.
     """
     return all(hasattr(thing, name) for name in vars(ability) if not name.startswith("_"))
 
@@ -30,10 +30,10 @@ def has(thing: object, ability: type[_Ability]) -> TypeGuard[_Ability]:
 
 
 class TellsLogStarts(Protocol):
-    """A source whose logs may start later while they are read."""
+    """A source whose log starts may move while the logs are read."""
 
     def log_starts(self, topics: Sequence[str] | None) -> LogStarts:
-        """Where the logs of some topics, or of all, start now. Raises LogSourceError."""
+        """The current log starts of some topics, or of all. Raises LogSourceError."""
 
 
 class TellsLogEnds(Protocol):
@@ -44,74 +44,75 @@ class TellsLogEnds(Protocol):
 
 
 class TellsMissingEnds(Protocol):
-    """A source that knows of records which were at the end of its logs once and are not in them."""
+    """A source that knows of records that were once at the end of its logs and are missing now."""
 
     def missing_ends(self, topics: Collection[str]) -> Iterator[MissingEnd]:
         """The logs of some topics whose end is missing. Raises LogSourceError."""
 
 
 class TellsUnread(Protocol):
-    """A source that knows which records are left to read in its logs, and since when, without reading them."""
+    """A source that knows which records of its logs are unread, and since when, without reading them."""
 
     def unread(self, asked: Sequence[UnreadAsked], context: Context) -> Iterator[tuple[UnreadAsked, Unread]]:
-        """What is left from some offsets on, for the logs it can tell it of; findings go to the context."""
+        """The unread records from some offsets on, for logs for which it is known; findings go to the context."""
 
 
 class TellsFirstUnread(Protocol):
-    """A source that can read batches to tell since when records are left to read, if somebody asks for that."""
+    """A source that can read batches to determine since when records are unread, if the caller requests it."""
 
     def first_unread(self, asked: Sequence[UnreadAsked], context: Context) -> Iterator[tuple[UnreadAsked, Unread]]:
         """The time of the first record from some offsets on; findings go to the context."""
 
 
 class TellsCluster(Protocol):
-    """A source without a metadata log that knows most of what would be in it."""
+    """A source without a metadata log that knows most of what such a log would contain."""
 
     def cluster_answers(self, records: Collection[str]) -> LogPartition:
-        """A log partition with these records, by their names, as a checkpoint would have them."""
+        """A log partition with the records of these names, as a checkpoint would have them."""
 
 
 class TellsRetentions(Protocol):
-    """A source that can be asked how long topics are kept."""
+    """A source that knows how long topics are retained."""
 
     def retentions(self, topics: Collection[str]) -> Mapping[str, int]:
-        """The `retention.ms` that holds for each of some topics; none for those that are compacted or kept by size, and
-        where it is unknown. Raises LogSourceError."""
+        """The `retention.ms` in effect for each of some topics, without topics that are compacted or limited by size,
+        and without those for which it is unknown. Raises LogSourceError."""
 
 
 class AnswersForCoordinators(Protocol):
-    """A source without records of coordinators, which asks them what the records would tell."""
+    """A source without records of coordinators, which requests the information in these records from the
+    coordinators."""
 
     def coordinator_answers(self) -> Any:
-        """Their answers from now on, for one result: `live_requests.CoordinatorAnswers`."""
+        """The coordinators' answers from now on, for one result: `live_requests.CoordinatorAnswers`."""
 
 
 class KeepsAnswers(Protocol):
-    """A source that keeps what was read of its logs for the next time, and answers with it."""
+    """A source that keeps the rows read from its logs between runs, and the answers based on them."""
 
     @property
     def answers(self) -> str:
         """The folder of kept answers."""
 
     def asked_meanwhile(self) -> AskedMeanwhile:
-        """What was requested of it, besides its logs, since the last call."""
+        """What was requested from it, besides its logs, since the last call."""
 
 
 @dataclass(slots=True)
 class AskedMeanwhile:
-    """What was asked of a source while a view was made."""
+    """What was requested from a source while a view was made."""
 
     rights: dict[tuple[str, ...], tuple[str, ...]] = field(default_factory=dict)
-    """By the topics that were asked about, those for which a right is missing."""
+    """The requested topics, and the topics among them for which a right is missing."""
     of_now: bool = False
-    """Whether it was asked what is left to read in logs, or how long topics are kept."""
+    """Whether unread records or retention times were requested."""
 
 
 # -- log partitions ----------------------------------------------------------------------------------------------------
 
 
 class HasLeader(Protocol):
-    """A log partition that a broker serves."""
+    """A log partition that has a leader."""
 
     @property
     def leader(self) -> Hashable:
@@ -119,7 +120,7 @@ class HasLeader(Protocol):
 
 
 class HasHighWatermark(Protocol):
-    """A log partition whose end is known from a broker."""
+    """A log partition whose end was reported by a broker."""
 
     @property
     def high_watermark(self) -> int | None:
@@ -151,7 +152,7 @@ class MayBeInTrouble(Protocol):
 
 
 class HasTopicId(Protocol):
-    """A log partition whose broker told the id of its topic."""
+    """A log partition whose broker reported the id of its topic."""
 
     @property
     def topic_id(self) -> bytes:
@@ -159,8 +160,8 @@ class HasTopicId(Protocol):
 
 
 class HasHistory(Protocol):
-    """A log partition that may have other rows with `Context.history` than without: tables that want the one and tables
-    that want the other cannot share a reading of it."""
+    """A log partition that may return different rows with `Context.history` than without: tables that need history and
+    tables that do not cannot share a reading of it."""
 
     @property
     def has_history(self) -> bool:
@@ -168,21 +169,21 @@ class HasHistory(Protocol):
 
 
 class MayHaveLostRows(Protocol):
-    """A log partition that knows of rows which its log has lost since."""
+    """A log partition that knows rows which its log has lost since."""
 
     def has_lost_rows(self) -> bool:
         """Whether there are any."""
 
 
 class WasRead(Protocol):
-    """A log partition that was copied from where it is written."""
+    """A log partition that is a copy of a log."""
 
     def read_at_ms(self) -> int | None:
         """When it was copied, in milliseconds since 1970; None if that is unknown."""
 
 
 class HasIdentity(Protocol):
-    """A log partition whose rows have a name: the same name stands for the same rows."""
+    """A log partition whose rows have an identity: equal identities mean equal rows."""
 
     @property
     def identity(self) -> str:
@@ -194,7 +195,7 @@ class HasIdentity(Protocol):
 
 
 class KnowsTransactions(Protocol):
-    """A log partition that knows before it is read whether its rows say which records are transactional."""
+    """A log partition that knows, before it is read, whether its rows show which records are transactional."""
 
     @property
     def tells_transactions(self) -> bool:
@@ -202,13 +203,13 @@ class KnowsTransactions(Protocol):
 
 
 def tell_transactions(logs: Iterable[Any]) -> bool:
-    """Whether all of these log partitions say which records are transactional, as far as that is known before they are
+    """Whether all of these log partitions show which records are transactional, as far as this is known before they are
     read."""
     return all(log.tells_transactions for log in logs if has(log, KnowsTransactions))
 
 
 class CanBeCut(Protocol):
-    """A log partition of which ranges can be read without reading what is before them."""
+    """A log partition in which a range can be read without reading the records before it."""
 
     def cuts(self, size: int) -> Sequence[int]:
-        """Offsets at which to cut it into ranges of about `size` bytes."""
+        """Offsets that cut it into ranges of about `size` bytes."""

@@ -22,17 +22,16 @@ _ROWS: Final = 65_536
 
 
 class ArrowRows:
-    """Rows of `log.reading.raw_rows.RAW_SCHEMA` in memory, in any order, each as often as it likes.
+    """Rows of `log.reading.raw_rows.RAW_SCHEMA` in memory, in any order; duplicates are allowed.
 
     Parameters
     ----------
     data
-        A `pyarrow.Table`, `RecordBatch` or `RecordBatchReader`, or everything that has `__arrow_c_stream__` (a Polars
-        or pandas frame, a DuckDB relation). It needs the columns `partition`, `offset`, `key` and `value`. It may lack
-        the other columns of raw rows; a table that depends on transactions then refuses it. All other columns are
-        ignored.
+        A `pyarrow.Table`, `RecordBatch` or `RecordBatchReader`, or any object with `__arrow_c_stream__` (a Polars or
+        pandas frame, a DuckDB relation). It needs the columns `partition`, `offset`, `key` and `value`. It may lack the
+        other columns of raw rows; a table that depends on transactions then refuses it. All other columns are ignored.
     topic
-        The topic of rows without one: there is no column `topic`, or it is null.
+        The topic of rows whose column `topic` is missing or null.
 
     Raises
     ------
@@ -58,7 +57,7 @@ class ArrowRows:
         return "the rows"
 
     def topics(self) -> list[str]:
-        """The topics of the rows. Raises LogSourceError if no row names one."""
+        """The topics of the rows. Raises LogSourceError if no row has one."""
         names = {self._topic}
         if "topic" in self._table.column_names:
             named = pc.unique(self._table["topic"].cast(pa.string())).to_pylist()
@@ -97,7 +96,7 @@ class ArrowRows:
 
 
 def in_log_order(rows: pa.Table, topic: str) -> pa.Table:
-    """The rows of one log partition by their offsets, each offset once. Raises ValueError for a row without offset."""
+    """The rows of one log partition sorted by offset, each offset once. Raises ValueError for a row without offset."""
     column = rows["offset"].cast(pa.int64()).combine_chunks()
     if column.null_count:
         raise ValueError(f"a row of {topic} has no offset: without it the last record of a key is unknown")
@@ -128,7 +127,7 @@ class RowsPartition:
 
     @property
     def tells_transactions(self) -> bool:
-        """Whether a column says which records are of transactions."""
+        """Whether a column says which records are transactional."""
         return bool({"transaction", "producer_id"} & set(self.rows.column_names))
 
     @property
@@ -145,7 +144,7 @@ class RowsPartition:
         rows = self._between(start, end)
         context.counts.partitions += 1
         if "control" not in there and rows.num_rows:
-            # Without the column, markers look like records, or were left out.
+            # Without the column, markers look like records or are missing.
             context.log.add_hole(int(rows["offset"][-1].as_py()))
         for at in range(0, rows.num_rows, _ROWS):
             part = rows.slice(at, _ROWS)
@@ -173,7 +172,7 @@ def _column(rows: pa.Table, name: str, there: Collection[str]) -> pa.Array:
 
 
 def _plain(table: pa.Table) -> pa.Table:
-    """The columns cast to the types of RAW_SCHEMA, and in `control` known words only."""
+    """The columns cast to the types of RAW_SCHEMA, with only known words in `control`."""
     for name in RAW_SCHEMA.names:
         if name in table.column_names and table.schema.field(name).type != RAW_SCHEMA.field(name).type:
             place = table.schema.get_field_index(name)

@@ -1,6 +1,6 @@
 """One log partition on brokers: raw record batches by Fetch, as they are in the log.
 
-Batches go through the reader that reads files. So control records, producers and transactions are there, which clients
+Batches are parsed by the reader for files. So control records, producers and transactions are available, which clients
 hide.
 """
 
@@ -48,18 +48,18 @@ from kafka_records_engine.sources.protocol import Context
 _BYTES_PER_OFFSET: Final = 100
 """The rough size of a record in the topics of coordinators: brokers report sizes to administrators only."""
 _ANY_BROKER: Final = "any broker"
-"""In the place of a leader while no broker answers Metadata."""
+"""Used in place of a leader while no broker answers Metadata."""
 _TRIES_TO_CUT: Final = 3
-"""How often a broker is asked again that sends a part of a batch, and has no more."""
+"""How often a request is repeated if the broker sends only a part of a batch."""
 _CUT_OFF: Final = "cut off: the broker has no more than {} bytes of it"
 _QUIET: Final = 5
-"""How often a leader has to say that nothing follows, with pauses between, before it is asked which records it
+"""How often a leader has to answer that nothing follows, with pauses in between, before it is asked which records it
 knows."""
 
 
 @dataclass(frozen=True, slots=True)
 class BrokerPartition:
-    """One log partition on brokers, from the offset `start` up to `end`, which is not read any more.
+    """One log partition on brokers, from the offset `start` up to `end` (exclusive).
 
     Connects when it is read, from the process that reads it.
     """
@@ -74,7 +74,7 @@ class BrokerPartition:
     leader: int = field(default=-1, compare=False)
     """The broker that led it when it was found; -1 if none did."""
     trouble: str | None = None
-    """Why it is unknown where it starts and ends, which are 0 then."""
+    """The reason why its start and end are unknown; both are then 0."""
     found_ms: int | None = field(default=None, compare=False)
     """When the broker was asked where it ends, in milliseconds since 1970."""
     session: Session = field(default_factory=Session, compare=False, repr=False)
@@ -92,12 +92,12 @@ class BrokerPartition:
 
     @property
     def high_watermark(self) -> int | None:
-        """Where the log ended when it was found, as the broker answered; None if it is unknown. A snapshot takes it for
-        the end of the log at that moment. Exports have none, since their age is unknown."""
+        """Where the log ended when it was found, as the broker answered; None if it is unknown. A snapshot uses it as
+        the end of the log at that moment. Exports have none, because their age is unknown."""
         return self.end if self.trouble is None else None
 
     def cuts(self, size: int) -> list[int]:
-        """Offsets at which it can be cut into parts of about `size` bytes, as far as these can be guessed."""
+        """Offsets that cut it into parts of about `size` bytes; the sizes are estimates."""
         count = max(-(-self.size // size), 1)
         return [self.start + (self.end - self.start) * number // count for number in range(1, count)]
 
@@ -106,8 +106,8 @@ class BrokerPartition:
     ) -> Iterator[Any]:
         """See `protocol.LogPartition.batches`. Raises LogSourceError if the topic is missing, or the broker refuses.
 
-        Offsets that were not read before `default.api.timeout.ms` was over, or for which a right is missing by now, are
-        a finding.
+        Offsets that were not read within `default.api.timeout.ms`, or for which the right was withdrawn meanwhile, are
+        reported as a finding.
         """
         context.counts.partitions += 1
         context.counts.note_moment("records", self.found_ms)
@@ -132,7 +132,7 @@ class _Reading:
     """One run over a log partition."""
 
     def __init__(self, log: BrokerPartition, context: Context, columns: Collection[str], log_start: int) -> None:
-        """`log` is what is wanted of the log partition, which starts at `log_start`."""
+        """`log` is the requested range of the log partition, which starts at `log_start`."""
         self._log = log
         self._log_start = log_start
         self._context = context
@@ -229,7 +229,7 @@ class _Reading:
             fetcher.ask(self._position + self._ahead)
 
     def _cut_off(self, fetcher: Fetcher, came: Fetched) -> None:
-        """The broker sends a part of a batch, and no more when it is asked for more."""
+        """The broker sends only a part of a batch, even if more bytes are requested."""
         what = _CUT_OFF.format(len(came.data))
         self._cuts += 1
         if self._cuts < _TRIES_TO_CUT:
@@ -242,13 +242,13 @@ class _Reading:
         self._look_ahead()
 
     def _look_ahead(self) -> None:
-        """Nothing in the answer could be used, and a finding says so: what is further on may be sound."""
+        """Nothing in the answer was usable, and a finding reports it. The log may be intact further on."""
         self._ahead = 2 * self._ahead or 1
         if self._position + self._ahead >= self._log.end:
             self._position = self._log.end
 
     def _kept(self, rows: Any, position: int) -> Any:
-        """Only the rows that were asked for: a batch is sent whole, and one may hold offsets before and after."""
+        """Only the requested rows: batches are sent whole, and may hold offsets before and after the range."""
         offsets = rows.column("offset").to_numpy()
         if len(offsets) and (offsets[0] < position or offsets[-1] >= self._log.end):
             rows = rows.filter(pa.array((offsets >= position) & (offsets < self._log.end)))
@@ -259,8 +259,8 @@ class _Reading:
     def _nothing(self, fetcher: Fetcher, came: Fetched) -> None:
         """The leader sends no record from here, and its high watermark is further on.
 
-        That is so where a cleaner took all of them away. The leader is asked for the records it knows by their
-        timestamps too: as long as it names one that it does not send, it is asked again, and in the end that is damage.
+        This happens if a cleaner removed all records. The leader is also asked for records by timestamp (ListOffsets):
+        while it names a record that it does not send, the request is repeated; in the end this is reported as damage.
         """
         log = self._log
         if came.high_watermark < log.end:

@@ -1,6 +1,6 @@
 """Logs of several brokers, read at the same time in this process: a thread for each broker.
 
-The others are read while one broker does not answer, and reading takes as long as the slowest of them.
+While one broker does not answer, the others are read; reading takes as long as the slowest broker.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ T = TypeVar("T")
 R = TypeVar("R")
 
 _QUEUED: Final = 16
-"""At most N items wait. A caller who takes them slowly slows the readers down."""
+"""At most N items are queued. A slow caller slows the readers down."""
 _MOST_AHEAD: Final = 1024
 _MOST_BYTES_AHEAD: Final = 16 * 1024 * 1024
 """A broker is read ahead of the caller by at most N actions and N bytes, or one larger action."""
@@ -28,7 +28,7 @@ _SECONDS: Final = 1.0
 
 
 class Act(Protocol):
-    """Hands an action over to the caller of `read_in_order`; `size` is about the bytes that it keeps in memory."""
+    """Passes an action to the caller of `read_in_order`; `size` is approximately how many bytes it keeps in memory."""
 
     def __call__(self, action: Callable[[], object], size: int = 0) -> None: ...
 
@@ -41,7 +41,7 @@ def leader_of(log: LogPartition) -> Hashable:
 def read_by_broker(
     tasks: Sequence[T], log_of: Callable[[T], LogPartition], read: Callable[[T], Iterator[R]]
 ) -> Iterator[R]:
-    """The results of `read` for some tasks: of one broker in their order, of several brokers as they come.
+    """The results of `read` for some tasks: in task order for each broker; brokers are interleaved as results arrive.
 
     Raises what `read` raises.
     """
@@ -54,9 +54,9 @@ def read_by_broker(
 
 
 def do_by_broker(tasks: Sequence[T], log_of: Callable[[T], LogPartition], do: Callable[[T], object]) -> None:
-    """Call `do` for each of some tasks: of one broker in their order, of several brokers at the same time.
+    """Call `do` for each of some tasks: in task order for each broker, several brokers at the same time.
 
-    Raises what `do` raises. No thread runs any more when this returns or raises.
+    Raises what `do` raises. No thread is running when this returns or raises.
     """
 
     def read(task: T) -> Iterator[None]:
@@ -73,8 +73,8 @@ def do_by_broker(tasks: Sequence[T], log_of: Callable[[T], LogPartition], do: Ca
 
 
 def read_in_order(tasks: Sequence[T], log_of: Callable[[T], LogPartition], read: Callable[[T, Act], object]) -> None:
-    """Call `read` for each of some tasks, those of several brokers at the same time. The actions that it passes to its
-    second argument are called in this thread: all of the first task, then all of the second, and so on.
+    """Call `read` for each of some tasks, several brokers at the same time. The actions that it passes to its second
+    argument are called in this thread: all of the first task, then all of the second, and so on.
 
     Raises what `read` and the actions raise, in this order too.
     """
@@ -158,8 +158,8 @@ class _Readers:
 
 
 class _OrderedReaders:
-    """A thread for each lane, which has the tasks of one broker or of several. The caller takes the actions of one task
-    after another from their lanes; a thread is ahead of the caller by what fits into its lane."""
+    """One thread per lane; a lane has the tasks of one or several brokers. The caller takes the actions from the lanes
+    task by task; a thread can be ahead of the caller by what fits into its lane."""
 
     def __init__(self, tasks: Sequence[Any], numbers: Sequence[int], read: Callable[[Any, Act], object]) -> None:
         """`numbers` has the lane of each task."""
@@ -222,13 +222,13 @@ class _Lane:
         return not self._waiting or not is_full
 
     def fail(self, error: BaseException) -> None:
-        """What `take` raises after the last action."""
+        """Set the error that `take` raises after the last action."""
         with self._changed:
             self._error = error
             self._changed.notify()
 
     def take(self) -> Callable[[], object] | None:
-        """The next action; waits for it. Raises what the thread has failed with."""
+        """The next action; waits for it. Raises the error with which the thread failed."""
         with self._changed:
             while not self._waiting:
                 if self._error is not None:

@@ -165,7 +165,8 @@ def _shown(scalar: Any) -> str:
 
 
 def _text(array: Any) -> Any:
-    """A column as strings. Those of JSON, CSV and Arrow are read as bytes. Parquet strings may be invalid UTF-8."""
+    """A column as strings. Strings of JSON, CSV and Arrow are read as bytes; strings of Parquet may be invalid
+    UTF-8."""
     array = plain_array(array)
     return (array.cast(pa.binary()) if is_text(array.type) else array).cast(pa.string())
 

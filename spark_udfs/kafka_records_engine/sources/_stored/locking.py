@@ -17,10 +17,12 @@ _NO_LOCKS: Final = (errno.ENOLCK, errno.ENOTSUP, errno.EINVAL)
 
 @contextmanager
 def locked_directory(root: str, kind: str, busy: LogSourceError, check: Callable[[str], object]) -> Iterator[None]:
-    """Keep other runs out of a directory that is a `kind`. The kernel ends the lock with its process.
+    """Lock a directory against other runs; `kind` says what the directory is. The kernel releases the lock when the
+    process ends.
 
-    If a file system has no locks, one of two simultaneous runs may fail, or both write the same records, which are then
-    read once. Raises `busy` while another run has the lock, and what `check` raises about an existing directory.
+    On a file system without locks, one of two simultaneous runs may fail, or both write the same records, which are
+    later read only once. Raises `busy` while another run has the lock, and what `check` raises about an existing
+    directory.
     """
     if not os.path.isdir(os.path.dirname(root)):
         raise LogSourceError(root, f"there is no directory {os.path.dirname(root)}")

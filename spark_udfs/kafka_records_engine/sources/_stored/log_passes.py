@@ -1,4 +1,4 @@
-"""One reading of a log partition for a snapshot: what is new is stored, and what the log has lost is noted."""
+"""One pass over a log partition for a snapshot: stores new rows, and notes which rows the log has lost."""
 
 from __future__ import annotations
 
@@ -30,16 +30,16 @@ _ELSEWHERE: Final = "Take the snapshot of this one into another directory"
 
 
 class OtherLog(LogSourceError):
-    """A log other than the stored one: their records must not be mixed."""
+    """The log is not the stored one, so its records must not be mixed with the stored records."""
 
 
 class OtherTopic(OtherLog):
-    """A log of another topic than the one whose records are stored, by its id."""
+    """The id of the log's topic differs from that of the topic whose records are stored."""
 
 
 @dataclass(slots=True)
 class Added:
-    """What a run added of one topic, or found out."""
+    """What a run added for one topic, and what it found."""
 
     partitions: int = 0
     grown: int = 0
@@ -47,14 +47,14 @@ class Added:
     records: int = 0
     markers: int = 0
     files: int = 0
-    """Files that were written, before small ones were joined."""
+    """Files that were written, counted before small ones were joined."""
     lost: int = 0
-    """Offsets that were gone from the log between two runs, or had no record when they were read."""
+    """Number of offsets that were lost from the log between two runs, or had no record when they were read."""
     looked: int = 0
-    """Partitions whose whole log was looked at, to know what else it had lost."""
+    """Partitions whose whole log was checked for further losses."""
 
     def add(self, other: Added) -> None:
-        """Add what was added of another partition."""
+        """Add the numbers of another partition."""
         for each in fields(self):
             setattr(self, each.name, getattr(self, each.name) + getattr(other, each.name))
 
@@ -70,13 +70,13 @@ def now_ms() -> int:
 
 
 def read_at_ms(log: LogPartition) -> int:
-    """When a log is read from where it is written: now, or when the snapshot was taken that it comes from."""
+    """When the log itself was read: now, or for a log from a snapshot, the time of that snapshot."""
     known = log.read_at_ms() if has(log, WasRead) else None
     return now_ms() if known is None else known
 
 
 class Pass:
-    """Reads one log partition, from the last stored rows on or from its start, and stores what is behind them."""
+    """Reads one log partition, from the last stored rows on or from its start, and stores the rows after them."""
 
     def __init__(
         self, run: Run, log: LogPartition, stored: StoredLog, moved: Callable[[int], None], *, is_survey: bool
@@ -124,7 +124,7 @@ class Pass:
 
     @property
     def ended_at_ms(self) -> int | None:
-        """When the log ended where the stored rows end, by the word of a broker that gave all of them."""
+        """When the log ended where the stored rows end, as reported by a broker that returned all of them."""
         is_whole = high_watermark(self._log) is not None and not any(
             hole >= self._behind for hole in self._context.log.holes
         )
@@ -165,7 +165,7 @@ class Pass:
         added.markers += markers
 
     def _plain(self, batch: Any) -> Any:
-        """The rows as they are stored: how a transaction ended is left to the markers."""
+        """The rows in stored form. They do not say how a transaction ended; the markers do."""
         arrays = []
         there = set(batch.schema.names)
         for name in COLUMNS:
@@ -214,7 +214,8 @@ class Pass:
                 )
 
     def _check_end(self) -> None:
-        """A cleaner never removes the last record of a log. A log without it has less than is stored."""
+        """A cleaner never removes the last record of a log. If that record is missing, the log has less than is
+        stored."""
         stored = self._stored
         if not stored.files or self._has_reached_end or self._context.log.holes:
             return
@@ -227,7 +228,7 @@ class Pass:
 
     @property
     def _has_reached_end(self) -> bool:
-        """Whether the log was read up to where the stored rows end, or has nothing left from before that."""
+        """Whether the log was read up to the end of the stored rows, or has no rows left before that end."""
         log_start = self._context.log.start
         return self._seen >= self._stored.end - 1 or (log_start is not None and log_start >= self._stored.end)
 
@@ -287,7 +288,7 @@ class Pass:
     # -- what the log has lost -----------------------------------------------------------------------------------------
 
     def _survey(self) -> None:
-        """Store which of the stored offsets the log has no more."""
+        """Store which of the stored offsets the log no longer has."""
         log, run, context = self._log, self._run, self._context
         if not self._has_reached_end:
             return  # not everything could be read, which is already reported
@@ -332,7 +333,7 @@ def last_rows(stored: StoredLog) -> list[dict[str, Any]]:
 
 
 def _behind_holes(holes: Sequence[int], there: INT64) -> Callable[[INT64], FLAGS]:
-    """A function that says which offsets lie between a place that could not be read and the next row that was."""
+    """A function that says which offsets lie between an unreadable place and the next readable row."""
 
     def unjudged(offsets: INT64) -> FLAGS:
         found: FLAGS = np.zeros(len(offsets), np.bool_)

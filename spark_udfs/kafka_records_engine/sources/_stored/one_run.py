@@ -29,14 +29,14 @@ from kafka_records_runtime.uuids import ZERO_UUID, Uuid
 
 @dataclass(slots=True)
 class SnapshotReport:
-    """The actions of a run by topic, and its findings."""
+    """What a run did, by topic, and its findings."""
 
     topics: dict[str, Added] = field(default_factory=dict)
     findings: list[Finding] = field(default_factory=list)
 
 
 class Run:
-    """What all log partitions of a run have in common. Several may be stored at the same time, by several threads."""
+    """The state shared by all log partitions of a run. Several may be stored at the same time, by several threads."""
 
     def __init__(
         self,
@@ -48,7 +48,7 @@ class Run:
         started_ms: int,
         topics: Iterable[str],
     ) -> None:
-        """`names` are those of topics by their ids; `topics` are those to be stored, in the order of the report."""
+        """`names` are topic names by topic id; `topics` are the topics to store, in the order of the report."""
         self.started_ms = started_ms
         self._before = read_mark(root)["read"]
         self.root = root
@@ -62,12 +62,12 @@ class Run:
         self._said: set[str] = set()
         self._lock = Lock()
         self.forbidden: list[NotReadable] = []
-        """Log partitions that whoever runs this may not read."""
+        """Log partitions that the user may not read."""
         self.refused: list[LogSourceError] = []
-        """Why nothing was stored of others, as OtherLog."""
+        """Why nothing was stored for other log partitions, for example OtherLog."""
 
     def take(self, log: LogPartition, moved: Callable[[int], None]) -> None:
-        """Store what is new in one log partition. What is wrong with it keeps nobody from the others."""
+        """Store what is new in one log partition. Its errors do not stop the others."""
         added = Added(partitions=1)
         folder = folder_of(self.root, log.topic, log.partition)
         for each in (folder, gone_folder_of(self.root, log.topic, log.partition)):
@@ -114,7 +114,7 @@ class Run:
         return stored, first.ended_at_ms
 
     def _keep(self, stored: StoredLog) -> None:
-        """Let what is stored be on the disk: a run that was killed may not have, and this one relies on it."""
+        """Flush the stored files to disk: a killed run may not have done it, and this run relies on them."""
         told = self._before.get(f"{stored.topic}-{stored.partition}")
         if stored.files and (told is None or told["end"] != stored.end):
             sync_folder(folder_of(self.root, stored.topic, stored.partition))
@@ -129,7 +129,7 @@ class Run:
         return self._topic_ids.get(log.topic)
 
     def quiet_until_ms(self, stored: StoredLog) -> int | None:
-        """When a run before this one last heard that a log ends where the stored rows end."""
+        """When an earlier run last learned that a log ends where the stored rows end."""
         told = self._before.get(f"{stored.topic}-{stored.partition}")
         return None if told is None or told["end"] != stored.end else told["ended_at_ms"]
 
@@ -145,5 +145,5 @@ class Run:
 
 
 def _has_lost_rows(log: LogPartition) -> bool:
-    """Whether the source itself knows of rows that the log has lost, as a snapshot does."""
+    """Whether the source itself knows that the log has lost rows, as a snapshot does."""
     return has(log, MayHaveLostRows) and log.has_lost_rows()

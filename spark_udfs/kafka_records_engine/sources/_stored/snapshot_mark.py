@@ -1,4 +1,4 @@
-"""The file that makes a directory a snapshot. It says up to where each log was read, and names topics by their ids."""
+"""The file that marks a directory as a snapshot. It says up to where each log was read, and maps topic ids to names."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from kafka_records_engine.sources._stored.stored_names import MARK, part_name, r
 
 
 def read_mark(root: str) -> dict[str, Any]:
-    """The file that makes a directory a snapshot. Raises LogSourceError."""
+    """Read the file that marks a directory as a snapshot. Raises LogSourceError."""
     path = os.path.join(root, MARK)
     try:
         told = json.loads(Path(path).read_text("utf-8"))
@@ -32,7 +32,7 @@ def read_mark(root: str) -> dict[str, Any]:
 
 
 def _check(told: dict[str, Any]) -> None:
-    """Raise ValueError for what no run has written: the file may have been changed."""
+    """Raise ValueError for content that no run writes: the file may have been changed."""
     if not _is_count(told["format"]):
         raise ValueError("format is not a number")
     if not isinstance(told["topic_names"], dict) or not all(map(_is_text, told["topic_names"].values())):
@@ -56,7 +56,7 @@ def _is_count(value: object) -> bool:
 
 
 def write_mark(root: str, told: dict[str, Any]) -> None:
-    """Replace what it says."""
+    """Replace the content of the file."""
     part = part_name(root)
     try:
         with open(part, "w", encoding="utf-8") as out:

@@ -5,7 +5,7 @@
     DIR/topic=T/partition=P/FIRST-LAST.parquet          the records with these offsets
     DIR/_gone/topic=T/partition=P/END.parquet           which of those below END the log had lost by then
 
-Programs that read folders of Parquet files (Spark, Arrow) pass over names that start with an underscore or a dot.
+Programs that read folders of Parquet files (Spark, Arrow) ignore names that start with an underscore or a dot.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ MARK: Final = "_snapshot.json"
 LOCK: Final = "_lock"
 GONE: Final = "_gone"
 PART: Final = ".part"
-"""The end of the names of files that are not complete."""
+"""The suffix of incomplete files."""
 
 _TOPIC: Final = re.compile(r"[a-zA-Z0-9._-]{1,249}")
 _TOPIC_FOLDER: Final = re.compile(r"topic=([a-zA-Z0-9._-]{1,249})")
@@ -32,14 +32,15 @@ _SURVEY: Final = re.compile(r"([0-9]{20})\.parquet")
 
 
 def folder_of(root: str, topic: str, partition: int) -> str:
-    """The folder with the records of a log partition. Raises LogSourceError for a name that no topic of Kafka has."""
+    """The folder with the records of a log partition. Raises LogSourceError for a name that is not a valid topic
+    name."""
     if not _TOPIC.fullmatch(topic):
         raise LogSourceError(root, f"{topic!r} is not a valid topic name and cannot name a folder")
     return os.path.join(root, f"topic={topic}", f"partition={partition}")
 
 
 def gone_folder_of(root: str, topic: str, partition: int) -> str:
-    """The folder with what the log has lost."""
+    """The folder with the records of lost offsets."""
     return folder_of(os.path.join(root, GONE), topic, partition)
 
 
@@ -54,7 +55,8 @@ def survey_name(end: int) -> str:
 
 
 def records_files(folder: str) -> list[tuple[int, int, str]]:
-    """First and last offset and path of each file with records, in order, without those whose offsets another has.
+    """First offset, last offset and path of each file with records, in order, without files whose offsets are all in
+    another one.
 
     A run that joins small files to one removes them last.
     """
@@ -71,7 +73,8 @@ def records_files(folder: str) -> list[tuple[int, int, str]]:
 
 
 def remove_outdated(folder: str) -> None:
-    """Remove files whose records another one has: a run was killed before it could. Only for the holder of the lock."""
+    """Remove files whose records are in another one, left by a run that was killed before it removed them. Only for the
+    holder of the lock."""
     kept = {path for *_, path in records_files(folder)}
     paths = (os.path.join(folder, name) for name in _names(folder) if _RECORDS.fullmatch(name))
     outdated = [path for path in paths if path not in kept]
@@ -83,7 +86,7 @@ def remove_outdated(folder: str) -> None:
 
 
 def set_aside(folder: str) -> None:
-    """Remove a folder with all that is in it, at once and for good: nobody ever finds a part of it."""
+    """Remove a folder with its content atomically: no reader sees a part of it."""
     above = os.path.dirname(folder)
     aside = part_name(above)
     try:
@@ -95,13 +98,13 @@ def set_aside(folder: str) -> None:
 
 
 def foreign_files(folder: str) -> list[str]:
-    """The names of files in a folder of records that no run has written, sorted. Names that begin with a dot or an
-    underscore are ignored, as Spark and Arrow do."""
+    """The sorted names of files in a folder of records that were not written by a run. Names that begin with a dot or
+    an underscore are ignored, as Spark and Arrow do."""
     return sorted(name for name in _names(folder) if not name.startswith((".", "_")) and not _RECORDS.fullmatch(name))
 
 
 def survey_files(folder: str) -> list[tuple[int, str]]:
-    """The end and path of each file that says what a log had lost, in order."""
+    """The end offset and path of each file with lost offsets, in order."""
     matches = [(match, name) for name in _names(folder) if (match := _SURVEY.fullmatch(name))]
     return sorted((int(match[1]), os.path.join(folder, name)) for match, name in matches)
 
@@ -123,7 +126,7 @@ def is_snapshot(path: str) -> bool:
 
 
 def remove_incomplete(folder: str) -> None:
-    """Remove the files that a killed run left. Only for the holder of the lock."""
+    """Remove the incomplete files of a killed run. Only for the holder of the lock."""
     for name in _names(folder):
         if name.endswith(PART):
             path = os.path.join(folder, name)
@@ -135,7 +138,7 @@ def remove_incomplete(folder: str) -> None:
 
 
 def make_folder(path: str) -> None:
-    """Make a folder and those above it, so that they are there after a power failure too."""
+    """Make a folder and its parents, durably: they survive a power failure."""
     above = os.path.dirname(path)
     if os.path.isdir(path):
         if not os.listdir(path):  # a run may have been killed as soon as it had made it
@@ -168,7 +171,7 @@ def replace_file(part: str, path: str) -> None:
 
 
 def part_name(folder: str) -> str:
-    """A path for a file that is being written; no other process has the same."""
+    """A path for a file that is being written, unique among processes."""
     return os.path.join(folder, f".{os.getpid()}-{os.urandom(4).hex()}{PART}")
 
 

@@ -1,4 +1,4 @@
-"""What each run knew about the offsets that it stored, and about what the log had lost meanwhile."""
+"""What each run knew about the offsets that it stored, and about offsets that the log had lost since."""
 
 from __future__ import annotations
 
@@ -33,10 +33,10 @@ class Stretch:
     """Consecutive rows of one log partition that one run stored; a file holds one or several."""
 
     run: str
-    """The same for everything that one run stored: it saw the log of one moment."""
+    """Identifies the run; equal for everything that one run stored. A run sees the log as of one moment."""
     source: str
     read_at_ms: int
-    """When the log was read from where it is written: a run over another snapshot has the time of that one."""
+    """When the log itself was read; a run over another snapshot has the time of that snapshot."""
     topic_id: str | None
     first: int
     """The offset of the first row."""
@@ -45,16 +45,16 @@ class Stretch:
     latest_ms: int
     """The latest timestamp among them."""
     asked_from: int | None
-    """The offset from which on rows were asked for; None for the start of the log."""
+    """The offset from which rows were requested; None for the start of the log."""
     log_start: int | None
     cleaned_up_to: int | None
     """See `Context`; None if neither the source nor the end of the run gave it."""
     is_last: bool
-    """Whether the run had then stored all that the source gave."""
+    """Whether the run had by then stored everything that the source returned."""
     ended_at_ms: int | None
-    """When the log ended where this run ended, by the word of a broker. None for files, which may be an old copy."""
+    """When the log ended where this run ended, as reported by a broker. None for files, which may be an old copy."""
     quiet_until_ms: int | None
-    """When the log still ended where the rows before this stretch end, by the word of a broker, in a run that found
+    """When the log still ended where the rows before this stretch end, as reported by a broker in a run that found
     nothing new."""
     holes: tuple[int, ...] = ()
     """See `Context.holes`."""
@@ -64,20 +64,20 @@ class Stretch:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Survey:
-    """A look at the whole log, once it may have lost records whose deletion was never read: which of the stored
-    offsets it has no more."""
+    """A check of the whole log, made when it may have lost records whose deletion was never read: which of the stored
+    offsets it no longer has."""
 
     run: str
     source: str
     read_at_ms: int
     end: int
-    """The offset after the last row that was stored by then."""
+    """The offset after the last row that was stored at that time."""
     log_start: int | None
     cleaned_up_to: int
     path: str = ""
 
     def lost(self) -> tuple[INT64, INT64]:
-        """The first and last offsets of the ranges that were found lost, which none before had. Raises OSError and
+        """The first and last offsets of the lost ranges, without those of earlier surveys. Raises OSError and
         ArrowInvalid for a file that cannot be read."""
         table = pq.read_table(self.path, page_checksum_verification=True)
         return table["first"].to_numpy(), table["last"].to_numpy()
@@ -88,7 +88,7 @@ SURVEY_SCHEMA: Final = pa.schema([("first", pa.int64()), ("last", pa.int64())])
 
 @dataclass(frozen=True, slots=True)
 class StoredFile:
-    """A file with records. `trouble` says why it cannot be read; then it has no stretch."""
+    """A file with records. `trouble` says why it cannot be read; it then has no stretch."""
 
     first: int
     last: int
@@ -125,22 +125,22 @@ class StoredLog:
 
     @property
     def topic_id(self) -> str | None:
-        """The id of the topic, as far as a source told it."""
+        """The id of the topic, if a source reported it."""
         return next((each.topic_id for each in reversed(self.stretches) if each.topic_id is not None), None)
 
     @property
     def log_start(self) -> int:
-        """The log start that the last survey knew, or else the first run."""
+        """The log start at the last survey, or if there is none, at the first run."""
         known = [survey.log_start for survey in self.surveys if survey.log_start is not None]
         stretches = self.stretches
         return max(known, default=(stretches[0].log_start or 0) if stretches else 0)
 
     def unsurveyed(self) -> list[Stretch]:
-        """The stretches that make a survey necessary, and have had none.
+        """The stretches that need a survey and have not had one.
 
-        Offsets that a log had lost before they were read may be those of tombstones and of markers, so records that
-        were stored before may have been deleted, or ended, by one that nobody has. Within the first run that cannot be:
-        it saw the log of one moment, in which every value and its tombstone go together.
+        Offsets that a log lost before they were read may be those of tombstones and markers. So a record that was
+        stored earlier may have been deleted, or its transaction ended, by a record that is stored nowhere. This cannot
+        happen within the first run, which saw the log as of one moment, with every value and its tombstone.
         """
         surveyed = self.surveys[-1].end if self.surveys else 0
         stretches = self.stretches
@@ -151,7 +151,7 @@ class StoredLog:
         return [each for each in behind if id(each) in gaps or (each.log_start or 0) > self.log_start]
 
     def with_gaps(self) -> list[tuple[int, Stretch]]:
-        """The stretches in or before which offsets are missing, each with an offset below which none of these is."""
+        """The stretches in or before which offsets are missing, each with a lower bound of these offsets."""
         found = []
         for before, each in pairwise([None, *self.stretches]):
             assert each is not None
@@ -164,8 +164,8 @@ class StoredLog:
 
 
 def stored_log(root: str, topic: str, partition: int) -> StoredLog:
-    """Everything that a snapshot contains about a log partition. Raises LogSourceError for what a later version has
-    written, and NotReadable for what nobody here may read.
+    """Everything that a snapshot contains about a log partition. Raises LogSourceError for files written by a later
+    version, and NotReadable for files that the user may not read.
     """
     while True:
         try:
@@ -191,7 +191,7 @@ def stored_log(root: str, topic: str, partition: int) -> StoredLog:
 
 
 def _missing(files: Sequence[StoredFile], folder: str, topic: str, partition: int) -> list[Finding]:
-    """About records that were stored when a run read on after them, and whose files are gone."""
+    """The findings about stored records whose files are gone, although a later run read on after them."""
     found = []
     for before, file in pairwise([None, *files]):
         assert file is not None
@@ -207,8 +207,8 @@ def _missing(files: Sequence[StoredFile], folder: str, topic: str, partition: in
 
 
 def read_on(stretches: Sequence[Stretch], by: str | None = None) -> list[Stretch]:
-    """The same without the findings of a run after its last row, if another run has read on from there: that run
-    reports what still holds. `by` is the run that reads on after all of them."""
+    """The stretches without the findings of a run after its last row, if another run has read on from there: the later
+    run reports what is still true. `by` is the run that reads on after all of them."""
     runs = [*(each.run for each in stretches[1:]), by]
     return [
         each if after is None or after == each.run else _up_to_last_row(each)
@@ -289,13 +289,13 @@ def _metadata(told: dict[str, Any]) -> dict[bytes, bytes]:
 
 
 def told_of(finding: Finding) -> dict[str, Any]:
-    """A finding as JSON has it, without the bytes of records."""
+    """A finding as a JSON value, without the bytes of records."""
     told = asdict(finding)
     return {name: value for name, value in told.items() if value is not None and not name.startswith("raw_")}
 
 
 def finding_of(told: dict[str, Any], read_at: str) -> Finding:
-    """The same again, for a reader of what the run has stored: its text says when that was."""
+    """The finding from its JSON value, for a reader of what the run stored: its text says when the run was."""
     found = Finding(**told)
     return replace(found, consequence=f"{found.consequence}; met when the snapshot was taken, {read_at}")
 
@@ -304,7 +304,7 @@ def finding_of(told: dict[str, Any], read_at: str) -> Finding:
 
 
 class Lost:
-    """The offsets that some surveys found lost."""
+    """The offsets that are lost according to some surveys."""
 
     def __init__(self, surveys: Sequence[Survey]) -> None:
         ranges = [survey.lost() for survey in surveys]
@@ -317,7 +317,7 @@ class Lost:
         return bool(len(self._firsts))
 
     def among(self, offsets: INT64) -> FLAGS:
-        """Which of these offsets were found lost."""
+        """Which of these offsets are lost."""
         at = np.searchsorted(self._firsts, offsets, side="right") - 1
         found: FLAGS = at >= 0
         if len(self._lasts):
@@ -326,6 +326,6 @@ class Lost:
 
 
 def ranges_of(offsets: INT64, chosen: FLAGS) -> tuple[INT64, INT64]:
-    """First and last of each run of chosen ones among sorted offsets."""
+    """The first and last offset of each run of consecutive chosen ones among sorted offsets."""
     edges = np.diff(np.concatenate([[0], chosen.astype(np.int8), [0]]))
     return offsets[np.flatnonzero(edges == 1)], offsets[np.flatnonzero(edges == -1) - 1]

@@ -1,4 +1,4 @@
-"""Which transactions a log partition has that no control record has ended yet, as its rows go by."""
+"""Tracks the transactions of a log partition that no control record has ended yet, while its rows are read."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 PARTS: Final = ("committed", "aborted", "open", "pending")
-"""Words for a record of a transaction that ends with a control record."""
+"""Values of `transaction` for a record whose transaction ends with a control record."""
 
 _ENDED: Final = PARTS[:2]
 
@@ -52,11 +52,12 @@ class TransactionEnds:
         return _offsets(records, None, "min")
 
     def last_stable(self, end: int) -> int:
-        """The offset of the first record in an open transaction, or else `end`."""
+        """The offset of the first record in an open transaction; `end` if none is open."""
         return min(self._open.values(), default=end)
 
     def without_marker(self) -> Iterator[int]:
-        """The offset of a record of each producer whose transaction has ended, by the word of the source alone."""
+        """The offset of a record of each producer whose transaction has ended according to the source, but without a
+        marker."""
         for producer, offset in self._said.items():
             if self._markers.get(producer, -1) < offset:
                 yield offset

@@ -1,8 +1,8 @@
 """Which of the stored rows were in the log at some time, and since when this is known.
 
-A snapshot has rows that the log has lost since. To answer what is, or was at a moment, the rows are needed that the log
-had then, or would have had: one row too many may be a value whose tombstone was cleaned away before anybody read it.
-A table of what happened wants all rows.
+A snapshot has rows that the log has lost since. A table about the state at a moment needs exactly the rows that the log
+had at that moment: an additional row may be a value whose tombstone was cleaned away before it was read. A table of
+events needs all rows.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ BEHIND_ALL: Final = (1 << 63) - 1
 
 @dataclass(frozen=True, slots=True)
 class View:
-    """Which rows to give, and which facts go to the context."""
+    """Which rows to return, and which facts go to the context."""
 
     surveys: tuple[Survey, ...]
     """The surveys whose lost offsets are left out."""
     log_start: int | None
     cleaned_up_to: int | None
     is_due: bool
-    """Whether a survey is missing: a run was killed before it, or could not see all of the log."""
+    """Whether a survey is missing because a run was killed before it, or could not read the whole log."""
 
 
 def everything(log: StoredLog) -> View:
@@ -37,11 +37,11 @@ def everything(log: StoredLog) -> View:
 
 
 def as_of(log: StoredLog, cut: int) -> View:
-    """The rows of the log as it was up to the offset `cut`, which is left out.
+    """The rows of the log as it was when it ended at the offset `cut` (exclusive).
 
-    What a cleaner took away below its reach was written over below its reach. So the log as a run found it has the
-    answer up to every offset that is not below the reach; and so have the rows behind, as long as none is missing.
-    Where some are, only a survey after them tells which of the older rows had been deleted.
+    A record that a cleaner removes below its reach was superseded by a record below its reach. So the log as a run
+    found it gives the right answer for every `cut` at or above the reach. The same is true of the rows after it as long
+    as none is missing. If some are missing, only a later survey tells which of the older rows had been deleted.
     """
     stretches = log.stretches
     if not stretches:
@@ -68,9 +68,9 @@ def _known(reach: int) -> int | None:
 
 
 def _reaches(stretches: Sequence[Stretch]) -> list[int]:
-    """For each stretch the offset below which a cleaner may have been when it was read.
+    """For each stretch, the offset below which a cleaner may have removed records by the time it was read.
 
-    A run that was killed may not have told it. The log ended before the end of the run after it.
+    A killed run may not have stored it. The value of the next run is then used as an upper bound.
     """
     told: dict[str, int] = {}
     for each in stretches:

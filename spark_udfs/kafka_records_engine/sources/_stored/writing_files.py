@@ -1,4 +1,4 @@
-"""Files of a snapshot, each of which is complete as soon as it has its name."""
+"""Writes the files of a snapshot. A file gets its final name only when it is complete."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ from kafka_records_engine.sources._stored.stretches import (
 )
 
 COLUMNS: Final = tuple(name for name in RAW_SCHEMA.names if name not in ("topic", "partition"))
-"""The columns of a file. The folders say topic and partition."""
+"""The columns of a file. Topic and partition are in the folder names."""
 
 SCHEMA: Final = pa.schema([RAW_SCHEMA.field(name) for name in COLUMNS])
 
@@ -46,7 +46,7 @@ _BYTES_PER_GROUP: Final = 32 * 1024 * 1024
 
 
 class RecordsFile:
-    """A file with records that is being written. Close it to let it appear, or abandon it."""
+    """A file with records that is being written. Close it to publish it, or abandon it."""
 
     def __init__(self, folder: str) -> None:
         make_folder(folder)
@@ -74,7 +74,7 @@ class RecordsFile:
         return int(self._sink.tell())
 
     def write(self, rows: Any) -> None:
-        """Add rows of SCHEMA, which follow on those before."""
+        """Add rows of SCHEMA, which follow the earlier ones."""
         if not self.rows:
             self.first = int(rows.column("offset")[0].as_py())
         self.last = int(rows.column("offset")[-1].as_py())
@@ -88,7 +88,7 @@ class RecordsFile:
             self._flush()
 
     def _flush(self, tail: int = 0) -> None:
-        """Write what waits, the last `tail` rows by themselves."""
+        """Write the buffered rows, the last `tail` rows as a row group of their own."""
         if self._waiting:
             table = pa.Table.from_batches(self._waiting, SCHEMA)
             cut = max(table.num_rows - tail, 0)
@@ -118,7 +118,7 @@ class RecordsFile:
 
 
 def write_survey(folder: str, survey: Survey, firsts: INT64, lasts: INT64) -> None:
-    """Write what a survey found lost, as ranges of offsets that none before it has. One with the same end is
+    """Write the lost offsets of a survey, as ranges that no earlier survey has. A survey with the same end is
     replaced."""
     make_folder(folder)
     path = os.path.join(folder, survey_name(survey.end))
@@ -149,8 +149,8 @@ def join_small_files(files: Sequence[StoredFile], most: int) -> StoredFile | Non
     """Join the last files to one, as long as each is not much larger than all after it together, and all are smaller
     than `most` bytes. None if there is nothing to join.
 
-    So a record is written a few times in all, by the logarithm of the number of runs, and there are few files. At every
-    moment the records are in files that are complete: those that were joined are removed last.
+    So a record is rewritten only about log(number of runs) times, and there are few files. At every moment all records
+    are in complete files: the joined ones are removed last.
     """
     chosen: list[StoredFile] = []
     total = 0
