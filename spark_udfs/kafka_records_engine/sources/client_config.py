@@ -1,4 +1,4 @@
-"""How to reach brokers: what Kafka's own clients are told in a properties file, or in Python."""
+"""The configuration for reaching brokers, from a properties file like that of Kafka's own clients, or from Python."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ _HANDLERS: Final = {
     "sasl.login.callback.handler.class": oauth.LOGIN_HANDLERS,
     "sasl.oauthbearer.jwt.retriever.class": oauth.RETRIEVERS,
 }
-"""Properties that name a class of Java, and the classes whose part this package takes."""
+"""Properties that name a Java class, and the classes that this package replaces."""
 _UNSUPPORTED: Final = (
     "config.providers",
     "sasl.client.callback.handler.class",
@@ -58,8 +58,8 @@ _UNSUPPORTED: Final = (
     "ssl.engine.factory.class",
     "ssl.provider",
 )
-"""Properties that control who is let in or what is sent unencrypted, and that only Java understands: ignoring one would
-be less safe than what was asked for."""
+"""Properties about access or encryption that only Java supports. Ignoring one would be less safe than the requested
+configuration."""
 
 _OBEYED: Final = (*_TEXTS, *_TIMES, *_OTHERS, *_UNSUPPORTED, *_OAUTH, *_HANDLERS)
 _ALIKE: Final = (
@@ -72,49 +72,49 @@ _ALIKE: Final = (
     *(f"sasl.oauthbearer.assertion.claim.{name}" for name in ("aud", "iss", "jti.include", "sub")),
     *(f"sasl.oauthbearer.assertion.{name}" for name in ("algorithm", "private.key.passphrase", "template.file")),
 )
-"""Kafka's own properties that look like one of them, and are about something else."""
+"""Kafka's own properties that look like a supported one but have another meaning."""
 _LIKENESS: Final = 0.8
 _KINDS: Final[Mapping[type, str]] = {str: "a string", int: "a whole number", bool: "True or False"}
 _SPARKS: Final = "kafka."
-"""What Spark's Kafka source wants before such names, in its options; in a file it makes other names of them."""
+"""The prefix of such names in the options of Spark's Kafka source; in a file, the prefix would change the names."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClientConfig:
-    """What it takes to talk to brokers. Secrets are in no `repr`, and in no message of this package.
+    """The configuration for connections to brokers. Secrets are in no `repr`, and in no message of this package.
 
-    A pickle of it holds them: it goes to the processes that read, and nowhere else.
+    A pickle contains them: it goes only to the processes that read.
 
     Parameters
     ----------
     security_protocol
         PLAINTEXT, SSL, SASL_PLAINTEXT or SASL_SSL.
     sasl_mechanism, username, password
-        PLAIN, SCRAM-SHA-256, SCRAM-SHA-512 or OAUTHBEARER, and who one is.
+        PLAIN, SCRAM-SHA-256, SCRAM-SHA-512 or OAUTHBEARER, and the credentials.
     token
-        For OAUTHBEARER: a function without arguments that gives a token, called for every connection. It travels to the
-        processes that read, so it is a function of a module, or another object that can be pickled.
+        For OAUTHBEARER: a function without arguments that returns a token, called for every connection. It is sent to
+        the processes that read, so it must be picklable, for example a function of a module.
     sasl_extensions
-        For OAUTHBEARER: what is sent with the token, as `{"logicalCluster": "lkc-1"}`.
+        For OAUTHBEARER: extensions that are sent with the token, such as `{"logicalCluster": "lkc-1"}`.
     truststore_location, truststore_password, truststore_certificates
-        Whose certificates are trusted: a file in PEM or PKCS12, or PEM as a text; those of the machine by default.
+        The trusted certificates: a file in PEM or PKCS12, or a PEM string; by default those of the machine.
     keystore_location, keystore_password, keystore_key, keystore_certificate_chain, key_password
-        The certificate of this client, where brokers demand one: a file in PEM or PKCS12, or both parts in PEM.
+        The certificate of this client, if brokers require one: a file in PEM or PKCS12, or both parts in PEM.
     checks_host_name
-        Whether a broker's certificate has to be for the name it was asked by.
+        Whether a broker's certificate has to match the host name used to connect.
     client_rack
-        Where this client is (KIP-392). Brokers that are set up for it name a follower there to read from.
+        The rack of this client (KIP-392). Brokers that are configured for it name a follower in that rack to read from.
     request_timeout_ms, connect_timeout_ms
-        How long one answer, and one connection, may take.
+        The time limit for an answer, and for opening a connection.
     patience_ms
-        How long the same thing is tried again, without a byte of progress, before it counts as failed.
+        How long an operation is retried without a byte of progress before it fails.
     fetch_bytes
-        How much is asked for at once.
+        The number of bytes requested at once.
 
     Raises
     ------
     ValueError, TypeError
-        For a combination that makes no sense, and for what is not a text or number.
+        For an invalid combination, and for a value of the wrong type.
     """
 
     security_protocol: str = "PLAINTEXT"
@@ -198,15 +198,15 @@ class ClientConfig:
         return self.keystore_location is not None or self.keystore_key is not None
 
     def tls_context(self) -> ssl.SSLContext:
-        """What connections are encrypted with. Raises LogSourceError for a store that cannot be used."""
+        """The TLS context of connections. Raises LogSourceError for a store that cannot be used."""
         from kafka_records_engine.sources._brokers.tls import context_of
 
         return context_of(self)
 
     @classmethod
     def read(cls, path: str | PathLike[str], over: Mapping[str, str] | None = None) -> Self:
-        """The configuration in a file as `--command-config` of Kafka's tools takes it; the properties of `over` take
-        the place of its own.
+        """The configuration in a file like that for `--command-config` of Kafka's tools; the properties of `over`
+        override those in the file.
 
         Raises LogSourceError for a file that cannot be read or asks for something that is not supported.
         """
@@ -224,11 +224,11 @@ class ClientConfig:
 
     @classmethod
     def of(cls, properties: Mapping[str, str]) -> Self:
-        """The configuration that properties of Kafka's clients describe. Properties that are about something else, as
-        `group.id`, are ignored.
+        """The configuration given by properties of Kafka's clients. Unrelated properties, such as `group.id`, are
+        ignored.
 
-        Raises ValueError for those that cannot be obeyed, and for names that nobody has and that are nearly one of
-        those that are: passed over, a misspelt `security.protocol` would be plain text. The text holds no secret.
+        Raises ValueError for properties that are not supported, and for unknown names that are similar to a supported
+        one: ignoring a misspelt `security.protocol` would mean plain text. The message contains no secret.
         """
         properties = {name: _text_of(name, value) for name, value in properties.items()}
         _check_names(properties)
@@ -271,7 +271,8 @@ def _text_of(name: object, value: object) -> str:
 
 
 def _check_names(properties: Mapping[str, str]) -> None:
-    """Raise ValueError for a name that is nearly one that is obeyed. Names with a prefix (`producer.`) are others'."""
+    """Raise ValueError for a name that is similar to a supported one. Names with a prefix (`producer.`) belong to other
+    programs."""
     for name in properties:
         if name.startswith(_SPARKS) and name.removeprefix(_SPARKS) in _OBEYED:
             meant: str | None = name.removeprefix(_SPARKS)

@@ -1,8 +1,8 @@
-"""What brokers answer about their cluster, as the rows of a metadata log: a checkpoint of it, made of answers.
+"""Converts what brokers report about their cluster to rows of a metadata log, like a checkpoint of it.
 
-Clients may not read `__cluster_metadata`, and brokers tell most of what is in it. As records, these answers go the way
-of those of a log. Like a checkpoint they have no times, and nothing that was deleted. What brokers do not tell has the
-default of its field: epochs are -1, names of listeners are empty.
+Clients may not read `__cluster_metadata`, but brokers report most of its content. As records, these answers are
+processed like those of a log. Like a checkpoint, they have no times and nothing that was deleted. Fields that brokers
+do not report have their defaults: epochs are -1, listener names are empty.
 """
 
 from __future__ import annotations
@@ -45,10 +45,10 @@ Described = tuple[str, Mapping[str, Any]]
 
 @dataclass(frozen=True)
 class ClusterAnswers:
-    """The one partition of a metadata log that is made of answers.
+    """The only partition of a metadata log that is built from answers.
 
-    `records` are the names of the records that are wanted: nothing else is asked for. Configs of topics are only asked
-    for together with partitions, which only a table about topics needs.
+    `records` are the names of the wanted records: nothing else is requested. Configs of topics are requested only
+    together with partitions, because only a table about topics needs them.
     """
 
     bootstrap: Sequence[Address]
@@ -182,7 +182,7 @@ def _configs(cluster: Cluster, topics: Iterable[str], context: Context, *, only_
 
 
 def _rows(first: int, values: Sequence[bytes | None], columns: Collection[str]) -> pa.RecordBatch:
-    """Raw rows from an offset on; the first of all stands for the header of a checkpoint."""
+    """Raw rows from an offset on; offset 0 is the place of a checkpoint's header."""
     count = len(values)
     made = {
         "topic": pa.array([TOPIC] * count),

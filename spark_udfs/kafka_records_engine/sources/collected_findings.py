@@ -1,4 +1,4 @@
-"""Collects what is found while one log partition is read."""
+"""Collects the findings made while one log partition is read."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ MOST_OF_A_KIND: Final = 1000
 
 @dataclass(slots=True)
 class FindingCount:
-    """How many findings there are of one kind, and what was not read because of the findings that are not kept."""
+    """The number of findings of one kind, and what was not read because of the findings that are not kept."""
 
     count: int = 0
     records: int = 0
@@ -25,7 +25,7 @@ class FindingCount:
 
 
 class Findings(Sequence[Finding]):
-    """Findings in the order in which they were met. A subclass that does something else with them overrides `add`."""
+    """Findings in the order in which they were made. A subclass that does something else with them overrides `add`."""
 
     def __init__(self) -> None:
         self._kept: list[Finding] = []
@@ -54,9 +54,9 @@ class Findings(Sequence[Finding]):
         self._kept.append(finding)
 
     def has_room(self, severity: Severity, reason: str, records: int = 0, size: int = 0) -> bool:
-        """Whether there is room for one more finding of this severity and reason. Where there is none, it is counted
-        with the `records` and bytes that are not read because of it, and need not be made: hostile bytes hold
-        millions."""
+        """Whether there is room for one more finding of this severity and reason. If there is none, the finding is only
+        counted, with the `records` and bytes that are not read because of it, and need not be built: hostile bytes can
+        cause millions."""
         same = self.counts.setdefault((severity, reason), FindingCount())
         same.count += 1
         if same.count <= MOST_OF_A_KIND:
@@ -66,7 +66,7 @@ class Findings(Sequence[Finding]):
         return False
 
     def sum_up(self, topic: str, partition: int) -> None:
-        """Add how many more findings of each kind there were, once there are no more rows of this log partition."""
+        """Add the number of further findings of each kind, after the last row of this log partition."""
         for (severity, reason), same in self.counts.items():
             more = same.count - MOST_OF_A_KIND
             if more > 0:
@@ -77,7 +77,7 @@ class Findings(Sequence[Finding]):
 
 
 class RepeatedFindings:
-    """Repeats in `findings` what others have collected."""
+    """Repeats the findings of others in `findings`."""
 
     def __init__(self, others: Findings, findings: Findings) -> None:
         self._others = others
@@ -86,7 +86,7 @@ class RepeatedFindings:
         self._counted: dict[tuple[Severity, str], FindingCount] = {}
 
     def catch_up(self) -> None:
-        """Repeat what was found since the last time."""
+        """Repeat the findings made since the last call."""
         for finding in self._others[self._repeated :]:
             self._own.report(finding)
         self._repeated = len(self._others)

@@ -1,4 +1,4 @@
-"""Stored rows of a log partition, less those that no table of state needs."""
+"""Compacts the stored rows of a log partition: removes rows that no table of state needs."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ from kafka_records_engine.sources.protocol import Context
 from kafka_records_engine.sources.snapshots import SnapshotPartition
 
 NeededRows = Callable[[Iterator[Any], Context], Iterable[Any] | None]
-"""Takes the raw rows of a log partition up to some offset, batches in the order of the log. Gives the rows to keep,
-with which any later rows can be read; None if that is unknown."""
+"""Takes the raw rows of a log partition up to some offset, as batches in log order. Returns the rows to keep, which
+suffice to interpret any later rows; None if that is unknown."""
 
 _FEW_ROWS: Final = 4096
 
 
 def is_due(stored: StoredLog) -> bool:
-    """Whether there is enough to remove: as many rows came as were left the last time, so that each row is written a
-    few times in all."""
+    """Whether compaction is worthwhile: as many rows were added as the last compaction left, so that each row is
+    rewritten only a few times in all."""
     stretches = stored.stretches
     if not stretches:
         return False
@@ -33,8 +33,8 @@ def is_due(stored: StoredLog) -> bool:
 
 
 def compact(root: str, stored: StoredLog, needed: NeededRows) -> None:
-    """Replace the files of a log partition by one. At every moment all rows are in complete files: its name says that
-    it has the offsets of the others, which are removed last."""
+    """Replace the files of a log partition by one. At every moment all rows are in complete files: the name of the new
+    file covers the offsets of the others, which are removed last."""
     tail = last_rows(stored)
     if not tail or any(file.trouble for file in stored.files):
         return
@@ -70,19 +70,19 @@ def compact(root: str, stored: StoredLog, needed: NeededRows) -> None:
         if each.path != written.path:
             os.unlink(each.path)
     sync_folder(folder)
-    # Rows that surveys found to be lost were left out.
+    # Rows that are lost according to surveys were left out.
     shutil.rmtree(gone_folder_of(root, log.topic, log.partition), ignore_errors=True)
 
 
 def forget(root: str, topic: str, partition: int) -> None:
-    """Remove all that is stored of a log partition: the next run reads it from its start."""
+    """Remove everything stored about a log partition: the next run reads it from its start."""
     for folder in (folder_of(root, topic, partition), gone_folder_of(root, topic, partition)):
         set_aside(folder)
 
 
 def _as_one(stored: StoredLog, rows: int) -> Stretch:
-    """What the file says that replaces all others. It has the offsets of all, as a run that saw the log of one moment:
-    none of its gaps hides a deletion."""
+    """The metadata of the file that replaces all others. It covers all their offsets, like a run that saw the log as of
+    one moment: none of its gaps hides a deletion."""
     stretches = stored.stretches
     first, last = stretches[0], stretches[-1]
     return replace(
@@ -101,7 +101,7 @@ def _as_one(stored: StoredLog, rows: int) -> Stretch:
 
 
 _COMPACTED: Final = -1
-"""In the place of the offset from which on rows were asked for: no run asks from there."""
+"""Replaces the offset from which rows were requested; no run requests rows from this one."""
 
 
 def _is_compacted(stretch: Stretch) -> bool:

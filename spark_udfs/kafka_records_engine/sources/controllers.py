@@ -1,9 +1,9 @@
 """The metadata log of a running cluster, fetched from its active controller into a directory.
 
-Brokers do not let clients read `__cluster_metadata`; controllers do, for whoever has the right CLUSTER_ACTION
+Brokers do not let clients read `__cluster_metadata`; controllers do, for clients with the right CLUSTER_ACTION
 (`ControllerApis.handleFetch`). A Fetch with replica id -1 counts as one of a node outside the cluster
-(`KafkaRaftClient.handleFetchRequest`, `LeaderState.updateReplicaState`), so that reading changes nothing. Where the log
-begins later, the answer names a snapshot, which FetchSnapshot brings in pieces (KIP-595, KIP-630).
+(`KafkaRaftClient.handleFetchRequest`, `LeaderState.updateReplicaState`), so that reading changes nothing. If the log
+begins later, the answer names a snapshot, which is fetched in pieces with FetchSnapshot (KIP-595, KIP-630).
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from kafka_records_engine.sources.unreachable import UnreachableBrokers
 from kafka_records_runtime.error_codes import ErrorCode
 
 _TOPIC_ID: Final = bytes(15) + b"\x01"
-"""Of the metadata log in every cluster (`Uuid.METADATA_TOPIC_ID`)."""
+"""The topic id of the metadata log in every cluster (`Uuid.METADATA_TOPIC_ID`)."""
 _BY_ID: Final = 13
 """From this version on Fetch names topics by their ids (KIP-516)."""
 _WAIT_MS: Final = 500
@@ -46,7 +46,8 @@ _MOVING: Final = frozenset(
         ErrorCode.LEADER_NOT_AVAILABLE,
     }
 )
-"""The answer names the active controller and its epoch, or none is elected yet."""
+"""Errors after which the request goes to the controller named in the answer, or is repeated because none is elected
+yet."""
 _NO_METADATA_LOG: Final = frozenset({ErrorCode.UNKNOWN_TOPIC_ID, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION})
 
 
@@ -55,17 +56,17 @@ class FetchedMetadataLog:
     """A metadata log that was fetched."""
 
     directory: str
-    """A data directory with the log, to read like that of a broker."""
+    """A data directory with the log, which can be read like that of a broker."""
     start_offset: int
-    """Of the first record in the log; the state before it is in the snapshot."""
+    """The offset of the first record in the log; the state before it is in the snapshot."""
     end_offset: int
-    """Of the committed log when it was asked for first."""
+    """The end offset of the committed log at the first request."""
     snapshot: str | None
     """The name of the file with the state before `start_offset`; None if the log starts at 0."""
 
 
 OnBytes = Callable[[int], object]
-"""Told how many bytes are fetched so far."""
+"""Called with the number of bytes fetched so far."""
 
 
 def fetch_metadata_log(
@@ -78,26 +79,26 @@ def fetch_metadata_log(
 ) -> FetchedMetadataLog:
     """Fetch the metadata log of a running cluster into a new directory, with the right CLUSTER_ACTION on the cluster.
 
-    The directory appears when it is complete: as of the moment of the first answer. It has all secrets of the log
+    The directory appears when it is complete. It has the state at the first answer, including all secrets in the log
     (keys of SCRAM users, sensitive settings), so only its owner may read it. Reading leaves no trace on the cluster.
 
     Parameters
     ----------
     controllers
-        `HOST:PORT` of some controllers, as in `controller.quorum.bootstrap.servers`; the active one is found by them.
+        `HOST:PORT` of some controllers, as in `controller.quorum.bootstrap.servers`; they name the active one.
     directory
         Where to put it; must not exist, or be empty.
     config, timeout
         As for `LiveBrokers`.
     on_bytes
-        Called with the number of bytes that are fetched.
+        Called with the number of bytes fetched so far.
 
     Raises
     ------
     ValueError, TypeError
         For arguments that cannot be used.
     LogSourceError
-        If no controller answers, the right is missing, the address is that of a broker, or what comes is damaged.
+        If no controller answers, the right is missing, the address is that of a broker, or the data is damaged.
     OSError
         If the directory cannot be written.
     """
@@ -137,12 +138,12 @@ class _SnapshotId(NamedTuple):
 
     @property
     def file_name(self) -> str:
-        """As Kafka names the file (`Snapshots.filenameFromSnapshotId`)."""
+        """The file name that Kafka uses (`Snapshots.filenameFromSnapshotId`)."""
         return f"{self.end_offset:020}-{self.epoch:010}.checkpoint"
 
 
 class _Fetching:
-    """The requests to the active controller, whoever that is."""
+    """The requests to the controller that is active at the moment."""
 
     def __init__(self, addresses: Sequence[tuple[str, int]], config: Any, session: Session, on_bytes: OnBytes) -> None:
         self._given = list(addresses)
@@ -175,7 +176,7 @@ class _Fetching:
                     self._fetch_snapshot(named, file)
                 if snapshot is not None and snapshot != named:
                     (folder / snapshot.file_name).unlink()
-                # The log begins later than what was fetched of it so far.
+                # The log now begins after the part that was fetched so far.
                 snapshot, kept = named, []
                 offset, epoch = named
                 continue
@@ -198,7 +199,7 @@ class _Fetching:
 
     def _committed(self, data: bytes, offset: int, epoch: int, end: int) -> tuple[bytes, int, int]:
         """The whole batches from `offset` up to `end`, and where to continue: offset, and epoch of the last record. A
-        controller sends what is not committed yet, too, and it may cut the last batch."""
+        controller also sends uncommitted batches, and may cut off the last one."""
         first = at = 0
         while at + RECORDS_AT <= len(data):
             size = ENTRY_HEAD + int.from_bytes(data[at + 8 : at + ENTRY_HEAD], "big", signed=True)
@@ -245,7 +246,7 @@ class _Fetching:
     # -- requests ------------------------------------------------------------------------------------------------------
 
     def _answer(self, offset: int, epoch: int) -> dict[str, Any]:
-        """What a controller says about the log from an offset on; `epoch` is that of the record before."""
+        """A controller's answer about the log from an offset on; `epoch` is the epoch of the record before it."""
         while True:
             partition = {
                 "partition": 0,
@@ -273,7 +274,8 @@ class _Fetching:
             return answer
 
     def _asked(self, name: str, fields: dict[str, Any], topics: str) -> dict[str, Any] | None:
-        """What the answer says about the partition; None if somebody else has to be asked, or the same again."""
+        """The part of the answer about the partition; None if the request has to be repeated, at the same or another
+        controller."""
         try:
             connection = self._connected()
             version = connection.version(name)
@@ -305,7 +307,7 @@ class _Fetching:
         return dict(partition)
 
     def _follow(self, leader: dict[str, Any], endpoints: Sequence[dict[str, Any]]) -> None:
-        """Ask the controller that is active now, if the answer says where it is."""
+        """Switch to the controller that is active now, if the answer has its address."""
         is_new = leader["leader_epoch"] > self._epoch and leader["leader_id"] >= 0
         self._epoch = max(self._epoch, leader["leader_epoch"])
         for each in endpoints:
@@ -316,14 +318,14 @@ class _Fetching:
                     self._address = address
                 if is_new:
                     return
-        if not endpoints and not is_new:  # before Kafka 3.9 no controller tells where another one is
+        if not endpoints and not is_new:  # before Kafka 3.9 controllers do not report the addresses of others
             self.close()
             self._try_next()
         if not is_new:
             self._pause("there is no active controller, or it is another one")
 
     def _try_next(self) -> None:
-        """Ask another one of the controllers that were given from now on."""
+        """Switch to another one of the given controllers."""
         self._given.append(self._given.pop(0))
         self._address = self._given[0]
 
@@ -350,7 +352,7 @@ class _Fetching:
             self._on_bytes(self._bytes)
 
     def _pause(self, why: str, address: str | None = None) -> None:
-        """Wait before the next try. Raises ConnectionLost after `default.api.timeout.ms` without a byte, or when the
+        """Wait before the next try. Raises ConnectionLost after `default.api.timeout.ms` without progress, or when the
         time limit is over."""
         if time.monotonic() + _PAUSE >= min(self._until, self._session.end):
             raise ConnectionLost(address or self._shown, why)

@@ -30,15 +30,15 @@ LOG_ENDS_SCHEMA: Final = pa.schema(
 
 
 def log_starts(source: Source, topics: Sequence[str] | None) -> LogStarts | None:
-    """The log starts of some topics, or all, to be asked for before records are read; None if the source has none that
-    could move meanwhile. Raises LogSourceError."""
+    """The log starts of some topics, or all, to be requested before records are read; None if the log starts of this
+    source cannot move. Raises LogSourceError."""
     return source.log_starts(topics) if has(source, TellsLogStarts) else None
 
 
 def log_ends(
     source: Source, topics: Sequence[str], context: Context, starts: LogStarts | None = None
 ) -> Iterator[LogEnds]:
-    """The ends of all logs of some topics, with the log starts of an earlier moment where `starts` has them."""
+    """The ends of all logs of some topics, with the earlier log starts in `starts`, if it has them."""
     if starts is None:
         yield from _log_ends(source, topics, context)
         return
@@ -52,8 +52,8 @@ def log_ends(
 
 
 def _log_ends(source: Source, topics: Sequence[str], context: Context) -> Iterator[LogEnds]:
-    """The ends of all logs of some topics. A source that cannot tell (`protocol.Source`) gives what its log partitions
-    know: `end`, the offset after the last record. Raises LogSourceError; findings go to the context."""
+    """The ends of all logs of some topics. For a source without this ability, the ends that its log partitions know are
+    used: `end`, the offset after the last record. Raises LogSourceError; findings go to the context."""
     if has(source, TellsLogEnds):
         yield from source.log_ends(topics, context)
         return

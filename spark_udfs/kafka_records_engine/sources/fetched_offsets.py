@@ -1,4 +1,4 @@
-"""What coordinators answer about the offsets of groups: those that consumers commit, and those of share groups."""
+"""What coordinators report about the offsets of groups: committed offsets of consumers, and those of share groups."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ TopicPartition = tuple[str, int]
 """Topic and partition."""
 
 UNSTABLE: Final = ErrorCode.UNSTABLE_OFFSET_COMMIT.name
-"""The error of a partition that an open transaction commits."""
+"""The error of a partition whose offset commit is in an open transaction."""
 
 
 WITH_NAMES: Final = 9
@@ -24,11 +24,11 @@ _WITH_GROUPS: Final = 8
 
 
 class CommittedOffset(NamedTuple):
-    """What a coordinator holds for a partition."""
+    """The committed offset of a partition, according to the coordinator."""
 
     offset: int
     leader_epoch: int
-    """-1 where the commit had none."""
+    """-1 if the commit had none."""
     metadata: str
 
 
@@ -43,17 +43,17 @@ class FetchedOffsets(NamedTuple):
 
 
 class ShareOffset(NamedTuple):
-    """How far a share group has got in a partition."""
+    """The progress of a share group in a partition."""
 
     topic_id: str
     """22 characters."""
     partition: int
     start_offset: int
-    """-1 while it is not decided."""
+    """-1 until it is decided."""
     leader_epoch: int
     lag: int
-    """Offsets to the end that are not done with, as the coordinator counts them; -1 if it does not say (before Kafka
-    4.2)."""
+    """Number of unfinished offsets up to the end, as the coordinator counts them; -1 if it does not report it (before
+    Kafka 4.2)."""
 
 
 class FetchedShares(NamedTuple):
@@ -75,7 +75,7 @@ def at_least(connection: Connection, name: str, version: int, at_most: int = 0x7
 
 
 def by_topic(places: Collection[TopicPartition] | None, partitions: str) -> list[dict[str, Any]] | None:
-    """Topics as requests have them, with the numbers of their partitions as the field `partitions`; None for None."""
+    """Topics in the form of requests, with partition numbers in the field `partitions`; None for None."""
     if places is None:
         return None
     found: dict[str, list[int]] = {}
@@ -87,7 +87,7 @@ def by_topic(places: Collection[TopicPartition] | None, partitions: str) -> list
 def fetch(
     connection: Connection, groups: list[str], wanted: Mapping[str, Collection[TopicPartition] | None], stable: bool
 ) -> dict[str, tuple[int, FetchedOffsets]]:
-    """The offsets of some partitions of each group, of all for None; by group the code of its error and what it has."""
+    """The offsets of some partitions of each group (None: all); by group, its error code and its offsets."""
     asked = [{"group_id": group, "topics": by_topic(wanted[group], "partition_indexes")} for group in groups]
     version = at_least(connection, OFFSET_FETCH, _WITH_GROUPS, WITH_NAMES)
     answer = connection.ask(OFFSET_FETCH, {"groups": asked, "require_stable": stable}, version)
@@ -113,7 +113,7 @@ def _fetched(group: Mapping[str, Any], *, is_all: bool) -> FetchedOffsets:
 
 
 def fetch_shares(connection: Connection, groups: list[str]) -> dict[str, tuple[int, FetchedShares]]:
-    """How far share groups have got; by group the code of its error and what it has."""
+    """The progress of share groups; by group, its error code and its offsets."""
     asked = [{"group_id": group, "topics": None} for group in groups]
     answer = connection.ask(DESCRIBE_SHARE_GROUP_OFFSETS, {"groups": asked})
     return {each["group_id"]: (each["error_code"], _fetched_shares(each)) for each in answer["groups"]}

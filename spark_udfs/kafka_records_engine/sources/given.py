@@ -1,8 +1,8 @@
-"""From what a caller names as a source to a `Source`.
+"""Makes a `Source` from what a caller gives as a source.
 
-This is the one place that knows which kinds of sources there are. A new kind is one entry of `KINDS`: the words that
-say what it is, a function that says whether something is of it, and one that makes the source. Both look at what was
-given and import their module when they are called, so that a command pays only for the kind it reads.
+This is the only module that knows all kinds of sources. A new kind is one entry of `KINDS`: a description, a function
+that recognizes the kind, and a function that makes the source. Both functions import their module when they are called,
+so that a command loads only the kind it reads.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from kafka_records_engine.sources.protocol import Source
 
 
 class GivenPaths(tuple[str, ...]):
-    """One text or path, or several, as somebody named them; at least one."""
+    """One or more strings or paths, as the caller gave them."""
 
     __slots__ = ()
 
@@ -25,10 +25,10 @@ class SourceKind(NamedTuple):
     """A kind of source."""
 
     what: str
-    """What a caller may name, for the message about something that is of no kind."""
+    """What a caller may give, for the message about something that is of no kind."""
     is_mine: Callable[[Any], bool]
-    """Whether something is of this kind. Texts and paths come as `GivenPaths`, everything else as it is. Cheap: it may
-    look at names, attributes and a few bytes, and must not raise for what belongs to another kind."""
+    """Whether something is of this kind. Strings and paths are passed as `GivenPaths`, everything else unchanged. Must
+    be cheap (it may look at names, attributes and a few bytes), and must not raise for something of another kind."""
     made: Callable[[Any, str | None], Source]
     """The source. The second argument is the topic of files or rows that do not name one; None if not given."""
 
@@ -97,12 +97,12 @@ KINDS: Final[tuple[SourceKind, ...]] = (
     SourceKind("files of saved rows (Parquet, Arrow, Avro, JSON lines, CSV, Delta)", _are_saved, _saved_rows),
     SourceKind("a path or several (data directory, partition folder, .log file)", _are_paths, _segments),
 )
-"""All kinds, in the order in which they are asked; the first that says yes is taken. The last takes every path, and
-says about one that it cannot read what it is not."""
+"""All kinds, in the order in which they are tried; the first match is used. The last kind accepts every path, and its
+error for an unreadable one says what the path is not."""
 
 
 def source_of(given: Any, topic: str | None = None) -> Source:
-    """The source that `given` stands for.
+    """The source for `given`.
 
     Parameters
     ----------
@@ -128,7 +128,7 @@ def source_of(given: Any, topic: str | None = None) -> Source:
 
 
 def _paths(given: Any) -> Any:
-    """Texts and paths as `GivenPaths`; anything else as it is."""
+    """Strings and paths as `GivenPaths`; anything else unchanged."""
     if isinstance(given, str | PathLike):
         return GivenPaths([on_this_machine(fspath(given))])
     if isinstance(given, Sequence) and given and all(isinstance(each, str | PathLike) for each in given):

@@ -1,4 +1,4 @@
-"""What coordinators answer about groups of each kind: their members, what these subscribe to, and what they have."""
+"""What coordinators report about groups of each kind: their members, and the members' subscriptions and assignments."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def request_of(kind: str) -> str:
 
 
 def describe(connection: Connection, groups: list[str], name: str) -> dict[str, tuple[int, GroupDescription]]:
-    """Asks by the request `name`; by group the code of its error and what it is described as."""
+    """Send the request `name`; returns, by group, its error code and its description."""
     answer = connection.ask(name, {"groups" if name == DESCRIBE_GROUPS else "group_ids": tuple(groups)})
     # Kafka 4.0.0 answers once for each partition of its topic that has the group, and only one answer is right.
     told = sorted(answer["groups"], key=lambda each: each["error_code"] == 0)

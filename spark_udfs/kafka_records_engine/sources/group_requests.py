@@ -1,7 +1,7 @@
 """Requests to the coordinators of groups: to list groups, to fetch, delete and commit offsets, and to delete groups.
 
-Only this module changes something on a cluster. Requests that change something are sent once: without an answer it is
-unknown whether they were carried out, and `AnswerLost` says so.
+Only this module and `transaction_requests` change something on a cluster. Requests that change something are sent only
+once: without an answer it is unknown whether they were carried out, and AnswerLost is raised.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ from kafka_records_runtime.error_codes import ErrorCode
 from kafka_records_runtime.uuids import Uuid
 
 _Ask = Callable[..., dict[str, tuple[int, Any]]]
-"""Asks over a connection about `groups`: by group a code, and what came of it."""
+"""Sends a request about `groups` over a connection; returns, by group, an error code and the result."""
 
 _PASSING: Final = PASSING - {ErrorCode.UNKNOWN_TOPIC_OR_PARTITION} | {
     ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
@@ -53,17 +53,17 @@ _PASSING: Final = PASSING - {ErrorCode.UNKNOWN_TOPIC_OR_PARTITION} | {
 _UNTIL_A_FIRST_ANSWER: Final = 5.0
 """Seconds: an address at which no broker has ever answered is more likely wrong than about to come back."""
 _MOST_GROUPS: Final = 500
-"""At most N groups are in one request to a coordinator, so that neither side holds all answers at once."""
+"""Maximum number of groups in one request to a coordinator, so that neither side holds all answers at once."""
 _WITH_KEYS: Final = 4
 """The oldest version of FindCoordinator that asks about several groups (Kafka 3.0)."""
 
 
 class AnswerLost(Exception):
-    """A request that changes something was sent, and no answer came; the text says why."""
+    """A request that changes something was sent, but no answer arrived; the message says why."""
 
 
 class ListedGroup(NamedTuple):
-    """A group as its coordinator lists it. States are those in memory, rebalances included."""
+    """A group as its coordinator lists it. States are those in the coordinator's memory, including rebalances."""
 
     protocol_type: str
     state: str
@@ -72,20 +72,20 @@ class ListedGroup(NamedTuple):
 
     @property
     def has_members(self) -> bool:
-        """Whether somebody is in the group now."""
+        """Whether the group has members now."""
         return self.state not in ("Empty", "")
 
 
 class DescribedTopic(NamedTuple):
-    """A topic that is there."""
+    """An existing topic."""
 
     topic_id: str
-    """22 characters; all A from brokers that know no ids."""
+    """22 characters; all of them A if the brokers have no topic ids."""
     partitions: frozenset[int]
 
 
 class GroupRequests:
-    """Asks the coordinators of a cluster, whichever they are now. For `bootstrap` and `config` see `live.LiveBrokers`.
+    """Sends requests to the current coordinators of a cluster. For `bootstrap` and `config` see `live.LiveBrokers`.
 
     Methods raise LogSourceError if no broker answers, a password is wrong, a broker is older than Kafka 3.0, nothing
     has moved for `default.api.timeout.ms` (five seconds as long as no broker has answered), or the time is over.
@@ -99,20 +99,21 @@ class GroupRequests:
         timeout: Timeout | None = None,
         goes_on: bool = False,
     ) -> None:
-        """`goes_on`: where some coordinators have answered, groups of others are answered with an error instead."""
+        """`goes_on`: if only some coordinators answer, the groups of the others get an error instead of an
+        exception."""
         self._cluster = Cluster(addresses_of(bootstrap), config_of(config), Session(limit_of(timeout)))
         self._coordinators: dict[str, Address] = {}
         self._goes_on = goes_on
 
     @property
     def name(self) -> str:
-        """The addresses, as one text."""
+        """The addresses, as a single string."""
         return named(self._cluster.bootstrap)
 
     # -- asking --------------------------------------------------------------------------------------------------------
 
     def groups(self) -> dict[str, ListedGroup]:
-        """All groups that may be described here, by their ids."""
+        """All groups that this client may describe, by id."""
         found: dict[str, ListedGroup] = {}
         for address in self._again(self._cluster.brokers):
             answer = self._again(partial(self._listed, address))
@@ -147,8 +148,8 @@ class GroupRequests:
     ) -> dict[str, FetchedOffsets]:
         """The stable offsets of some partitions of each group, of all for None.
 
-        A partition that an open transaction commits has the error UNSTABLE; asked for all, only where there is an older
-        offset. Not `stable`, it has its older offset.
+        A partition with a commit in an open transaction has the error UNSTABLE; if all partitions are requested, only
+        if it has an older offset. Without `stable`, the older offset is returned.
         """
         ask = partial(fetch, wanted=wanted, stable=stable)
         found: dict[str, FetchedOffsets] = self._answers(
@@ -157,14 +158,14 @@ class GroupRequests:
         return found
 
     def share_offsets(self, groups: Iterable[str]) -> dict[str, FetchedShares]:
-        """How far some share groups have got, in all partitions that they have state for."""
+        """The progress of some share groups, in all partitions that they have state for."""
         found: dict[str, FetchedShares] = self._answers(
             groups, fetch_shares, self._cluster.asked, partial(FetchedShares, (), {})
         )
         return found
 
     def describe(self, kinds: Mapping[str, str]) -> dict[str, GroupDescription]:
-        """What the coordinators know of some groups. `kinds` has their kinds (`ListedGroup.kind`) by their ids."""
+        """What the coordinators know about some groups. `kinds` maps group ids to kinds (`ListedGroup.kind`)."""
         found: dict[str, GroupDescription] = {}
         by_request: dict[str, list[str]] = {}
         for group, kind in kinds.items():
@@ -182,19 +183,19 @@ class GroupRequests:
     # -- changing ------------------------------------------------------------------------------------------------------
 
     def delete_offsets(self, group: str, places: Collection[TopicPartition]) -> dict[TopicPartition, str | None]:
-        """Delete offsets; gives the name of the error by partition, None if nothing is left. Raises AnswerLost."""
+        """Delete offsets; returns the name of the error by partition, None if no offset is left. Raises AnswerLost."""
         codes: dict[TopicPartition, str | None] = self._ask_coordinator(
             group, partial(_delete_offsets, places=places), partial(dict.fromkeys, places)
         )
         return codes
 
     def delete_group(self, group: str) -> str | None:
-        """Delete a group; gives the name of the error, None if the group is deleted. Raises AnswerLost."""
+        """Delete a group; returns the name of the error, None if the group is deleted. Raises AnswerLost."""
         code: str | None = self._ask_coordinator(group, _delete_group, str)
         return code
 
     def commit(self, group: str, offsets: Mapping[TopicPartition, CommittedOffset]) -> dict[TopicPartition, str | None]:
-        """Commit offsets as somebody who is no member; the name of the error of each partition. Raises AnswerLost."""
+        """Commit offsets without being a member; returns the name of the error of each partition. Raises AnswerLost."""
         codes: dict[TopicPartition, str | None] = self._ask_coordinator(
             group, partial(_commit, offsets=offsets), partial(dict.fromkeys, offsets)
         )
@@ -219,8 +220,8 @@ class GroupRequests:
         asked: Callable[[Address, Callable[[Connection], dict[str, Any]]], dict[str, Any]],
         refused: Callable[[str], Any],
     ) -> dict[str, Any]:
-        """What the coordinator of each group answers. After an error that passes, it is asked again. If the coordinator
-        is unknown, the answer is what `refused` makes of the error's name."""
+        """The answer of the coordinator of each group. After a transient error, the request is repeated. If the
+        coordinator is unknown, the answer is what `refused` makes of the error's name."""
         done: dict[str, Any] = {}
         left, patience = list(groups), self._patience()
         while left:
@@ -232,7 +233,7 @@ class GroupRequests:
                 for address, ids in _in_parts(by_address):
                     for group, (code, result) in asked(address, partial(ask, groups=ids)).items():
                         if group not in ids:
-                            continue  # nobody asked for it
+                            continue  # not requested
                         if code in _PASSING:
                             why = f"group {group}: {ErrorCode(code).name}"
                             self._coordinators.pop(group, None)
@@ -256,7 +257,7 @@ class GroupRequests:
         return done
 
     def _located(self, groups: list[str]) -> tuple[dict[Address, list[str]], dict[str, ErrorCode]]:
-        """The groups by the addresses of their coordinators, and the errors of those whose coordinator is not told."""
+        """The groups by the address of their coordinator, and the errors of groups whose coordinator is unknown."""
         unknown = [group for group in groups if group not in self._coordinators]
         errors: dict[str, ErrorCode] = {}
         if unknown:
@@ -280,7 +281,7 @@ class GroupRequests:
         raise lost
 
     def _again(self, ask: Callable[[], Any]) -> Any:
-        """What `ask` returns, once brokers answer."""
+        """The result of `ask`, which is retried until brokers answer."""
         patience = self._patience()
         while True:
             try:
@@ -377,7 +378,7 @@ def _commit(
 
 
 def _by_partition(group: str, answer: Mapping[str, Any]) -> dict[str, tuple[int, dict[TopicPartition, str | None]]]:
-    """The errors of the partitions; a code that passes concerns all of them, and is the group's."""
+    """The errors of the partitions; a transient error counts for the whole group."""
     codes = {
         (topic["name"], each["partition_index"]): each["error_code"]
         for topic in answer["topics"]

@@ -1,7 +1,7 @@
-"""What groups with members subscribe to, as their coordinators describe them.
+"""What groups with members subscribe to, according to their coordinators.
 
-A coordinator refuses to delete offsets of these topics. Of each kind it answers what decides there: `ClassicGroup`,
-`ConsumerGroup` and `StreamsGroup`, each in `isSubscribedToTopic`.
+A coordinator refuses to delete offsets of these topics. For each kind of group, this module uses the fields on which
+that decision is based (`isSubscribedToTopic` of `ClassicGroup`, `ConsumerGroup` and `StreamsGroup`).
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ class GroupSubscriptions(NamedTuple):
     topics: frozenset[str] = frozenset()
     """Topics that they name."""
     regexes: tuple[str, ...] = ()
-    """Regular expressions (RE2), which the coordinator alone resolves."""
+    """Regular expressions (RE2), which only the coordinator resolves."""
     messages: tuple[bytes, ...] = ()
     """The subscriptions of members of a classic group, each as its client wrote it."""
     why_unknown: str = ""
-    """Why the answer does not tell, as the end of a sentence; empty if it does."""
+    """Why the subscriptions are unknown, as the end of a sentence; empty if they are known."""
 
 
 def subscriptions_of(kind: str, described: GroupDescription) -> GroupSubscriptions:

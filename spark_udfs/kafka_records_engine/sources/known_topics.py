@@ -20,7 +20,7 @@ _UNLIMITED: Final = "-1"
 
 def retention_of(configs: Mapping[str, str | None]) -> int | None:
     """The `retention.ms` among the configs of a topic that deletes by time alone: neither compacted nor limited in
-    size. None for another topic, and for one that keeps its records for ever."""
+    size. None for other topics, and for a topic that keeps its records for ever."""
     retention, size = configs.get(RETENTION_MS) or "", configs.get(RETENTION_BYTES) or _UNLIMITED
     is_by_time = "compact" not in (configs.get(CLEANUP_POLICY) or "") and size == _UNLIMITED
     return int(retention) if is_by_time and retention.isdigit() else None
@@ -30,9 +30,10 @@ class TellsTopics(Protocol):
     """A source that knows topics of its cluster in addition to its logs."""
 
     def known_topics(self) -> KnownTopics:
-        """What it knows. Raises LogSourceError."""
+        """The topics that it knows. Raises LogSourceError."""
 
 
 def known_topics(source: Source) -> KnownTopics:
-    """What a source knows about topics, asked once: brokers give all of it in one answer. Raises LogSourceError."""
+    """What a source knows about topics, by a single call: brokers return all of it in one answer. Raises
+    LogSourceError."""
     return source.known_topics() if has(source, TellsTopics) else KnownTopics()
