@@ -1,7 +1,7 @@
 """Live brokers as a source: raw record batches by Fetch, as they are in the log.
 
-No group is joined, nothing is written, no topic is created. Batches go through the reader that reads files. So control
-records, producers and transactions are there, which clients hide.
+No group is joined, nothing is written, no topic is created. Batches are parsed by the reader for files. So control
+records, producers and transactions are available, which clients hide.
 """
 
 from __future__ import annotations
@@ -61,13 +61,13 @@ class LiveBrokers:
         it, or a mapping of such properties. Plain text without a password by default.
     timeout
         Seconds or a timedelta from now on, or a `time_limit.TimeLimit` that other sources share. Brokers are not waited
-        for after that. What was not read by then is damage with partitions and offsets. Make another LiveBrokers for
-        the next answer. No limit by default.
+        for after that. Records that were not read by then are reported as damage, with partitions and offsets. Make
+        another LiveBrokers for the next answer. No limit by default.
 
     Raises
     ------
     ValueError, TypeError
-        For an invalid address, for properties that cannot be obeyed, and for a timeout of 0 or less.
+        For an invalid address, for unsupported properties, and for a timeout of 0 or less.
     LogSourceError
         For a file that cannot be used.
     """
@@ -101,7 +101,7 @@ class LiveBrokers:
         return sorted(self._topics())
 
     def known_topics(self) -> KnownTopics:
-        """The same by their ids, and how many partitions they have. Raises LogSourceError."""
+        """The topics that may be described, by id, and their numbers of partitions. Raises LogSourceError."""
         asked_ms = now_ms()
         topics = self._topics()
         names = {str(topic_id): name for name, (topic_id, _) in topics.items()}
@@ -126,10 +126,10 @@ class LiveBrokers:
     def partitions(self, topic: str) -> list[BrokerPartition]:
         """The partitions of a topic, each from the start of its log to its high watermark of now.
 
-        One without a leader is waited for. If its end stays unknown, it has `trouble`, and reading it gives a finding
-        instead of rows. Raises LogSourceError if no broker answers, the password is wrong, there is no such topic, or
-        no partition has a leader; MissingRight if the topic may not be described or read; AbsentTopic if no coordinator
-        has made it yet.
+        A partition without a leader is waited for. If its end stays unknown, it has `trouble`, and reading it produces
+        a finding instead of rows. Raises LogSourceError if no broker answers, the password is wrong, there is no such
+        topic, or no partition has a leader; MissingRight if the topic may not be described or read; AbsentTopic if no
+        coordinator has made it yet.
         """
         arguments.text("topic", topic)
         cluster = Cluster(self._bootstrap, self._config, self._session)
@@ -218,7 +218,7 @@ class LiveBrokers:
             context.report(missing.finding("where its logs start and end is unknown"))
 
     def first_unread(self, asked: Sequence[UnreadAsked], context: Context) -> Iterator[tuple[UnreadAsked, Unread]]:
-        """See `abilities.TellsFirstUnread`: by Fetch, which takes the right READ. Records are not counted."""
+        """See `abilities.TellsFirstUnread`: by Fetch, which needs the right READ. Records are not counted."""
         seeks = [[Seek(each.topic, each.partition, int(offset), each.end) for offset in each.offsets] for each in asked]
         flat = [seek for of_log in seeks for seek in of_log]
         try:

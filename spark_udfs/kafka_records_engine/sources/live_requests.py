@@ -1,7 +1,6 @@
-"""Running brokers that are asked instead of read: what coordinators answer about groups, for clusters that hide the
-topics of coordinators.
+"""Answers of coordinators about groups as a source, for clusters where the coordinators' topics may not be read.
 
-No record of a group is read, so that nothing is known of what was, and of what is only what a request tells.
+No record of a group is read. So nothing is known about the past, and about the present only what requests return.
 """
 
 from __future__ import annotations
@@ -44,7 +43,8 @@ class AskedGroup(NamedTuple):
 
     @property
     def kind(self) -> str:
-        """classic, consumer, share or streams. Brokers before Kafka 3.8 tell no kinds, and their groups are classic."""
+        """classic, consumer, share or streams. Brokers before Kafka 3.8 do not report kinds; their groups are
+        classic."""
         return self.listed.kind or _CLASSIC
 
 
@@ -60,7 +60,7 @@ class TwoPolls(NamedTuple):
 
 
 class CoordinatorAnswers:
-    """What coordinators answer to one question: each of them is asked the same once, however many tables want it.
+    """The answers of coordinators to one question: each request is sent once, however many tables need it.
 
     Methods raise LogSourceError if there is no answer at all; if only some are missing, they report a finding.
     """
@@ -72,7 +72,7 @@ class CoordinatorAnswers:
         self._kept: dict[object, tuple[Any, list[Finding], int]] = {}
 
     def groups(self, wanted: Sequence[str] | None, context: Context) -> Mapping[str, AskedGroup]:
-        """Some groups, or all, by their ids: those that are listed, and that did not end meanwhile."""
+        """Some groups, or all, by id: only groups that are listed and did not end meanwhile."""
         return self._once(("groups", wanted), lambda found: self._groups(wanted, found), context)
 
     def offsets(self, wanted: Sequence[str] | None, context: Context) -> Mapping[str, FetchedOffsets]:
@@ -130,7 +130,7 @@ class CoordinatorAnswers:
     # -- asking --------------------------------------------------------------------------------------------------------
 
     def _once(self, what: object, ask: Callable[[list[Finding]], T], context: Context) -> T:
-        """What `ask` returns, which was kept if it was asked before; findings go to the context in any case."""
+        """The result of `ask`, cached after the first call; findings go to the context in any case."""
         if what not in self._kept:
             found: list[Finding] = []
             asked_ms = now_ms()
@@ -176,7 +176,8 @@ class CoordinatorAnswers:
         return self._without_errors(answers, found, "its committed offsets have no row")
 
     def _without_errors(self, answers: Mapping[str, T], found: list[Finding], impact: str) -> dict[str, T]:
-        """The answers about groups that are no errors; a finding for each of the others, and for parts that are."""
+        """The answers about groups without errors; reports a finding for each answer, or part of one, that is an
+        error."""
         known = {}
         for group, answer in answers.items():
             error = getattr(answer, "error", None)

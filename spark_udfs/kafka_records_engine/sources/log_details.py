@@ -1,4 +1,4 @@
-"""What the files of a log tell beside where it begins and ends: columns that tables of all logs may ask for."""
+"""Details from the files of a log besides its start and end: columns that tables about all logs may request."""
 
 from __future__ import annotations
 
@@ -49,8 +49,8 @@ OPEN: Final = pa.schema(
         )
     ]
 )
-"""The transactions that are open in a log: those of `log.open_producers`, or of the leader of the partition. What the
-coordinators answer about the producer id is beside it where they are asked (`is_asked`), null if none has it."""
+"""The transactions that are open in a log: those of `log.open_producers`, or of the leader of the partition. If the
+coordinators are asked (`is_asked`), their answers about the producer id are added; null if no coordinator knows it."""
 
 _SCHEMAS: Final = (FILES, OPEN)
 
@@ -71,7 +71,7 @@ def asked_details(columns: Collection[str]) -> list[str]:
 
 
 def log_details(source: Source, topics: Collection[str], columns: Collection[str], context: Context) -> Details:
-    """The columns of `asked_details`; nothing of a source without files. Raises LogSourceError."""
+    """The columns of `asked_details`; empty for a source without files. Raises LogSourceError."""
     return source.log_details(topics, columns, context) if columns and has(source, TellsLogDetails) else {}
 
 

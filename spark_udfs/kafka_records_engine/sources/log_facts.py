@@ -1,4 +1,5 @@
-"""Facts about a log other than its rows: written by its source and by observers of its rows, read by everybody."""
+"""Facts about a log other than its rows: written by its source and by observers of its rows, available to all
+readers."""
 
 from __future__ import annotations
 
@@ -12,13 +13,13 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class TopicDeletions:
-    """When topics were deleted, by the records of a metadata log. Empty if nothing tells it."""
+    """When topics were deleted, according to the records of a metadata log. Empty if unknown."""
 
     times: Mapping[str, Sequence[int]] = field(default_factory=dict)
-    """By the name of each topic that is known, those that were never deleted among them: the times of its deletions, in
-    milliseconds since 1970, ascending. A topic that was created again under its name is the same here."""
+    """By the name of each known topic, including those that were never deleted: the times of its deletions, in
+    milliseconds since 1970, ascending. Recreated topics of the same name count as one topic."""
     since_ms: int | None = None
-    """From when on no deletion is missing; None for all times."""
+    """The time from which the deletions are complete; None if they are complete from the beginning."""
     until_ms: int | None = None
     """The time of the last record; None if there is none."""
 
@@ -70,16 +71,16 @@ class LogFacts:
     """Of a metadata log that does not begin at its first record: the state below `Checkpoint.end_offset`, which is
     above the log start. A source that has it sets it before it gives the first rows."""
     topics: KnownTopics = field(default_factory=KnownTopics)
-    """As far as the source knows topics and a table uses that."""
+    """The topics of the cluster, if the source knows them and a table uses them."""
     missing_rights: Callable[[Collection[str]], Sequence[Any]] = _no_rights
     """Of a view: a `missing_rights.MissingRight` for each of some topics that the source may not describe. It is asked
     when the inputs are read."""
     unread: Callable[[Sequence[Any]], Iterator[Any]] = _nothing_unread
-    """Of a view: what is left to read in some logs (`unread.UnreadAsked`), as far as the source can tell."""
+    """Of a view: the unread records of some logs (`unread.UnreadAsked`), as far as the source knows."""
 
     retentions: Callable[[Collection[str]], Mapping[str, int]] = _no_retentions
-    """Of a view: the `retention.ms` of some topics, for which a source is asked again; `topics` has those that are
-    known without."""
+    """Of a view: the `retention.ms` of some topics, which needs another request to the source; `topics` has those known
+    without it."""
 
     def add_hole(self, after: int) -> None:
         """Report that something unreadable comes after the record at offset `after`, before the rows after it come."""

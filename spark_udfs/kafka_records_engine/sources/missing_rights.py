@@ -1,4 +1,4 @@
-"""Rights (ACLs) that whoever reads a cluster lacks."""
+"""Rights (ACLs) that the user who reads a cluster lacks."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class MissingRight(LogSourceError):
         return MissingRight, (str(self.path), self.who, self.operation, self.resource_name)
 
     def finding(self, consequence: str = HIDDEN) -> Finding:
-        """What the reader of an answer without the topic has to know."""
+        """The finding for an answer that lacks the topic."""
         return Finding("damage", MISSING_RIGHT, self.detail, consequence, self.resource_name, file=str(self.path))
 
 
@@ -68,8 +68,8 @@ def missing_rights(source: Source, topics: Collection[str]) -> Sequence[MissingR
 
 
 def lacking_coordinator_topics(source: Source, there: Iterable[str]) -> list[MissingRight | AbsentTopic]:
-    """Why a running cluster does not list some topics of coordinators; nothing for what is stored. Brokers leave topics
-    that may not be described out of a list without a word, so each of these is asked for by its name."""
+    """Why a running cluster does not list some topics of coordinators; nothing for what is stored. Brokers silently
+    leave topics that may not be described out of a list, so each of these is requested by name."""
     names = sorted({*COORDINATOR_TOPICS}.difference(there))
     may_hide = has(source, TellsMissingRights)
     if not may_hide:

@@ -21,9 +21,8 @@ from kafka_records_engine.sources.question import Question
 class Source(Protocol):
     """Somewhere to read from.
 
-    Tables over one topic call `partitions` only, so that an object of a user's own may do without the rest there. What
-    sources that know more can tell is in `abilities`, and in `known_topics.TellsTopics` and
-    `missing_rights.TellsMissingRights`.
+    Tables over one topic only call `partitions`, so a user-defined source for them needs no other method. Optional
+    abilities of sources are in `abilities`, `known_topics.TellsTopics` and `missing_rights.TellsMissingRights`.
 
     Engines ask in this order: log starts, then `partitions` (which says up to where records are read), then
     `known_topics`, then log ends. Logs move meanwhile, and a committed offset is then never below a start or beyond an
@@ -32,7 +31,7 @@ class Source(Protocol):
 
     @property
     def name(self) -> str:
-        """What messages call it: paths, addresses."""
+        """Its name in messages: paths or addresses."""
 
     def topics(self) -> Sequence[str]:
         """The names of the topics that it holds, sorted. Raises LogSourceError if it cannot be read or holds none."""
@@ -54,9 +53,9 @@ class LogEnds:
     log_end_offset: int | None = None
     """Behind the last record."""
     high_watermark: int | None = None
-    """Behind the last record that consumers may read."""
+    """The offset after the last record that consumers may read."""
     high_watermark_timestamp_ms: int | None = None
-    """When the high watermark was so, in milliseconds since 1970."""
+    """When the high watermark had this value, in milliseconds since 1970."""
     last_stable_offset: int | None = None
     """Where the first transaction begins that is still open, or else the high watermark."""
     place: str | None = None
@@ -73,7 +72,7 @@ class LogStarts:
     offsets: Mapping[tuple[str, int], tuple[str | None, int]]
     """By topic and partition: the id of the topic, None if the source does not tell it, and the log start."""
     trouble: Mapping[tuple[str, int], str] = field(default_factory=dict)
-    """Why a partition that is there is not among them."""
+    """Why an existing partition is not among them."""
     asked_ms: int | None = None
     """When brokers were asked, in milliseconds since 1970; None for files."""
 
@@ -91,7 +90,7 @@ class LogPartition(Protocol):
     Picklable. `size` is in bytes, as far as it is known before reading; bigger partitions are read first, and progress
     is measured by it. `in_memory` says that pickling copies the rows, so that a second process saves no time.
 
-    What some log partitions can tell beside is in `abilities`.
+    Optional abilities of log partitions are in `abilities`.
     """
 
     @property
@@ -136,7 +135,7 @@ rows too)."""
 
 @dataclass(slots=True)
 class Counts:
-    """How much was read, and what was let pass."""
+    """How much was read, and which irregularities were accepted."""
 
     partitions: int = 0
     files: int = 0
@@ -149,7 +148,7 @@ class Counts:
     outside: int = 0
     """Records and markers that were read and are not in the range of offsets that was asked for."""
     bytes_left: int = 0
-    """Bytes behind keys and values, which Kafka leaves alone, in `with_bytes_left` of the records that were decoded."""
+    """Bytes after keys and values, which Kafka ignores, in the `with_bytes_left` decoded records that have some."""
     with_bytes_left: int = 0
     leniencies: Counter[str] = field(default_factory=Counter)
     """By name, what else was accepted in these records because Kafka accepts it."""
@@ -164,7 +163,7 @@ class Counts:
     partitions; for `log_ends`. Empty for what is stored."""
 
     def add(self, other: Counts) -> None:
-        """Add what another task counted."""
+        """Add the counts of another task."""
         for name in _SUMS:
             setattr(self, name, getattr(self, name) + getattr(other, name))
         self.leniencies.update(other.leniencies)
@@ -203,7 +202,7 @@ _SUMS: Final = tuple(each.name for each in fields(Counts) if each.type == "int")
 
 
 def _no_progress(done: int) -> None:
-    """For readers whose progress nobody shows."""
+    """For readers whose progress is not shown."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -228,7 +227,7 @@ class Context:
     progress: Callable[[int], None] = _no_progress
     """Called with the bytes of the partition that were read so far."""
     shared: dict[Any, Any] | None = None
-    """Of a table that shares the reading of the log with others: what they have made of it in common."""
+    """For tables that share the reading of the log: the intermediate results that they have in common."""
 
     def report(self, finding: Finding) -> None:
         """Add a finding, or count it only where there are many like it."""

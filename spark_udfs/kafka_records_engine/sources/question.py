@@ -21,11 +21,11 @@ class Question:
     as_of_ms: int | None = None
     """Answer as at this moment (milliseconds since 1970): the log up to the first record with a later timestamp."""
     assume: Literal["committed"] | None = None
-    """What a record counts as if its source does not show transactions: `committed`. None: it is refused."""
+    """How to treat records if the source does not show transactions: `committed`, or None to refuse the source."""
     groups: tuple[str, ...] | None = None
     """Only rows about these groups (or transactional ids); None for all."""
     topic: str | None = None
-    """The topic that files or rows hold which do not say so, and the only one of a table about every topic."""
+    """The topic of files or rows that do not name one; for a table about all topics, the only topic to include."""
     package: str = "kafka_records"
     """The generated package whose schemas describe the records."""
 

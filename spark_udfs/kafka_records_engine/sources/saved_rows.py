@@ -1,8 +1,8 @@
 """Saved rows as a source: Parquet, Arrow, Avro, JSON lines, CSV, Delta tables; keys and values as bytes or texts.
 
-Which log partitions there are is told by the statistics of Parquet, by names of folders and files, or by reading the
-columns that say it. Formats that are read from start to end are read once, and their rows put by log partition into a
-temporary file; so are Parquet and Arrow files whose groups mix the partitions.
+The log partitions are determined from the statistics of Parquet, from names of folders and files, or by reading the
+columns. Formats that are read from start to end are read once, and their rows put by log partition into a temporary
+file; so are Parquet and Arrow files whose groups mix the partitions.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ T = TypeVar("T")
 
 
 class SavedRows:
-    """Rows that somebody saved, in files or folders, in any order, each as often as it likes.
+    """Rows that somebody saved, in files or folders, in any order; duplicates are allowed.
 
     Parameters
     ----------
@@ -47,7 +47,7 @@ class SavedRows:
         called `1`, `2` and so on.
     encoding
         How texts hold bytes: `base64`, `hex`, or `text` for the bytes as they are in the file; or one for `key` and one
-        for `value`. It is told by the texts themselves where that is beyond doubt.
+        for `value`. By default it is determined from the strings, if they are unambiguous.
     format
         `parquet`, `arrow`, `avro`, `json`, `csv` or `delta`, if neither first bytes nor names show it.
     time_unit
@@ -135,7 +135,7 @@ class SavedRows:
         return self._planned
 
     def _described(self) -> Described:
-        """What the files hold, looked at once as long as they are the same."""
+        """The contents of the files, determined once as long as the files do not change."""
         listing = list_saved(self._paths, self._asked.format, self._filesystem)
         state = [(each, asked_of(each.place, lambda files, path: files.version(path))) for each in listing.files]
         if self._seen is None or self._state != state:

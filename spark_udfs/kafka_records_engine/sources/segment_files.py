@@ -76,7 +76,7 @@ class Segments:
         return sorted({log.topic for log in self._found()})
 
     def known_topics(self) -> KnownTopics:
-        """Names of topics by their ids, which a broker keeps beside its logs. Raises LogSourceError."""
+        """Topic names by topic id, which a broker stores next to its logs. Raises LogSourceError."""
         return KnownTopics(topic_names(log.place.resolved().parent for log in self._found()))
 
     def partitions(self, topic: str) -> list[SegmentPartition]:
@@ -189,7 +189,7 @@ def _folders_in(directory: Place) -> list[Place]:
 
 
 class _HighWatermarks:
-    """The high watermarks that a broker writes down for its own start, some seconds old (`ReplicaManager`)."""
+    """The high watermarks that a broker stores for its next start, some seconds old (`ReplicaManager`)."""
 
     def __init__(self, directory: Place, context: Context) -> None:
         self._offsets: dict[tuple[str, int], int] = {}
@@ -208,7 +208,7 @@ class _HighWatermarks:
         context.report(in_file(printable(str(place)), None, None, what, "high watermarks are null"))
 
     def of(self, topic: str, partition: int) -> tuple[int | None, int | None]:
-        """A high watermark, and when it was so; None if the file does not have it."""
+        """A high watermark, and the time of that value; None if the file does not have it."""
         offset = self._offsets.get((topic, partition))
         return offset, None if offset is None else self._when
 
@@ -216,7 +216,8 @@ class _HighWatermarks:
 def _ends_of(
     log: reader.FoundLog, marks: _HighWatermarks, context: Context, reported: set[tuple[str | None, str]]
 ) -> LogEnds:
-    """What a log tells. `reported` has findings about whole files, which several logs may share, by file and text."""
+    """The start and end of a log. `reported` has the findings about whole files, which several logs may share, by file
+    and text."""
     context.counts.partitions += 1
     end, is_cut = None, None
     with reader.open_log(log) as opened:

@@ -1,9 +1,9 @@
-"""Checkpoints of Spark Structured Streaming: up to which offsets of Kafka's topics a query has come.
+"""Checkpoints of Spark Structured Streaming: the offsets of Kafka's topics up to which a query has processed.
 
 A checkpoint has a file for each batch in `offsets/`, written before the batch, and one in `commits/`, written after it
-(`OffsetSeqLog`, `CommitLog`, both of them an `HDFSMetadataLog`). The offsets of the last batch in `commits/` are what
-the query has done. Spark writes a file under another name and renames it, so that a file whose name is a number is
-whole, and other names do not count.
+(`OffsetSeqLog`, `CommitLog`, both of them an `HDFSMetadataLog`). The query has processed the records up to the offsets
+of the last batch in `commits/`. Spark writes a file under another name and renames it, so that a file whose name is a
+number is whole, and other names do not count.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ class GivenCheckpoint(NamedTuple):
 
 
 class QueryOffset(NamedTuple):
-    """Where a query goes on in a partition."""
+    """The offset at which a query continues in a partition."""
 
     topic: str
     partition: int
@@ -240,8 +240,8 @@ def _check_commit(file: Path) -> None:
 
 
 def _read_offsets(file: Path) -> _Batch:
-    """The offsets that a batch ends at. Of a partition that two sources of the query read, the lower one: all before
-    it is done."""
+    """The offsets that a batch ends at. For a partition that two sources of the query read, the lower offset: all
+    records before it are processed."""
     lines = _lines(file)
     if len(lines) < 3:
         raise CheckpointError("cut short, since it has no line for any source", file, _COPY)

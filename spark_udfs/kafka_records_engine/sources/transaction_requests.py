@@ -1,4 +1,4 @@
-"""What brokers are asked about the transactions of one partition, and told: to write the marker that aborts one.
+"""Requests to brokers about the transactions of one partition, and the request to write the marker that aborts one.
 
 That request is sent once: if no answer comes, it is unknown whether it was carried out.
 """
@@ -56,7 +56,7 @@ class TransactionRequests:
 
     @property
     def name(self) -> str:
-        """The addresses, as one text."""
+        """The addresses, as a single string."""
         return named(self._cluster.bootstrap)
 
     @property

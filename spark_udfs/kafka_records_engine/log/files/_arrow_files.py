@@ -136,7 +136,7 @@ class ArrowFiles:
         return info
 
     def _asked(self, ask: Callable[[], T]) -> T:
-        """What `ask` gives; everything that goes wrong is an OSError whose text holds no secret."""
+        """The result of `ask`; every error becomes an OSError whose text contains no secret."""
         try:
             return ask()
         except FileNotFoundError:

@@ -37,7 +37,7 @@ from kafka_records_engine.log.files.opened import LogFile
 from kafka_records_runtime.errors import plural
 
 _MOST_AT_ONCE: Final = 64 << 20
-"""No header of an archive is larger."""
+"""The maximum size of a header in an archive."""
 
 
 @contextmanager

@@ -5,8 +5,8 @@ offset they start at. All other files (indexes, snapshots, checkpoints, files th
 of the log, with one exception: a `.log.swap` file is the complete replacement of older files that the cleaner has not
 put in place (`org.apache.kafka.storage.internals.log.LogLoader`).
 
-To find logs is to say which ones there are. The files of a log are listed when it is opened (`_opening`), because a
-live broker replaces them all the time.
+Discovery only determines which logs exist. The files of a log are listed when it is opened (`_opening`), because a live
+broker replaces them all the time.
 """
 
 from __future__ import annotations
@@ -202,7 +202,7 @@ def _are_other_logs(folder: Place, looks: _Looks) -> bool:
 
 
 def folders_with_logs(above: Place) -> list[Place]:
-    """Folders one or more levels below this one that could be named instead: they contain partition folders with logs.
+    """Folders one or more levels below this one that contain partition folders with logs, to suggest instead.
 
     Looks at no more than a few hundred folders on this machine. It does not search object stores, where each look is
     a request.
@@ -245,15 +245,15 @@ def _below(source: Place, folders: Sequence[Place], looks: _Looks) -> _Folders:
 
 
 class _Looks:
-    """Looks into folders for files of logs. On an object store each look is a request: it is done once, many are done
-    side by side, and folders of other topics are taken for what their names say."""
+    """Looks into folders for files of logs. On an object store each look is a request: it is sent only once, many are
+    sent in parallel, and folders of other topics are judged by their names."""
 
     def __init__(self, topic: str | None) -> None:
         self._topic = topic
         self._seen: dict[Place, Sequence[Entry] | OSError] = {}
 
     def look(self, folders: Sequence[Place]) -> None:
-        """Look into folders of which will be asked."""
+        """Look into folders that will be queried later."""
         wanted = [each for each in folders if not each.files.is_local and each not in self._seen and self._counts(each)]
         if len(wanted) > 1:
             with ThreadPoolExecutor(min(_AT_ONCE, len(wanted))) as pool:

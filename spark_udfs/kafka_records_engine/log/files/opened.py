@@ -107,7 +107,8 @@ def _descriptor(path: str) -> int:
 
 
 def with_descriptors(opens: Callable[[], T]) -> T:
-    """What `opens` gives. If the process has too many files open, its limit is raised and `opens` is called again."""
+    """The result of `opens`. If the process has too many files open, its limit is raised and `opens` is called
+    again."""
     try:
         return opens()
     except OSError as error:
@@ -173,7 +174,7 @@ class OpenLog:
     end: int | None = None
     """The offset after the last record, if it is known from another source than the files."""
     only: OffsetRange | None = None
-    """The offsets that are wanted, if not all: files and batches without them are not read."""
+    """The requested offsets, if not all: files and batches without them are not read."""
 
     @property
     def size(self) -> int:

@@ -9,9 +9,9 @@ What may be written where a path is asked for:
 - a path of this machine;
 - the URL of a file system that `pyarrow.fs` has: `s3://bucket/key`, `gs://bucket/key`, `abfs://container@account…`,
   `hdfs://host:port/path`, `file:///path`, with its settings after a `?`;
-- a pattern: `*`, `?` and `[…]` stand for characters of one name, `**` for any number of folders. A name that exists as
+- a pattern: `*`, `?` and `[…]` match characters of one name, `**` matches any number of folders. A name that exists as
   it is written is not a pattern;
-- an archive, and a place inside of one behind `!/`: `backup.tar.gz!/data/__consumer_offsets-0`.
+- an archive, or a place inside of one after `!/`: `backup.tar.gz!/data/__consumer_offsets-0`.
 """
 
 from __future__ import annotations

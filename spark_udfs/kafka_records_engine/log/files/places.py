@@ -124,7 +124,7 @@ class Files(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """A path and the file system it belongs to. `str()` is what messages call it, without secrets."""
+    """A path and the file system it belongs to. `str()` is its name in messages, without secrets."""
 
     files: Files
     path: str
@@ -146,7 +146,7 @@ class Place:
 
     @property
     def written_ms(self) -> int | None:
-        """When the file was written, in milliseconds since 1970; None if it is not told. Raises OSError."""
+        """When the file was written, in milliseconds since 1970; None if unknown. Raises OSError."""
         return self.files.written_ms(self.path)
 
     @property

@@ -44,7 +44,7 @@ _MESSAGE_HEAD: Final = _MESSAGE.size
 
 @dataclass(frozen=True, slots=True)
 class BatchHead:
-    """The head of one entry. What a format does not have is -1, as Kafka reports it.
+    """The head of one entry. A field that the format does not have is -1, as in Kafka.
 
     `offset` is the number the entry starts with: the base offset of a magic 2 batch, the offset of an older message,
     and the *last* offset of an older wrapper of compressed messages. `count` is None for such a wrapper, which does
@@ -195,7 +195,7 @@ def read_head(data: bytes, at: int, position: int) -> BatchHead:
 
 
 def computed_crc(magic: int, entry: bytes) -> int:
-    """The checksum that the bytes of a whole entry have: CRC-32C from byte 21 on, or CRC-32 from byte 16 on."""
+    """The checksum of the bytes of a whole entry: CRC-32C from byte 21 on, or CRC-32 from byte 16 on."""
     return crc32c(entry[21:]) if magic == 2 else crc32(entry[16:])
 
 

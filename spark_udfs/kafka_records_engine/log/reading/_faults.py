@@ -89,7 +89,7 @@ def _may_hold(head: BatchHead, count: int) -> bool:
 
 
 def disorder(path: str, head: BatchHead, before: int) -> Finding:
-    """The finding about an offset that does not go on from `before`, where no single batch is to blame."""
+    """The finding about an offset that does not follow `before`, if no single batch is to blame."""
     how = "not above" if head.offset <= before else "2^31 or more above"
     what = f"its offset is {how} the {before} before it"
     return in_file(path, head.position, head.offset, what, "its records are delivered as they are")

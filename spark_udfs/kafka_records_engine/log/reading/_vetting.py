@@ -4,10 +4,11 @@ The offset of an entry is outside its CRC, so only its surroundings tell whether
 
 - A file holds fewer than 2^31 offsets, from the one in its name up to the name of the next file of the log. So a jump
   of 2^31 or more is found even in the last batch of a log. A smaller jump there looks like the gap that a cleaner
-  leaves. - Offsets grow from batch to batch. If they go back, the batch that does not fit between its neighbours is
-  wrong; if each of two batches would fit, the one that jumps ahead is. If offsets go back and grow on from there, no
-  single batch is to blame: a finding says so, and the records are delivered with the offsets they have. - A batch that
-  is in two files of the log is given once, without a finding (`_overlaps`).
+  leaves.
+- Offsets grow from batch to batch. If they go back, the batch that does not fit between its neighbours is wrong; if
+  each of two batches would fit, the one that jumps ahead is. If offsets go back and continue to grow from there, no
+  single batch is to blame: this is reported, and the records are returned with the offsets they have.
+- A batch that is in two files of the log is returned once, without a finding (`_overlaps`).
 
 Both readers and the search for transaction markers read entries through here, so that they agree.
 """

@@ -1,8 +1,8 @@
 """Offsets at which a log can be split among several readers, by the number of bytes between them.
 
-The names of files say where they start, for nothing. Within a file that is larger than a part has to be, the heads of
-its batches are looked at, and no more than these. A cut may be at any offset, since readers of ranges give each offset
-once; a good one lies between two batches, and leaves as many bytes on either side as it should.
+The names of files give their first offsets at no cost. If a file is larger than a part, only the heads of its batches
+are read. A cut may be at any offset, since readers of ranges give each offset once; a good one lies between two
+batches, and leaves as many bytes on either side as it should.
 """
 
 from __future__ import annotations

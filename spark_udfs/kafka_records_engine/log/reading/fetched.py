@@ -1,6 +1,6 @@
 """Reading record sets as brokers send them: bytes of a log from the batch that holds an offset on.
 
-A record set is a piece of a segment file, and mostly ends in the middle of a batch. The same code reads it as reads a
+A record set is a piece of a segment file, and mostly ends in the middle of a batch. It is read by the same code as a
 file (entries, checksums, offsets, blocks), so damage is found and control records are seen. A batch at the end of a
 piece that cannot be judged yet is left to the next piece.
 """

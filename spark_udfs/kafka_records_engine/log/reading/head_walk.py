@@ -166,7 +166,7 @@ def _whole_entries(file: LogFile, position: int) -> tuple[Chunk, int]:
 
 
 def _single_heads(file: LogFile, position: int, length: int) -> tuple[Chunk, int]:
-    """The heads of some batches one behind the other, without what is between them."""
+    """The heads of some batches, concatenated, without the bytes between them."""
     pieces: list[bytes] = []
     sizes: list[int] = []
     while len(pieces) < _SOME:

@@ -1,4 +1,4 @@
-"""Records that were in a log once and are in none of its files, by what a broker writes beside them.
+"""Detects records that were once in a log and are in none of its files, from other files that a broker writes.
 
 A broker notes how far a log goes in several places: high watermarks and recovery points of all logs in files of the
 data directory, and in the folder of a log producer snapshots (`ProducerStateManager.takeSnapshot`, with the offset of
@@ -46,7 +46,7 @@ class MissingEnd:
 
 
 class Noted:
-    """What a broker notes in a data directory about how far its logs go."""
+    """What a broker records in a data directory about the ends of its logs."""
 
     def __init__(self, directory: Place) -> None:
         self.is_stopped = _is_file(directory.child(STOPPED))
