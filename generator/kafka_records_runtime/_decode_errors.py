@@ -58,7 +58,7 @@ class UnexpectedNull(DecodeError):
 
 
 class NegativeLength(DecodeError):
-    """A length or count below zero, other than the one that stands for null.
+    """A length or count below zero, other than the one that means null.
 
     Compact lengths above 2147483647 count too: Kafka reads them as negative numbers.
     """

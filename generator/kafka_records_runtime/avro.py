@@ -34,7 +34,7 @@ class AvroError(KafkaRecordsError, ValueError):
 
 
 def read_schema(module: str, name: str | None = None) -> dict[str, Any]:
-    """The schema in the file beside `module`. With `name`, only the type of that name: the key or the value of a
+    """The schema in the file next to `module`. With `name`, only the type of that name: the key or the value of a
     record.
 
     Each of these is complete, since a key shares no type with its value. The file is parsed again at each call; it may

@@ -32,7 +32,7 @@ _CACHED_LENGTHS: Final = 4096
 
 _CACHED_SIZES: Final = 512
 _CACHED_PER_SIZE: Final = 32
-"""Limits of tables by two numbers. Strange input could fill a table with pairs that nobody needs again."""
+"""Limits of tables by two numbers. Strange input could fill a table with pairs that are never needed again."""
 
 
 _unpack_h: Final = Struct(">h").unpack_from

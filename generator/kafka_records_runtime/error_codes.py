@@ -1,7 +1,7 @@
 """Kafka's error codes: the meaning of an `error_code` field of a response.
 
-Codes and names are those of `org.apache.kafka.common.protocol.Errors` of Kafka 4.4; codes never change their
-meaning, and new releases add new ones. Most failed responses carry a text beside the code.
+Codes and names are those of `org.apache.kafka.common.protocol.Errors` of Kafka 4.4; codes never change their meaning,
+and new releases add new ones. Most failed responses carry a text next to the code.
 """
 
 from __future__ import annotations
@@ -155,7 +155,7 @@ class ErrorCode(OpenIntEnum):
 
     @property
     def is_error(self) -> bool:
-        """Whether the code stands for a failure: everything but NONE."""
+        """Whether the code means a failure: everything but NONE."""
         return self != ErrorCode.NONE
 
     @property

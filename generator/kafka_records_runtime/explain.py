@@ -175,7 +175,7 @@ def explain_key(
 
 
 def explain_text(lines: Iterable[Line]) -> str:
-    """All lines as one text of aligned columns, each line ended by a newline."""
+    """All lines as a single string of aligned columns, each line ended by a newline."""
     held = list(lines)
     width = max((len(line.path) for line in held if line.offset is not None), default=0)
     return "".join(f"{line.text(min(width, _PATH_WIDTH))}\n" for line in held)

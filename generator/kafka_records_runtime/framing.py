@@ -98,7 +98,7 @@ def framed(number: int, message: bytes) -> bytes:
 
 
 def unframed_key(length: int | None) -> FramingError:
-    """The error of a key whose `length` bytes are too few for a record type; None stands for a null key."""
+    """The error of a key whose `length` bytes are too few for a record type; None means a null key."""
     return NullKey() if length is None else MissingRecordType(length)
 
 

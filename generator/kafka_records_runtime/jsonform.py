@@ -9,9 +9,9 @@ empty text; and unknown tagged fields, as the last member of their struct, `unkn
 `{"tag": 7, "data": "base64"}`. Kafka's converters read the first and ignore the second. With `lossy` the form is
 exactly Kafka's. Names of fields have no `_`, so none of them is `unknown_tagged_fields`.
 
-Four things differ from Kafka in what is taken. A null is refused in both directions if the version has none there. An
-int8 of 128 to 256 is refused; Kafka wraps it. "Infinity", "-Infinity" and "NaN" are read as the float64 that Kafka
-prints that way; Kafka cannot read them. A key that is not a field is refused; Kafka ignores it.
+The accepted input differs from Kafka's in four points. A null is refused in both directions if the version allows none
+there. An int8 of 128 to 256 is refused; Kafka wraps it. "Infinity", "-Infinity" and "NaN" are read as the float64 that
+Kafka prints that way; Kafka cannot read them. A key that is not a field is refused; Kafka ignores it.
 """
 
 from __future__ import annotations

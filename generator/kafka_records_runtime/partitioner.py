@@ -29,7 +29,7 @@ def java_hash(text: str) -> int:
 
 
 def partition_for(key: str, partitions: int) -> int:
-    """The partition, counted from 0, that holds the records of `key` in a topic of so many partitions.
+    """The partition, counted from 0, that holds the records of `key` in a topic with that many partitions.
 
     `key` is a group id, a transactional id or a `share_partition_key`. Raises ValueError for less than one
     partition. The smallest hash has no positive counterpart in 32 bits; Kafka takes 0 for it.

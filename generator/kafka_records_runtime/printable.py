@@ -1,8 +1,7 @@
 """Text from files, made safe for a terminal.
 
-File names, group ids and metadata may contain anything that somebody chose: line breaks that end a line too early,
-escape sequences that a terminal obeys, marks that turn the direction of the text that follows them, bytes that are not
-UTF-8.
+File names, group ids and metadata may contain any characters: line breaks that end a line too early, escape sequences
+that a terminal obeys, marks that turn the direction of the text that follows them, bytes that are not UTF-8.
 """
 
 from __future__ import annotations

@@ -30,7 +30,7 @@ _CONFIG_FIELDS: Final = frozenset({"resourceType", "name", "value"})
 
 def may_hold_secrets(message: str, fields: Iterable[str]) -> bool:
     """Whether a message has fields that may be secrets; `fields` are the names of all that it has, in snake case. A
-    package of somebody's own may have a message of the same name."""
+    user-defined package may have a message of the same name."""
     named = frozenset(fields)
     if message == _CONFIG:
         return named >= {snake_case(name) for name in _CONFIG_FIELDS}

@@ -58,7 +58,7 @@ class Trail:
 
 
 def noted(reader: Reader[T], type: str) -> Reader[T]:
-    """Wraps `reader` so that it also records a step of `type` for what it has read."""
+    """Wraps `reader` so that it also records a step of `type` for the bytes it has read."""
 
     def read(cursor: ByteCursor) -> T:
         start = cursor.pos

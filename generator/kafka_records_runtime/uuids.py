@@ -16,9 +16,9 @@ _TEXT: Final = re.compile(r"[A-Za-z0-9_-]{22}(?:==)?")
 class Uuid(bytes):
     """A 16-byte value, immutable and hashable, printed as Kafka's tools print it.
 
-    Kafka has no null UUID on the wire: sixteen zero bytes, `ZERO_UUID`, stand for "none"
-    (`org.apache.kafka.common.Uuid`). A `UUID` of the standard library has the same bytes in the same order and another
-    text: `Uuid(UUID(...))` and `UUID(bytes=Uuid(...))` lead from one to the other.
+    Kafka has no null UUID on the wire: sixteen zero bytes, `ZERO_UUID`, mean "none" (`org.apache.kafka.common.Uuid`). A
+    `UUID` of the standard library has the same bytes in the same order and another text: `Uuid(UUID(...))` and
+    `UUID(bytes=Uuid(...))` lead from one to the other.
     """
 
     __slots__ = ()

@@ -45,7 +45,7 @@ _LENGTHS: Final[dict[str, Callable[[bytearray, int], None]]] = {
 """Lengths and counts, -1 for null, by the type that the layout names."""
 
 _MARKERS: Final = {"int8": (b"\xff", b"\x01"), UVARINT: (b"\x00", b"\x01")}
-"""By the type of the marker: the bytes that stand for null, and those before a struct that is not null."""
+"""By the type of the marker: the bytes that mean null, and those before a struct that is not null."""
 
 
 def message_writer(schema: MessageSchema, version: int) -> Writer:

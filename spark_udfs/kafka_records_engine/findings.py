@@ -87,7 +87,7 @@ SPARK_CHECKPOINT: Final = "SparkCheckpoint"
 """The `reason` of a note about offsets that are missing from the checkpoint of a Spark query."""
 
 OF_LOGS: Final = (DAMAGED_LOG, UNREAD_LOG, UNREACHABLE_LOG, FORBIDDEN_LOG, MISSING_RIGHT, DELETED_MEANWHILE)
-"""The reasons that are about logs and not about what a record holds."""
+"""The reasons that are about logs and not about the content of a record."""
 
 
 @dataclass(frozen=True, slots=True)

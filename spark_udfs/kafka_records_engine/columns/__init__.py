@@ -3,9 +3,9 @@
 It reads by the compact schemas that generated packages carry, and knows no single message. If vectors reject a row,
 the schema walker reads it and says why, so that columns and rows agree on every byte.
 
-Three more modules are for others: `arrow_arrays` (arrays and constants that are beside decoded ones), `type_mapping`
-(one walk over a schema for every system of types) and `walker_values` (the schema walker's values as columns take
-them). docs/columns-inside.md shows how it works inside.
+Three more modules are for other packages: `arrow_arrays` (arrays and constants that accompany decoded ones),
+`type_mapping` (one walk over a schema for every system of types) and `walker_values` (the schema walker's values as
+columns take them). docs/columns-inside.md shows how it works inside.
 """
 
 from kafka_records_engine.columns._arrow_types import ARROW_TYPES, UNKNOWN_TAGS_TYPE, arrow_type, record_arrow_type

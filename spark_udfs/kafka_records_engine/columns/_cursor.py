@@ -1,6 +1,6 @@
 """A position in each of many rows, moved together.
 
-An element is what one entry of the vectors stands for: a row, or something inside of a row, such as an element of an
+An element is what one entry of the vectors represents: a row, or something inside of a row, such as an element of an
 array. An element whose bytes are not as they should be is *dead*, and its row has failed: its position and its end are
 zero from then on, so that every later read finds it out of bounds again. Dead elements keep their places in all
 vectors, so that reading needs no bookkeeping in the usual case, in which no element is dead. What is read for a dead

@@ -181,7 +181,7 @@ class ElementWalk:
             self._cursor.adopt(behind, index[staying : staying + len(behind)])
 
     def _scan(self, elements: Cursor, owners: INT64, level: int | INT64) -> None:
-        """Move behind one element in each of the rows `owners`, which is number `level` of its array."""
+        """Move past one element in each of the rows `owners`, which is number `level` of its array."""
         if self._notes is None:
             self._element.skip(elements)
             return

@@ -48,8 +48,8 @@ class RecordColumns:
     `record_type` counts only where `has_type` is true, `value_version` only where `has_version` is. `is_known` says
     that the type has a schema. `records` has a column `struct<key, value>` for each type with a schema that any row
     has; it is null in rows of other types and of keys that cannot be decoded. (Metadata records have `struct<value>`,
-    which is null if the value cannot be decoded.) `key_left` and `value_left` count the
-    bytes behind key and value. The other attributes are as in `Columns`.
+    which is null if the value cannot be decoded.) `key_left` and `value_left` count the bytes after key and value. The
+    other attributes are as in `Columns`.
     """
 
     record_type: INT16

@@ -2,7 +2,7 @@
 
 Each step that has something to note owns *slots*, made with the step. `Step.scan` puts one vector into each slot of its
 own. `ElementVectors` gathers the vectors of all scans, slot by slot. `Step.build` takes each vector from the same slot
-of a `Scanned`. Two steps that share a slot, a slot that nobody filled, and a slot of another plan are refused at once.
+of a `Scanned`. Two steps that share a slot, an unfilled slot, and a slot of another plan are refused at once.
 """
 
 from __future__ import annotations
@@ -101,7 +101,7 @@ class Scanned(ElementSet):
 
     @property
     def owners(self) -> INT64:
-        """The element of `outer` that each element is inside of; made when somebody asks, for broken bytes mostly."""
+        """The element of `outer` that contains each element; computed on demand, mostly for broken bytes."""
         if self._owners is None:
             self._owners = np.repeat(np.arange(len(self._counts)), self._counts)
         return self._owners

@@ -1,4 +1,4 @@
-"""Struct columns that somebody wants written as messages: whether they fit, and their values as the walker takes them.
+"""Struct columns to be encoded as messages: checks that they fit, and converts their values to the walker's form.
 
 Such a column comes from a `from_…` function or from a query of the user's own, so anything may be in it.
 """
@@ -59,7 +59,7 @@ _FITS: Final[Mapping[str, Fits]] = {
 
 
 def check_fields(message: MessageSchema, type: pa.DataType, version: int) -> None:
-    """Raise the first EncodeError that tells why a column of `type` cannot be encoded as this version of `message`.
+    """Raise the first EncodeError that explains why a column of `type` cannot be encoded as this version of `message`.
 
     It is MissingField for a field that is not there (fields which the version lacks and tagged ones may be left out),
     UnknownField for one too many, WrongType for a column of another type; elements of arrays are `[]` in its path.

@@ -59,7 +59,7 @@ COORDINATES: Final = tuple(name for name in RAW_COLUMNS if name not in ("key", "
 """The raw columns that a decoded row keeps."""
 
 _IS_OTHER: Final = "is_of_other_topic"
-"""The column beside those of raw rows that says which rows are not to be decoded."""
+"""The column, in addition to those of raw rows, that marks rows not to be decoded."""
 
 _IN_ONE: Final = "decoded"
 """The struct that a function in the JVM makes of key and value."""
@@ -86,15 +86,14 @@ DECODED_SCHEMA: Final = spark_schema(_DECODED)
 """What every decoded row starts with; one struct column per record follows.
 
 `record_type` is null for control records and for keys without one, `value_version` for tombstones and unknown record
-types. `key_bytes_left` and `value_bytes_left` count the bytes behind key and value that Kafka leaves alone,
+types. `key_bytes_left` and `value_bytes_left` count the bytes after key and value, which Kafka ignores,
 `has_unknown_tags` says that there are tagged fields which this build does not know, and `leniencies` names what was
 accepted only because Kafka accepts it (`invalid_utf8`, for instance). They are 0, 0, false and empty for nearly every
-record.
-`raw_key` and `raw_value` are the bytes of a record whose columns may not give them back: one that was not decoded (its
-`error` says why; there is no `error` if this build does not know its type), that was read as leniently as Kafka reads,
-or whose unknown tagged fields were not kept. Two kinds of bytes leave no trace here, because a strict reader accepts
-them as well, although Kafka never writes them: a varint that is longer than necessary, and a tagged field that is
-written although it has its default.
+record. `raw_key` and `raw_value` are the bytes of a record whose columns may not give them back: one that was not
+decoded (its `error` says why; there is no `error` if this build does not know its type), that was read as leniently as
+Kafka reads, or whose unknown tagged fields were not kept. Two kinds of bytes leave no trace here, because a strict
+reader accepts them as well, although Kafka never writes them: a varint that is longer than necessary, and a tagged
+field that is written although it has its default.
 """
 
 

@@ -1,4 +1,4 @@
-"""What the Spark functions raise, beside the errors of the runtime."""
+"""Errors that the Spark functions raise in addition to those of the runtime."""
 
 from __future__ import annotations
 

@@ -82,7 +82,7 @@ def schemas_text(package: str) -> str:
 
 
 def stamp(package: str) -> str:
-    """What the function `stamp()` of a catalog has to say: the format, and the SHA-256 of the schemas."""
+    """The expected result of the function `stamp()` of a catalog: the format, and the SHA-256 of the schemas."""
     return f"{FORMAT} {sha256(schemas_text(package).encode()).hexdigest()}"
 
 
@@ -123,7 +123,7 @@ def add_functions(spark: SparkSession, package: str = "kafka_records") -> str:
 
 
 def _is_set(spark: SparkSession, catalog: str) -> bool:
-    """Whether a session has the setting of a catalog. Of a server it is asked once, however many columns there are."""
+    """Whether a session has the setting of a catalog. A server is asked only once, however many columns there are."""
     known = _on_servers.setdefault(spark, {}) if is_connect(spark) else {}
     if catalog not in known:
         known[catalog] = spark.conf.get(f"spark.sql.catalog.{catalog}", None) is not None

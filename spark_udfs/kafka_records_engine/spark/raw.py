@@ -19,10 +19,10 @@ RAW_SCHEMA: Final = spark_schema(_ARROW_SCHEMA)
 """One record of a log, not decoded.
 
 What the message format of a record lacks is -1, as Kafka reports it: `timestamp_ms` in format 0, epochs and producers
-in formats 0 and 1. What a source does not tell is null. `timestamp_type` is `create`, `log_append` or null.
+in formats 0 and 1. Values that a source does not report are null. `timestamp_type` is `create`, `log_append` or null.
 `transaction` says what became of the record's transaction: `none` (it had none), `committed`, `aborted`, `open`, or
-`unknown` when bytes that cannot be read may hide the marker that ended it. `control` is `commit` or
-`abort` for markers and null for everything else.
+`unknown` when bytes that cannot be read may hide the marker that ended it. `control` is `commit` or `abort` for markers
+and null for everything else.
 """
 
 RAW_COLUMNS: Final[tuple[str, ...]] = tuple(field.name for field in RAW_SCHEMA.fields)

@@ -46,7 +46,7 @@ _MOST_OF_A_TASK: Final = 128 * 1024 * 1024
 _LEAST_OF_A_TASK: Final = 4 * 1024 * 1024
 """Bytes of files: as Spark cuts its own (spark.sql.files.maxPartitionBytes, openCostInBytes)."""
 _USUAL_CORES: Final = 16
-"""Where nobody can ask how many there are."""
+"""Used if the number cannot be queried."""
 _PLACE: Final = ("topic", "partition", "offset")
 
 
@@ -63,7 +63,7 @@ def read_records(
     topic: str,
     show_secrets: bool = False,
 ) -> DataFrame:
-    """Decode the records of one topic that somebody saved, read by the workers, in no particular order.
+    """Decode saved records of one topic, read by the workers, in no particular order.
 
     The same rows as `decode_records(as_raw_rows(spark.read.parquet(…)), schemas, …)`, without the way of raw rows from
     the JVM to Python. Rows are not filtered before they are read, except by their topic.
@@ -83,7 +83,7 @@ def read_records(
     Returns
     -------
     DataFrame
-        What `decode_records` gives. The driver looks at the files now, and every query reads them again.
+        The result of `decode_records`. The driver looks at the files now, and every query reads them again.
 
     Raises
     ------
@@ -113,7 +113,8 @@ def read_records(
 
 
 def packed(parts: Sequence[FilePart], cores: int) -> tuple[tuple[FilePart, ...], ...]:
-    """Parts of files by the task that reads them: few enough to start quickly, and so many that no core is idle."""
+    """Parts of files, grouped by the task that reads them: few enough tasks to start quickly, and enough to keep all
+    cores busy."""
     total = sum(part.size for part in parts)
     most = min(_MOST_OF_A_TASK, max(_LEAST_OF_A_TASK, total // max(cores, 1)))
     tasks: list[list[FilePart]] = []

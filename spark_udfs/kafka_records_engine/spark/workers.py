@@ -53,7 +53,7 @@ def check_workers(spark: SparkSession) -> None:
 def _archives() -> tuple[str, ...]:
     """The archives on this process's path that Spark gives to its workers too, which goes by the ends of their names.
 
-    A wheel that was not renamed is on the driver's path and on nobody else's.
+    A wheel that was not renamed is only on the driver's path.
     """
     return tuple(place for place in sys.path if os.path.isfile(place) and place.endswith((".zip", ".egg", ".jar")))
 

@@ -103,7 +103,7 @@ def logs_there(request: TableRequest, logs_of: Callable[[Table], Sequence[LogPar
 
 
 def _tell_details(logs: Mapping[str, Sequence[LogPartition]]) -> bool:
-    """Whether the source of some logs tells more of them than their records."""
+    """Whether the source of some logs has more details about them than their records."""
     sources = [log.source for of_table in logs.values() for log in of_table if isinstance(log, AllLogs)]
     return any(has(source, TellsLogDetails) for source in sources)
 

@@ -109,7 +109,7 @@ def topics_known_to(source: Source, report: Callable[[Finding], object] | None =
     read. `report` gets the finding about brokers that no longer answer, or a metadata log that is damaged."""
     try:
         known = known_topics(source)
-        if known.asked_ms is None:  # brokers have told all of it
+        if known.asked_ms is None:  # brokers have reported all of it
             # Loads what decodes records, which an answer that is kept does not need.
             from kafka_records_tables.tables.cluster.known_from_metadata import with_metadata
 

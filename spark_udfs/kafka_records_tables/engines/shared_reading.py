@@ -112,5 +112,5 @@ class _Reader:
         return batch.select([name for name in self.request.columns if name in there])
 
     def catch_up(self) -> None:
-        """Tell the table what was found in the log so far."""
+        """Pass what was found in the log so far to the table."""
         self._findings.catch_up()

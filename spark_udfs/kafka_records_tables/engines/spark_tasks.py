@@ -170,7 +170,7 @@ class LogFrames:
 
 
 def _nobody_looks(done: int) -> None:
-    """Spark counts the tasks that are done."""
+    """Does nothing: Spark counts the finished tasks itself."""
 
 
 def _of_numbers(batches: Iterator[pa.RecordBatch], tasks: Sequence[T]) -> Iterator[T]:

@@ -76,7 +76,7 @@ def _decision(
 
 
 def _lacked(left: Sequence[Weighed]) -> tuple[Lack, ...]:
-    """What was missing, with the causes that it would have told apart."""
+    """What was missing, with the causes that it would have distinguished."""
     causes: dict[str, list[str]] = {}
     for each, verdict in left:
         for what in verdict.lacked:

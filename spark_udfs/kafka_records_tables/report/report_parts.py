@@ -105,7 +105,7 @@ class Decision:
 
 @dataclass(frozen=True, slots=True)
 class Lack:
-    """Something that was missing for the report, and the causes that it could not tell apart without it."""
+    """Something that was missing for the report, and the causes that could not be distinguished without it."""
 
     what: str
     """For example `__cluster_metadata is not in the source`."""
@@ -199,7 +199,7 @@ class ReportFinding:
     """The thresholds that decided the level, by name, as in the file of thresholds."""
 
     def cause_lines(self) -> Iterator[str]:
-        """The two likeliest causes, and what the report lacked to tell them apart, each in a sentence."""
+        """The two likeliest causes, and what the report lacked to distinguish them, each in a sentence."""
         for at, cause in enumerate(self.causes[:2]):
             yield f"{'cause' if not at else 'or'} (confidence {cause.confidence}): {cause.statement}"
         for lack in self.lacked:

@@ -60,7 +60,7 @@ class RuleContext:
 
     @property
     def is_of_the_past(self) -> bool:
-        """Whether the last record is old, so that time spans are counted from a moment that nobody chose."""
+        """Whether the last record is old, so that time spans are counted from a moment that the user did not choose."""
         return not self.request.as_of and self.request.made_timestamp_ms - self.at_ms > HOUR_MS
 
     @property

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from kafka_records_tables.report.report_parts import Report, ReportFinding
 
 _MOST_MARKS: Final = 300
-"""Marks of a lane that are drawn: more than that are not told apart on a screen."""
+"""Maximum number of marks drawn in a lane: more could not be distinguished on a screen."""
 _MOST_PARTITIONS: Final = 4
 """Partitions whose offsets are drawn."""
 _MOST_GROUPS: Final = 50
@@ -179,7 +179,7 @@ def _times(rows: pa.Table, column: str) -> Any:
 
 
 def _thinned(times: Any) -> list[int]:
-    """At most as many moments as can be told apart, the first and the last among them."""
+    """At most as many moments as can be distinguished, including the first and the last."""
     if len(times) > _MOST_MARKS:
         times = times[np.linspace(0, len(times) - 1, _MOST_MARKS).astype(int)]
     found: list[int] = times.tolist()

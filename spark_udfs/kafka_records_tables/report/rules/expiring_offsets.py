@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def _due(context: RuleContext, within_ms: int) -> pa.Table:
-    """The offsets that expire within some time and that nobody has left behind on purpose."""
+    """The offsets that expire within some time and that were not abandoned on purpose."""
     import pyarrow.compute as pc
 
     from kafka_records_tables.report.case_columns import equal, kept

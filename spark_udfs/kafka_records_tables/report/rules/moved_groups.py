@@ -1,4 +1,4 @@
-"""Groups in two partitions of `__consumer_offsets`: somebody has changed its number of partitions."""
+"""Groups in two partitions of `__consumer_offsets`: its number of partitions was changed."""
 
 from __future__ import annotations
 

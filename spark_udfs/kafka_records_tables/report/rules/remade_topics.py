@@ -133,7 +133,7 @@ def _tell(context: RuleContext, case: dict[str, Any]) -> ReportFinding:
 
 
 def _since(went: list[dict[str, Any]], waits: list[dict[str, Any]]) -> tuple[int | None, str | None]:
-    """When the topic was recreated, as far as commits tell."""
+    """When the topic was recreated, as far as commits show it."""
     from kafka_records_tables.report.rule_context import moment
 
     new = [each["commit_timestamp_ms"] for each in went if each["commit_timestamp_ms"] is not None]

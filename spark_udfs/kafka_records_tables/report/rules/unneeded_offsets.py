@@ -1,4 +1,4 @@
-"""Offsets and groups that nobody needs."""
+"""Offsets and groups that are no longer needed."""
 
 from __future__ import annotations
 

@@ -214,7 +214,7 @@ def _time(found: DecodedRecords, row: int) -> int | None:
 
 
 def _distinct(names: pa.Array) -> Iterator[tuple[str, int, int]]:
-    """Each name with the row where it is first, and how often it is there."""
+    """Each name with the row of its first occurrence, and the number of its occurrences."""
     encoded = names.dictionary_encode()
     numbers, firsts, counts = np.unique(encoded.indices.to_numpy(), return_index=True, return_counts=True)
     texts = encoded.dictionary.to_pylist()

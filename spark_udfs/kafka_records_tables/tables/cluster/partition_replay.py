@@ -136,7 +136,7 @@ class PartitionReplay(MetadataReplay):
     def _elr(
         self, column: pa.ChunkedArray, changed: pa.Table, places: _Places, rows: INT64, topics: list[str]
     ) -> pa.ChunkedArray:
-        """The eligible leader replicas, nobody where they were forgotten after the last record that has them."""
+        """The eligible leader replicas; empty if they were cleared after the last record that has them."""
         is_nobody: FLAGS = column.is_null().to_numpy().astype(np.bool_)
         if self._cleared:
             told = rows[changed["elr"].is_valid().to_numpy()[rows]]

@@ -212,7 +212,7 @@ def _bytes(column: pa.Array) -> INT64:
 
 
 def _is_transactional(rows: pa.RecordBatch) -> FLAGS:
-    """Which rows a transaction wrote, as far as the source tells."""
+    """Which rows were written by a transaction, if the source reports it."""
     said = rows.column("transaction")
     told = pc.fill_null(pc.not_equal(said, "none"), False).to_numpy(zero_copy_only=False)
     by_nobody = rows.column("producer_id").fill_null(0).to_numpy() < 0

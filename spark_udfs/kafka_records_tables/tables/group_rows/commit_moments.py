@@ -120,7 +120,7 @@ def _ends(events: list[Transition]) -> list[tuple[int, str]]:
 
 
 def _is_plain(lot: CommitLot) -> FLAGS:
-    """Which rows no transaction wrote, as far as the source tells."""
+    """Which rows were not written by a transaction, if the source reports it."""
     said = lot.rows.column("transaction")
     plain: FLAGS = pc.fill_null(pc.equal(said, NONE), True).to_numpy(zero_copy_only=False)
     return plain
@@ -160,7 +160,7 @@ def _in_json(lot: CommitLot, rows: INT64) -> pa.Array:
 
 
 def _text_of(*parts: Any) -> pa.Array:
-    """The texts of all parts, one behind the other: words, numbers and columns of texts."""
+    """The concatenated strings of all parts: words, numbers and columns of strings."""
     columns = [pa.array(part).cast(pa.string()) if isinstance(part, np.ndarray) else part for part in parts]
     return pc.binary_join_element_wise(*columns, "")
 

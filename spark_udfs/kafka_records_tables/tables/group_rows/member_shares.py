@@ -63,7 +63,7 @@ def _opened(share: Given, names: Mapping[str, str]) -> _Parts | None:
 
 
 def _opened_bytes(protocol: str | None, data: bytes) -> _Parts | None:
-    """What the assignment of a classic member gives to it."""
+    """The partitions in the assignment of a classic member."""
     opened = assignment(CONSUMER, data) if protocol == CONSUMER and data else None
     if opened is None:
         return {} if protocol == CONSUMER and not data else None

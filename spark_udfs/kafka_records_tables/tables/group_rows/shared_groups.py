@@ -112,7 +112,7 @@ class _Maker:
         return LogLot(self._end, commits, groups, moments)
 
     def _begin(self) -> None:
-        """When all tables have said what they want."""
+        """Begin after all tables have registered what they need."""
         more = [*self.more, *([MORE] if self.of_members else [])]
         if self.with_moments:
             self._history = GroupHistory(self._context.log.topics.names, of_epochs_alone=not self.of_members)

@@ -40,7 +40,7 @@ _SCHEMA: Final = pa.schema(
 )
 
 NO_TIME: Final = -1
-"""Stands for no time; so does any time before 1970."""
+"""Means no time, as does any time before 1970."""
 
 MOST: Final = 2**62 - 1
 """The greatest sum, so that two of them fit in 64 bits: timestamps of records may be any numbers."""

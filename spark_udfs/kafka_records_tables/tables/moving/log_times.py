@@ -12,7 +12,7 @@ from kafka_records_engine.numpy_types import FLAGS, INT64
 from kafka_records_tables.coordinator.offsets.commit_order import running_maximum, stable_order
 
 NONE: Final = np.iinfo(np.int64).min
-"""Stands for null in vectors."""
+"""Represents null in vectors."""
 
 LATE: Final = np.iinfo(np.int64).max
 

@@ -187,7 +187,7 @@ def _after(before: State | None, event: Event, is_unknown: bool) -> State:
 
 
 def _base_offsets(found: DecodedRecords) -> dict[int, int | None]:
-    """The base offsets of the batches of tombstones by their offsets, as far as the source tells."""
+    """The base offsets of the batches of tombstones, by tombstone offset, if the source reports them."""
     if "base_offset" not in found.rows.schema.names:
         return {}
     rows = np.flatnonzero(found.is_tombstone)

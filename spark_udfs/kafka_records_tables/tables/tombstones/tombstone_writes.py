@@ -115,7 +115,7 @@ class Boundaries:
 
 
 def _begins_batch(rows: pa.RecordBatch, starts: INT64) -> FLAGS:
-    """Which writes begin with their batch, as far as the source tells batches."""
+    """Which writes begin with their batch, if the source reports batches."""
     if "base_offset" not in rows.schema.names:
         return np.ones(len(starts), np.bool_)
     batches = rows.column("base_offset").fill_null(_NO_BATCH).to_numpy()

@@ -79,7 +79,7 @@ class Explained(NamedTuple):
 
 
 def as_text(words: Collection[str]) -> str:
-    """Some causes as one text: `offset_deleted or topic_deleted`."""
+    """Some causes as a single string: `offset_deleted or topic_deleted`."""
     return _OR.join(in_order(words))
 
 
