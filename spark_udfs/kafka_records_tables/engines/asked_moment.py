@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from kafka_records_tables.engines.request import TableRequest
 
 _QUIET_MS: Final = 60 * 60 * 1000
-"""Nobody wonders at a topic without a record for an hour."""
+"""A topic without a record for an hour is not unusual."""
 
 
 def moment_notes(request: TableRequest, counts: Counts) -> Iterator[Finding]:

@@ -55,7 +55,7 @@ def input_requests(request: TableRequest) -> dict[str, TableRequest]:
 
 
 def at_the_bottom(request: TableRequest) -> Iterator[TableRequest]:
-    """The request itself, or those of a view to the tables that it is finally made of."""
+    """The request itself; for a view, the requests to the tables at the bottom of its inputs."""
     if not request.table.inputs:
         yield request
     else:
@@ -65,7 +65,7 @@ def at_the_bottom(request: TableRequest) -> Iterator[TableRequest]:
 
 @dataclass(slots=True)
 class LogsThere:
-    """What to read for a table, or for each of the tables that a view is finally made of."""
+    """What to read for a table, or for each of the tables at the bottom of a view."""
 
     logs: dict[str, Sequence[LogPartition]] = field(default_factory=dict)
     """By the names of the tables; empty for a table whose topic is missing and that the view can do without."""
@@ -168,7 +168,8 @@ def read_here(request: TableRequest, given: Any, kind: type[Findings]) -> Iterat
 
 
 def _rights_or_damage(source: Source, found: Findings, topics: Collection[str]) -> Sequence[MissingRight]:
-    """The rights that are missing. That nobody answers any more is damage: what was read before is worth having."""
+    """The rights that are missing. If no broker answers any more, this is reported as damage, because what was read
+    before is still useful."""
     try:
         return missing_rights(source, topics)
     except UnreachableBrokers as error:
@@ -177,7 +178,7 @@ def _rights_or_damage(source: Source, found: Findings, topics: Collection[str]) 
 
 
 def _retentions_or_damage(source: TellsRetentions, found: Findings, topics: Collection[str]) -> Mapping[str, int]:
-    """How long topics are kept, as far as brokers still answer."""
+    """How long topics are retained, if brokers still answer."""
     try:
         return source.retentions(topics)
     except LogSourceError as error:

@@ -74,7 +74,7 @@ class Completeness:
         self._note_times(batch, offsets, times)
 
     def _begin(self) -> None:
-        """Start with the first rows: only then does a source tell its log start."""
+        """Start with the first rows: only then does a source report its log start."""
         if self._next < 0:
             self._next = 0 if self._is_pruned else self._context.log.start or 0
             self._last = self._next - 1

@@ -195,7 +195,7 @@ def joined(parts: Mapping[str, Any], context: Context) -> Iterator[Any]:
 
 
 def _moment(pending: Any, entries: Any, in_logs: Any | None, now: int) -> int:
-    """The newest time that the source tells, which is that of a copy, and now for running brokers and directories."""
+    """The newest time that the source reports for a copy; the current time for running brokers and directories."""
     import pyarrow.compute as pc
 
     columns = [pending["since_timestamp_ms"], entries["start_timestamp_ms"], entries["last_update_timestamp_ms"]]

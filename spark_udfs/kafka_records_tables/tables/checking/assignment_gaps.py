@@ -134,8 +134,8 @@ def _may_be_brought_along(group: Group) -> bool:
     A classic group that becomes one of the consumer protocol keeps that as its target and its generation as its epoch,
     until the next assignment (`ConsumerGroup.fromClassicGroup`), which a member need not bring about that takes the
     place of a static one, or subscribes by an expression. The members come with that epoch as their previous one too,
-    and who joins has 0 there. So an assignor of the broker has made the target which somebody reached from an epoch
-    before; if nobody has yet, nothing in the log tells the two apart as long as a classic member is there.
+    and who joins has 0 there. So a target that a member reached from an earlier epoch was made by an assignor of the
+    broker. If no member has reached it yet, the log does not distinguish the two while the group has a classic member.
     """
     if group.kind != CONSUMER:
         return False

@@ -58,8 +58,8 @@ def _retentions(replay: TopicReplay) -> dict[str, int]:
 
 
 def _replayed(source: Source, report: Callable[[Finding], object] | None = None) -> TopicReplay | None:
-    """The metadata log of the source; None if it has none, is damaged, or is that of running brokers, which tell all of
-    it themselves."""
+    """The metadata log of the source; None if it has none, is damaged, or is that of running brokers, which report all
+    of it themselves."""
     knows_topics = has(source, TellsTopics)
     if not knows_topics or METADATA not in source.topics():
         return None

@@ -28,7 +28,8 @@ _STOPS: Final = "what it changed is unknown: a controller does not load this log
 
 
 _CONTROL_RECORDS: Final = 16
-"""So many control records of the quorum, which are not rows, may come first: the first leader's, the voters'."""
+"""The maximum number of control records of the quorum, which are not rows, before the first row: the first leader's,
+the voters'."""
 
 
 class MetadataRecords:

@@ -23,7 +23,8 @@ _AS_BEFORE: Final = -2
 _AFTER_CHECKPOINT: Final = 1 << 62
 """Added to the offsets of a log, for the records of a checkpoint, which have offsets of its own, come before them."""
 _MOST_CHANGES: Final = 1 << 18
-"""So many changes, at least, are applied together: memory follows the partitions and not the changes."""
+"""The minimum number of changes that are applied together: memory use depends on the partitions and not on the
+changes."""
 
 _NEVER: Final = (1 << 63) - 1
 _ORDER: Final = "order"

@@ -201,7 +201,7 @@ class ActivitySums:
 
 
 def _filtered(batch: pa.RecordBatch, names: Iterable[str], which: FLAGS) -> pa.RecordBatch:
-    """Some rows with some columns, as far as they are there."""
+    """Some rows with some columns, without columns that do not exist."""
     columns = batch.select([name for name in names if name in batch.schema.names])
     return columns if which.all() else columns.filter(pa.array(which))
 

@@ -77,7 +77,7 @@ _ROWS: Final = 65_536
 
 
 class _Share(NamedTuple):
-    """A partition or task of somebody; the columns of the same names."""
+    """A partition or task of a member; the columns of the same names."""
 
     member_id: str
     role: str

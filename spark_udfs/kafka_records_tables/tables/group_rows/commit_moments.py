@@ -98,8 +98,8 @@ class CommitMoments:
 
 
 def _takes_resets(state: GroupState | None) -> bool:
-    """Whether a commit for a group in this state is one that an administrator made: nobody is in the group to commit,
-    and it is not the kind of group that has no members."""
+    """Whether a commit for a group in this state is one that an administrator made: the group has no member that could
+    commit, and it is not the kind of group that has no members."""
     return state is not None and state.is_empty and state.kind != SIMPLE
 
 

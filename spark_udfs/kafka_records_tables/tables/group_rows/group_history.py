@@ -117,7 +117,7 @@ class _GroupBetweenBatches:
         self.classic = members
 
     def forget_batch(self) -> None:
-        """What is noted was told."""
+        """Forget the noted moments, which have been reported."""
         if self.before:
             self.before, self.after, self.gone = {}, {}, {}
 
@@ -348,8 +348,9 @@ def _of_epochs(life: _GroupBetweenBatches, told: _Telling) -> None:
 
 
 def _has_to_follow(told: _Telling, state: GroupState) -> bool:
-    """Whether members have to follow though the epoch has the same number: it changed while nobody was there, a member
-    that no longer subscribes to a topic gives it up, or a converted group has as its epoch the generation it had."""
+    """Whether members have to follow though the epoch has the same number: it changed while the group had no members, a
+    member that no longer subscribes to a topic gives it up, or a converted group has as its epoch the generation it
+    had."""
     if state.state in ("Assigning", "NotReady"):
         return True
     is_converted = told.before is not None and told.before.kind != state.kind

@@ -45,7 +45,7 @@ _PATIENCE: Final = 2
 """How often the longest wait of a group has to pass once more before it counts as one that does not end."""
 
 _GROWTH: Final = 10
-"""One of so many new records has to be left over for a group to be falling behind."""
+"""A group is falling behind only if at least one in N new records remains unread."""
 
 _PLACE: Final = ["topic", "partition"]
 
@@ -276,7 +276,7 @@ class _States:
         }
 
     def columns(self, is_left: FLAGS, *, is_asked: bool) -> dict[str, Any]:
-        """The columns of the table, without those of `pace`. `is_asked` is whether somebody named the moment."""
+        """The columns of the table, without those of `pace`. `is_asked` is whether the caller named the moment."""
         now, logs, commits = self._now, self._logs, self._commits
         start = now - self._patience
         has_log = logs.row >= 0

@@ -41,7 +41,8 @@ _CAUSES: Final = {
 """The causes of `disappearances` that a column counts."""
 
 _SESSION_MS: Final = 45_000
-"""The default of `group.consumer.session.timeout.ms`. It tells causes of members apart, which are not asked for."""
+"""The default of `group.consumer.session.timeout.ms`. It only distinguishes causes about members, which are not
+requested here."""
 
 
 class Reader(TableReader):

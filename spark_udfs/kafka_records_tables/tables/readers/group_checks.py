@@ -114,7 +114,7 @@ def _with_commits(
     found: DecodedRecords | None, types: tuple[int, ...], of_groups: list[Event], known: Groups
 ) -> Iterator[Event]:
     """The events, and before each the commits that are before it, as far as they may make a simple group: of each group
-    the first one, and the first one behind each of its events."""
+    the first one, and the first one after each of its events."""
     if found is None:
         yield from of_groups
         return

@@ -211,7 +211,7 @@ _BY_TIME: Final = (rules.COMMIT_TIMESTAMP, rules.STATE_TIMESTAMP, rules.EXPIRE_T
 
 
 def _is_shown(expires: INT64, limit: int | None) -> FLAGS:
-    """What expires by `limit`; all without one."""
+    """Which offsets expire by `limit`; all of them without a limit."""
     if limit is None:
         return np.ones(len(expires), np.bool_)
     is_due: FLAGS = (expires <= limit) & (expires != _NEVER)

@@ -189,7 +189,7 @@ def _has_own_key(found: DecodedRecords, types: tuple[int, ...]) -> FLAGS:
 
 
 def _seen(replayed: Replayed, groups: Mapping[str, HeldGroup], types: tuple[int, ...]) -> dict[str, int]:
-    """By group, the time of its own record, or without one that of the last record of any of its commits."""
+    """By group, the time of its own record; if it has none, that of the last record of any of its commits."""
     times: dict[str, int] = {}
     if "timestamp_ms" in replayed.seen.rows.schema.names:
         group = replayed.seen.member(types, "key", "group").dictionary_encode()

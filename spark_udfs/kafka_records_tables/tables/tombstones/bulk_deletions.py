@@ -83,7 +83,7 @@ class SweptGroup:
     is_late: bool = False
     """Whether a clean-up would have removed it long before."""
     is_due: bool = False
-    """Whether a clean-up would remove this, as far as anything is known about it."""
+    """Whether a clean-up would remove this, if anything is known about it."""
     due: Evidence | None = None
     """An offset that was due."""
     refused: Evidence | None = None
@@ -259,7 +259,7 @@ class BulkDeletion:
 
     @staticmethod
     def _add_topics(told: Sequence[OfTopics], proofs: list[Evidence | None], signs: list[Evidence | None]) -> None:
-        """Add what a metadata log tells to the proofs and signs against each way."""
+        """Add the evidence from a metadata log to the proofs and signs against each way."""
         stays = next((each.stays for each in told if each.stays), None)
         stayed = next((each.stayed for each in told if each.stayed), None)
         proofs[3], signs[3] = proofs[3] or stays, signs[3] or stayed

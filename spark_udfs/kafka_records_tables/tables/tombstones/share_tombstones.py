@@ -60,7 +60,7 @@ class ExplainedEnd(NamedTuple):
 
 @dataclass(slots=True)
 class _Write:
-    """Tombstones that may have been written at once: one behind the other, in one batch and at one time."""
+    """Tombstones that may have been written at once: consecutive, in one batch and at one time."""
 
     base_offset: int | None
     ended: list[tuple[Event, State | None]] = field(default_factory=list)

@@ -60,8 +60,8 @@ _LAST_OLD_COMMIT: Final = 3
 """The last type of record, and the last version of commits, that brokers before Kafka 4.0 wrote."""
 
 _SWEEP_MS: Final = 60_000
-"""A coordinator before Kafka 4.0 writes a batch for each group, one behind the other: an offset that goes within this
-time of another one may have gone with it."""
+"""A coordinator before Kafka 4.0 writes a batch for each group, one after another: an offset that goes within this time
+of another one may have gone with it."""
 
 _MINUTE_MS: Final = 60_000
 """Brokers count their retention in minutes."""
@@ -242,7 +242,7 @@ class TombstoneExplainer:
         self._new_from = rows.column("offset")[int(new[0])].as_py() if len(new) else None
 
     def _passed(self, rows: pa.RecordBatch) -> INT64:
-        """How much time has gone by in the log up to each row, of which no row tells more than _STEP_MS."""
+        """How much time has passed in the log up to each row; a single row adds at most _STEP_MS."""
         if "timestamp_ms" not in rows.schema.names:
             return np.zeros(rows.num_rows, np.int64)
         told = rows.column("timestamp_ms").fill_null(0).to_numpy()
