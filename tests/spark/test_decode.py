@@ -233,9 +233,9 @@ def test_an_unknown_record_is_refused(raw: DataFrame) -> None:
 
 
 def test_a_name_in_place_of_a_list_of_names_is_refused(raw: DataFrame) -> None:
-    with pytest.raises(TypeError, match=r"^records is a list of names: write \['OffsetCommit'\]$"):
+    with pytest.raises(TypeError, match=r"^records must be a list of names: write \['OffsetCommit'\]$"):
         decode_records(raw, RECORDS, records="OffsetCommit")
-    with pytest.raises(TypeError, match=r"^coordinates is a list of names: write \['offset'\]$"):
+    with pytest.raises(TypeError, match=r"^coordinates must be a list of names: write \['offset'\]$"):
         decode_records(raw, RECORDS, coordinates="offset")
 
 

@@ -183,7 +183,7 @@ def short_transactions(scene: Scene) -> Truth:
         "Two exactly-once applications in a chain, transactions of 30 to 300 ms; one may be open at the end."
     )
     truth.proof = "all transactions but the last complete within 300 ms"
-    truth.never_say("hang|stuck", "transactions are short")
+    truth.never_say(r"\bhang|\bstuck", "transactions are short")
     return truth
 
 

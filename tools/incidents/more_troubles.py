@@ -102,7 +102,7 @@ def producers_fence(scene: Scene) -> Truth:
     truth.named = [f"\\b{identity}\\b"]
     truth.cause = ["fence|epoch", "two|each other|same|more than one|another"]
     truth.first_step = ["transactional\\.id|transactional id|of its own"]
-    truth.never_say("hang", "no transaction stays open")
+    truth.never_say(r"\bhang", "no transaction stays open")
     return truth
 
 

@@ -147,9 +147,7 @@ def _incident(context: RuleContext, found: list[ForeignOffset]) -> Incident:
     parts = []
     if went_on:
         clients = (
-            f"{listed(went_on)} has consumed again since"
-            if len(went_on) == 1
-            else f"{listed(went_on)} have consumed again since"
+            f"{listed(went_on)} has consumed since" if len(went_on) == 1 else f"{listed(went_on)} have consumed since"
         )
         if is_unsure:
             parts.append(f"{clients}: out of range, {either_words('they', 'their', begins)}")

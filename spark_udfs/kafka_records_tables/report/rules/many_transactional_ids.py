@@ -102,7 +102,7 @@ def _incident(context: RuleContext, family: str, rows: Any) -> Incident | None:
         rows=(Rows("transactions"),),
         next=(
             NextStep(
-                "Change the application to use a fixed transactional.id for each of its instances (its name and the "
+                "Have the application use a fixed transactional.id for each of its instances (its name and the "
                 "number of the instance), the same after each restart"
             ),
             context.see("List all transactional ids", Rows("transactions")),
