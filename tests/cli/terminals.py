@@ -17,6 +17,7 @@ import tty
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Final, Literal
 
 Stream = Literal["terminal", "pipe", "file", "full"]
@@ -200,3 +201,9 @@ def run_on(
         **environment,
     ) as running:
         return running.finish()
+
+
+def processor_seconds(process: int) -> float:
+    """Of a core that a process has used."""
+    fields = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")

@@ -18,7 +18,7 @@ import pytest
 
 from kafka_records_tables.commands.log_follower import INTERVAL
 from tests.cli.segment_bytes import batch, commit, write_segment
-from tests.cli.terminals import Running, run_on, running_on
+from tests.cli.terminals import Running, processor_seconds, run_on, running_on
 
 pytestmark = pytest.mark.slow
 
@@ -224,18 +224,12 @@ def test_waiting_costs_next_to_nothing(tmp_path: Path) -> None:
     with following(tmp_path) as running:
         running.wait_for("stdout", '"partition":49')
         time.sleep(0.5)
-        before = _seconds(running.process.pid)
+        before = processor_seconds(running.process.pid)
         time.sleep(3)
-        used = _seconds(running.process.pid) - before
+        used = processor_seconds(running.process.pid) - before
         running.process.send_signal(signal.SIGINT)
         running.finish()
     assert used < 0.15
-
-
-def _seconds(process: int) -> float:
-    """Of a core that a process has used."""
-    fields = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()
-    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
 @pytest.mark.parametrize("seed", [1, 2])

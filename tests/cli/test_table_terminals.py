@@ -13,7 +13,7 @@ import pytest
 from tests.cli.golden import check_golden
 from tests.cli.running import run, run_on_screen
 from tests.cli.segment_bytes import batch, commit, write_segment
-from tests.cli.terminals import Stream, run_on, running_on
+from tests.cli.terminals import Stream, processor_seconds, run_on, running_on
 
 pytestmark = pytest.mark.slow
 
@@ -162,14 +162,9 @@ def test_ctrl_c_ends_the_command_and_its_processes(many: str, processes: str, st
 def _wait_until_it_works(pid: int) -> None:
     """Until the command and its processes have used 1.5 seconds of processor time: it has started, and reads."""
     end = time.monotonic() + 60
-    while sum(map(_processor_seconds, [str(pid), *_children(pid)])) < 1.5:
+    while sum(map(processor_seconds, [pid, *map(int, _children(pid))])) < 1.5:
         assert time.monotonic() < end, "the command does nothing"
         time.sleep(0.05)
-
-
-def _processor_seconds(pid: str) -> float:
-    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
 def _children(pid: int) -> list[str]:

@@ -27,7 +27,7 @@ _GENERAL: Final = (
         "count",
         20,
         "findings of one kind and level that are shown one by one; the others are combined into one",
-        "nobody reads more than a screen of the same",
+        "more of the same does not fit on a screen",
     ),
     Threshold(
         "most_notes_of_a_kind",

@@ -112,7 +112,7 @@ its coordinator deletes the beginning. `held_by` is the first that applies:
   does not end, the log grows without limit. `open_transactions` names its owner.
 - `active_segment`: all that is older than the newest file is cleaned, which is never. This is how it should be.
 - `dirty_ratio`: half of the bytes up to `cleanable_offset` or less are dirty (`min.cleanable.dirty.ratio`, 0.5 by
-  default), so a cleaner leaves the log alone for now (`LogCleanerManager.grabFilthiestCompactedLog`).
+  default), so a cleaner does not clean the log yet (`LogCleanerManager.grabFilthiestCompactedLog`).
 - `cleaner`: more than half of them are, and a cleaner would clean. It may be about to (it looks every 15 seconds),
   slow, or dead: a cleaner that has failed at one partition never tries it again before a restart
   (`uncleanable-partitions-count`), and an offset in the checkpoint that does not move for days means just that.

@@ -310,11 +310,11 @@ def entries_of(data: bytes, at: int, end: int) -> tuple[INT64, int]:
     last, smallest, head = end - TO_MAGIC, SMALLEST_SIZES[0], ENTRY_HEAD
     while at <= last:
         size = size_at(data, at + 8)[0]
-        behind = at + head + size
-        if size < smallest or behind > end:
+        after = at + head + size
+        if size < smallest or after > end:
             break
         append(at)
-        at = behind
+        at = after
     entries = np.array(indexes, np.int64)
     if not indexes:
         return entries, at

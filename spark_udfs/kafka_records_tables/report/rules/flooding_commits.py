@@ -202,7 +202,11 @@ bounds, and a flood that was compacted is not found.""",
             "high_interval_ms", "count", 200, "the same for the higher level", "25 times the usual rate", "interval_ms"
         ),
         Threshold(
-            "least_commits", "count", 3600, "commits in the busiest hour", "one a second is no load for a broker"
+            "least_commits",
+            "count",
+            3600,
+            "commits in the busiest hour",
+            "one commit a second is not a noticeable load for a broker",
         ),
         Threshold(
             "least_bytes",

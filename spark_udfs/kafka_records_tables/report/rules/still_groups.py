@@ -104,7 +104,7 @@ RULE = incident_rule(
     title="a group has members but reads nothing",
     about="""\
 Groups with members whose partitions are `stopped` in `progress`: records wait for longer than they ever did for this
-group, and nothing is committed. Groups without members are not a finding: they have nobody to read.""",
+group, and nothing is committed. Groups without members are not a finding: they have no member that could read.""",
     tables=("progress", "lag", "members", "groups"),
     levels={Level.HIGH: "always"},
     find=_find,
