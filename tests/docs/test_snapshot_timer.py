@@ -48,7 +48,7 @@ def test_the_line_of_the_crontab() -> None:
 
 
 def test_the_recipe_of_metrics_with_a_state() -> None:
-    page = PAGE.with_name("live.md")
+    page = PAGE.with_name("state.md")
     (block,) = blocks(page, "crontab")
     *when, command = block.strip().split(maxsplit=5)
     assert when == ["*"] * 5

@@ -61,6 +61,7 @@ _BY_HAND: Final = (
             "docs/tables.md",
             "docs/sources.md",
             "docs/live.md",
+            "docs/state.md",
             "docs/snapshots.md",
             "docs/rescue.md",
             "docs/deleting.md",
@@ -71,6 +72,7 @@ _BY_HAND: Final = (
         (
             "docs/python.md",
             "docs/spark.md",
+            "docs/live-spark.md",
             "docs/streams.md",
             "docs/cluster.md",
             "docs/jvm.md",
@@ -98,6 +100,7 @@ _BY_HAND: Final = (
         (
             "CONTRIBUTING.md",
             "docs/design.md",
+            "docs/live-inside.md",
             "docs/columns-inside.md",
             "docs/codec-speed.md",
             "docs/releasing.md",
