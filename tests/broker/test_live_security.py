@@ -407,6 +407,7 @@ def test_secrets_are_in_no_text(guarded: Guarded) -> None:
 
 
 @pytest.mark.spark
+@pytest.mark.matrix
 def test_spark_reads_a_guarded_broker_and_shows_no_secret(
     spark: SparkSession, guarded: Guarded, tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:

@@ -77,14 +77,22 @@ def examples() -> list[Example]:
     return [Example(line) for line in dict.fromkeys(lines)]
 
 
+@pytest.fixture(scope="module")
+def kept(topics_dir: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with a snapshot, which takes longer to take than to copy."""
+    folder = tmp_path_factory.mktemp("examples")
+    take_snapshot(Segments(topics_dir / "kafka-4.3" / "segments"), folder / "kept")
+    return folder
+
+
 @pytest.fixture
-def here(topics_dir: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
+def here(kept: Path, topics_dir: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
     """A working directory with what the examples name, and the places they name it by."""
     monkeypatch.chdir(tmp_path)
     segments = topics_dir / "kafka-4.3" / "segments"
     log = "00000000000000000000.log"
     shutil.copy(segments / "__transaction_state-0" / log, tmp_path / log)
-    take_snapshot(Segments(segments), tmp_path / "kept")
+    shutil.copytree(kept / "kept", tmp_path / "kept")
     checkpoint = "__cluster_metadata-0/00000000000000001404-0000000004.checkpoint"
     return {
         f"/var/lib/kafka/data/{checkpoint}": str(topics_dir.parent / "metadata" / "kafka-4.3" / checkpoint),

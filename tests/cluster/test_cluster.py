@@ -56,7 +56,6 @@ def assert_in_its_folder(worker: dict[str, Any], path: str) -> None:
     assert (Path(worker["folder"]) / path).is_relative_to(worker["folder"])
 
 
-@pytest.mark.matrix
 def test_the_wheel_by_py_files(
     cluster: Cluster, zipped_wheel: Path, bare_python: Path, expected_contents: dict[str, Any]
 ) -> None:
@@ -74,6 +73,7 @@ def test_the_wheel_as_a_property_of_the_session(
     assert_runs_bare(outcome["worker"], bare_python)
 
 
+@pytest.mark.matrix
 def test_the_wheel_sent_by_a_session_that_is_there(
     cluster: Cluster, wheel: Path, zipped_wheel: Path, bare_python: Path, expected_contents: dict[str, Any]
 ) -> None:

@@ -21,10 +21,10 @@ from kafka_records_runtime.errors import CountTooLarge, DecodeError
 from kafka_records_runtime.layout import UNKNOWN_TAGS, struct_layouts
 from kafka_records_runtime.schema import MessageSchema
 from kafka_records_runtime.uuids import Uuid
+from tests.codecs.names import NAMES
 from tools.hostile import BYTES_PER_BYTE
 from tools.random_messages import random_message
 
-NAMES = sorted(registry.MESSAGES)
 COUNTS = (4, 8, 16)
 TEXT = "xxxxxxxx"
 

@@ -192,9 +192,12 @@ def test_the_toy_does_some_versions_of_some_messages() -> None:
 
 
 def test_a_product_more_changes_nothing_else(files: dict[str, str]) -> None:
-    alone = generate(MODEL, PACKAGE)
-    assert {path: text for path, text in files.items() if path in alone} == alone
-    assert all(fnmatch(path, "toy/*.py") for path in files.keys() - alone.keys())
+    few = Model(tuple(folder for folder in MODEL.folders if folder.path == "transaction_state"))
+    alone, together = generate(few, PACKAGE), generate(few, PACKAGE, products=[*PRODUCTS, TOY])
+    assert {path: text for path, text in together.items() if path in alone} == alone
+    more = together.keys() - alone.keys()
+    assert more
+    assert all(fnmatch(path, "toy/*.py") for path in more)
     assert "toy/consumer_offsets/offset_commit.py" in files
 
 

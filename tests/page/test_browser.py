@@ -562,7 +562,7 @@ def test_a_keyboard_gets_everywhere(opened: Opened) -> None:
     expect(row).to_be_focused()
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("scheme", ["light", pytest.param("dark", marks=pytest.mark.matrix)])
 def test_axe_finds_nothing(browser: Browser, captured_file: Path, scheme: str) -> None:
     opened = Opened(browser, captured_file, color_scheme=scheme, reduced_motion="reduce")
     for address in ("", "group=order-fulfilment", "table=members"):

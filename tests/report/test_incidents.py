@@ -16,7 +16,7 @@ from kafka_records_tables.report.report_parts import Level
 from tests.report.healthy import HEALTHY
 from tests.report.incidents import END_MS, INCIDENTS, Incident, write_all, write_incident
 from tests.report.made_up_cluster import DAY, HOUR, MINUTE
-from tests.tables.names import mostly
+from tests.variants import mostly
 
 Row = dict[str, Any]
 _Rows = Callable[..., list[Row]]

@@ -9,7 +9,7 @@ import pytest
 from kafka_records_tables.report.making import read_report
 from kafka_records_tables.report.report_parts import Level
 from tests.report.more_incidents import VARIANTS, write_variant
-from tests.tables.names import mostly
+from tests.variants import mostly
 
 
 @pytest.mark.parametrize("name", mostly(((name,) for name in VARIANTS), lambda name: name != "flood_of_metadata"))

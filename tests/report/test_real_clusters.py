@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tarfile
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -12,6 +12,7 @@ import pytest
 
 from kafka_records_tables.report.making import read_report
 from kafka_records_tables.report.report_parts import Level
+from tests.variants import mostly
 from tools.incidents.recording import unpack
 
 if TYPE_CHECKING:
@@ -177,12 +178,12 @@ def cluster(name: str, into: Path) -> Path:
     return into
 
 
-def _named(names: Iterable[str]) -> list[Any]:
+def _is_made_by_hand(name: str) -> bool:
     """Recordings of the generator have a test of their own, so that these are another variant."""
-    return [pytest.param(each, marks=pytest.mark.matrix if "-" in each else ()) for each in names]
+    return "-" not in name
 
 
-@pytest.mark.parametrize("name", _named(CONCLUDED))
+@pytest.mark.parametrize("name", mostly(((name,) for name in CONCLUDED), _is_made_by_hand))
 def test_an_incident_is_one_finding_with_its_cause(name: str, tmp_path: Path) -> None:
     """Among healthy groups of all kinds, of which nothing is said."""
     wanted = CONCLUDED[name]
@@ -200,7 +201,7 @@ def test_an_incident_is_one_finding_with_its_cause(name: str, tmp_path: Path) ->
     assert not [(word, text) for word in wanted.never for text in texts if word in text]
 
 
-@pytest.mark.parametrize("name", _named(HEALTHY))
+@pytest.mark.parametrize("name", mostly(((name,) for name in HEALTHY), _is_made_by_hand))
 def test_a_healthy_cluster_has_no_more_than_notes(name: str, tmp_path: Path) -> None:
     findings = read_report(cluster(name, tmp_path), processes=1).findings
     assert [(each.kind, each.problem) for each in findings if each.level > Level.NOTE] == []

@@ -28,7 +28,8 @@ from kafka_records_tables.results.fitting import telling_columns
 from kafka_records_tables.results.html_parts import LONGEST_CELL, MOST_ROWS, rows_html, text_html
 from kafka_records_tables.results.time_plot import time_plot
 from tests.results.html_read import HtmlRead
-from tests.tables.names import COORDINATED, USUAL, mostly
+from tests.tables.names import COORDINATED, USUAL
+from tests.variants import mostly
 
 HOSTILE: Final = (
     "<script>alert(1)</script>",

@@ -34,13 +34,13 @@ def check(format: str, first: int, count: int, folder: Path) -> None:
 
 @pytest.mark.parametrize("format", FORMATS)
 def test_mutants_are_refused_or_give_rows_of_the_file(format: str, tmp_path: Path) -> None:
-    check(format, 0, 500, tmp_path)
+    check(format, 0, 250, tmp_path)
 
 
 @pytest.mark.matrix
 @pytest.mark.parametrize("format", FORMATS)
 def test_many_mutants_are_refused_or_give_rows_of_the_file(format: str, tmp_path: Path) -> None:
-    check(format, 500, MANY, tmp_path)
+    check(format, 250, MANY, tmp_path)
 
 
 def test_every_format_has_mutants() -> None:

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
 from typing import Any, Final
-
-import pytest
 
 from kafka_records_engine.findings import OTHER_RETENTION, OUTSIDE_LOG, UNMADE_CHECKS
 from tools.judge.decoded_once import DecodedOnce
 from tools.judge.histories import History, Question, raw_rows
 
-__all__ = ["NAMES", "SHARE_NAMES", "History", "Question", "decoded", "history", "raw_rows", "sampled"]
+__all__ = ["NAMES", "SHARE_NAMES", "History", "Question", "decoded", "history", "raw_rows"]
 
 FOLDER = Path(__file__).resolve().parents[1] / "data" / "histories"
 
@@ -22,11 +20,6 @@ NAMES = sorted(path.name.removesuffix(".log.jsonl.gz") for path in FOLDER.glob("
 
 SHARE_NAMES = sorted(path.name.removesuffix(".log.jsonl.gz") for path in FOLDER.glob("????-share.log.jsonl.gz"))
 """All histories of the topic of share state, each beside one of the offsets topic."""
-
-
-def sampled(names: Sequence[str], step: int) -> list[Any]:
-    """All of them, to be a parameter: one of `step` in `make test`, the others in `make matrix`."""
-    return [pytest.param(name, marks=() if at % step == 0 else pytest.mark.matrix) for at, name in enumerate(names)]
 
 
 @cache

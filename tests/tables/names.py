@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from typing import Any, Final
-
-import pytest
+from typing import Final
 
 from kafka_records_tables import TABLES
+from tests.variants import mostly
 
 COORDINATED: Final = tuple(name for name, table in TABLES.items() if table.topic != "__cluster_metadata")
 """The tables that captured topics of coordinators have rows for: `test_cluster_metadata.py` has the others."""
@@ -35,11 +33,6 @@ CAPTURED: Final = tuple(
     if capture not in _NOT_IN.get(name, ())
 )
 """Captured topics, each with the tables that have rows there."""
-
-
-def mostly(cases: Iterable[tuple[str, ...]], is_usual: Callable[..., bool]) -> list[Any]:
-    """All cases, to be parameters: the usual ones in `make test`, the others in `make matrix`."""
-    return [pytest.param(*case, marks=() if is_usual(*case) else pytest.mark.matrix) for case in cases]
 
 
 USUALLY: Final = mostly(((name,) for name in OF_RECORDS), lambda name: name in USUAL)

@@ -27,9 +27,9 @@ from tests.tables.check_cases import (
 )
 from tests.tables.cluster import ORDERS, Cluster
 from tests.tables.histories import SHARE_NAMES, history
-from tests.tables.names import mostly
 from tests.tables.share_topic import SHARE_TOPIC
 from tests.tables.topic import OFFSETS_TOPIC
+from tests.variants import mostly
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

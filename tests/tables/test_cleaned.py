@@ -22,7 +22,8 @@ from kafka_records_engine.findings import INCOMPLETE_HISTORY, OUTSIDE_LOG, Findi
 from kafka_records_engine.log.reading.segment_files import find_logs, read_partition
 from kafka_records_tables import TABLES, Result, read_table
 from tests.conftest import DATA_DIR
-from tests.tables.histories import NAMES, history, sampled
+from tests.tables.histories import NAMES, history
+from tests.variants import one_in
 from tools.judge.cleaner import CleanedLog, Row, cleaned_at_random, table_of
 from tools.judge.decoded_once import DecodedOnce
 
@@ -90,7 +91,7 @@ def _from_zero(rows: list[Row]) -> list[Row]:
     return rows
 
 
-LOGS = [*sampled(NAMES, 6), *CAPTURED]
+LOGS = [*one_in(6, NAMES), *CAPTURED]
 
 
 def logs_of(name: str) -> list[Log]:

@@ -22,7 +22,8 @@ from kafka_records_engine.log.reading.segment_files import find_logs, read_parti
 from kafka_records_tables import TABLES, read_table, stream_table
 from kafka_records_tables.engines.local import WorkerEnded
 from tests.tables.engine_logs import BadLog, BadLogs
-from tests.tables.names import CAPTURED, USUAL, mostly
+from tests.tables.names import CAPTURED, USUAL
+from tests.variants import mostly
 
 pytestmark = pytest.mark.slow
 

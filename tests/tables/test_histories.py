@@ -18,7 +18,8 @@ import pytest
 
 from kafka_records.consumer_offsets import decode_record
 from kafka_records_tables import read_table
-from tests.tables.histories import NAMES, SHARE_NAMES, decoded, history, may_be_noted, sampled
+from tests.tables.histories import NAMES, SHARE_NAMES, decoded, history, may_be_noted
+from tests.variants import one_in
 from tools.judge.answers import OF_BOTH_TOPICS, OF_CLEANED_LOGS, OF_LOSSY_LOGS, SINCE_4_4, UNTOLD, Loaded
 from tools.judge.comparing import differences
 
@@ -34,13 +35,13 @@ def test_every_history_is_here() -> None:
     assert sum(len(history(name).cuts) for name in SHARE_NAMES) == 106
 
 
-@pytest.mark.parametrize("name", sampled([*NAMES, *SHARE_NAMES], 3))
+@pytest.mark.parametrize("name", one_in(6, [*NAMES, *SHARE_NAMES]))
 def test_tables_say_what_the_coordinator_answered(name: str) -> None:
     for cut in history(name).cuts:
         assert list(differences(_loaded(name, cut), ELSEWHERE)) == []
 
 
-@pytest.mark.parametrize("name", sampled(NAMES, 8))
+@pytest.mark.parametrize("name", one_in(8, NAMES))
 def test_the_answer_as_of_a_time_is_that_of_the_log_up_to_it(name: str) -> None:
     """A cut is a time where the next record has a later timestamp; the timestamps of a history never fall."""
     whole = history(name)

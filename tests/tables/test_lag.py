@@ -314,6 +314,7 @@ def test_spark_gives_the_same_rows(spark: SparkSession, tmp_path: Path, name: st
 
 
 @pytest.mark.spark
+@pytest.mark.matrix
 def test_spark_gives_the_same_rates_of_a_real_broker(spark: SparkSession, tmp_path: Path) -> None:
     from kafka_records_tables import spark as tables
 

@@ -18,8 +18,9 @@ from kafka_records_tables.coordinator.offsets.commit_order import in_effect_by_n
 from kafka_records_tables.coordinator.offsets.commits import COMMITS
 from kafka_records_tables.coordinator.offsets.live_offsets import LiveOffsets
 from kafka_records_tables.coordinator.records.decoded_records import DecodedRecords, numbers_of
-from tests.tables.histories import NAMES, Question, history, sampled
+from tests.tables.histories import NAMES, Question, history
 from tests.tables.topic import Topic
+from tests.variants import one_in
 
 Key = tuple[str, str, int]
 
@@ -147,7 +148,7 @@ def answered(question: Question) -> tuple[Offsets, set[Key]]:
     return offsets, refused
 
 
-@pytest.mark.parametrize("name", sampled(NAMES, 12))
+@pytest.mark.parametrize("name", one_in(12, NAMES))
 def test_what_is_there_is_what_the_coordinator_answers(name: str) -> None:
     told, compared = history(name), Counter[bool]()
     for offset, there, waiting in moments(told.rows):

@@ -326,7 +326,7 @@ HEALTHY: dict[str, tuple[Callable[[], Group], str]] = {
 
 
 @pytest.mark.parametrize("name", HEALTHY)
-@pytest.mark.parametrize("window", ["10m", "30m"])
+@pytest.mark.parametrize("window", ["10m", pytest.param("30m", marks=pytest.mark.matrix)])
 def test_healthy_groups(tmp_path: Path, name: str, window: str) -> None:
     made, state = HEALTHY[name]
     row = judged(tmp_path, made(), window=window)["healthy"]

@@ -23,8 +23,9 @@ from kafka_records_engine.sources.snapshots import Snapshot
 from kafka_records_tables import TABLES, read_table
 from tests.conftest import DATA_DIR
 from tests.sources.snapshot_logs import TOPIC, Logs, Moment, moments, rows_of
-from tests.tables.histories import NAMES, decoded, history, may_be_noted, sampled
+from tests.tables.histories import NAMES, decoded, history, may_be_noted
 from tests.tables.test_cleaned import SEED, groups_back, is_known_by_commits, without_commits_that_may_go
+from tests.variants import one_in
 from tools.judge.answers import Loaded
 from tools.judge.cleaner import Row, cleaned, last_stable
 from tools.judge.comparing import differences
@@ -64,7 +65,7 @@ def _is_time(moment: Moment, rows: list[Row]) -> bool:
     return moment.end == len(rows) or rows[moment.end]["timestamp_ms"] > rows[moment.end - 1]["timestamp_ms"]
 
 
-@pytest.mark.parametrize("name", sampled(NAMES[::2], 15))
+@pytest.mark.parametrize("name", one_in(15, NAMES[::2]))
 def test_every_moment_at_which_a_broker_was_read_has_its_answer(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -92,7 +93,7 @@ def test_every_moment_at_which_a_broker_was_read_has_its_answer(
                 check_rows(table, read_table(table, moment.log()).table, result.table, moment, whole)
 
 
-@pytest.mark.parametrize("name", sampled(NAMES[1::4], 8))
+@pytest.mark.parametrize("name", one_in(8, NAMES[1::4]))
 def test_every_moment_at_which_files_were_read_has_its_answer_or_a_note(name: str, tmp_path: Path) -> None:
     """The age of files is unknown: if records are missing after them, the files may be older than those."""
     whole = history(name).rows.to_pylist()
@@ -157,7 +158,7 @@ def test_a_cleaner_takes_much_of_these_logs_before_the_last_cut() -> None:
     assert sum(len(rows) for _, rows in left) < 0.8 * sum(cut + 1 for cut, _ in left)
 
 
-@pytest.mark.parametrize("name", sampled(NAMES, 20))
+@pytest.mark.parametrize("name", one_in(20, NAMES))
 def test_a_snapshot_at_each_cut_has_for_ever_what_coordinators_said(name: str, tmp_path: Path) -> None:
     """The log is cleaned after each snapshot, as much as a cleaner can."""
     whole = history(name)

@@ -15,8 +15,9 @@ import pytest
 from kafka_records_engine.log.files.discovery import LogSourceError
 from kafka_records_tables import TABLES, Result, read_table, read_tables
 from kafka_records_tables.coordinator.transactions import UnknownTransactions
-from tests.tables.names import CAPTURED, USUAL, USUALLY, mostly
+from tests.tables.names import CAPTURED, USUAL, USUALLY
 from tests.tables.topic import OFFSETS_TOPIC, Topic
+from tests.variants import mostly
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -29,9 +29,10 @@ from kafka_records_tables.tables.declaration import is_of_last_records
 from kafka_records_tables.tables.following.carried_rows import needed_by_state
 from tests.conftest import DATA_DIR
 from tests.sources.snapshot_logs import TOPIC, LiveLog, Logs, Moment, moments
-from tests.tables.histories import NAMES, history, sampled
+from tests.tables.histories import NAMES, history
 from tests.tables.test_cleaned import SEED
 from tests.tables.test_snapshots import check_rows
+from tests.variants import one_in
 
 OF_STATE = [name for name, table in TABLES.items() if table.topic == TOPIC and is_of_last_records(table)]
 OF_HISTORY = ["offset_commits", "expirations", "regressions"]
@@ -51,7 +52,7 @@ def test_which_tables_need_the_last_records_alone() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", sampled(NAMES[::4], 99))
+@pytest.mark.parametrize("name", one_in(99, NAMES[::4]))
 def test_a_log_that_grows(name: str, tmp_path: Path) -> None:
     whole = history(name).rows.to_pylist()
     chance = Random(f"{name}-grows{SEED}")
@@ -67,7 +68,7 @@ def test_a_log_that_grows(name: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", sampled(NAMES[1::4], 99))
+@pytest.mark.parametrize("name", one_in(99, NAMES[1::4]))
 def test_a_log_that_is_cleaned(name: str, tmp_path: Path) -> None:
     whole = history(name).rows.to_pylist()
     for moment in moments(name, Random(f"{name}-state{SEED}")):

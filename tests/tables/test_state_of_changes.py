@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from itertools import pairwise
 from typing import Any
 
@@ -12,6 +12,7 @@ import pytest
 
 from tests.tables.test_changes import Followed, pieces
 from tests.tables.topic import Topic
+from tests.variants import mostly, one_in
 
 OF_GROUPS = ("groups", "members", "assignments", "regressions")
 
@@ -123,13 +124,8 @@ def even(log: pa.Table, count: int) -> Iterator[tuple[pa.Table, pa.Table]]:
         yield log.slice(begin, end - begin), log.slice(0, end)
 
 
-def usually(names: Sequence[str], *usual: str) -> list[Any]:
-    """Parameters, those that are not `usual` for `make matrix`."""
-    return [pytest.param(name, marks=() if name in usual else pytest.mark.matrix) for name in names]
-
-
-@pytest.mark.parametrize("kind", usually(["Consumer", "Share", "Streams"], "Consumer"))
-@pytest.mark.parametrize("name", usually(OF_GROUPS, "groups"))
+@pytest.mark.parametrize("kind", one_in(3, ["Consumer", "Share", "Streams"]))
+@pytest.mark.parametrize("name", mostly(((name,) for name in OF_GROUPS), lambda name: name == "groups"))
 def test_members_that_come_and_go_leave_nothing(name: str, kind: str) -> None:
     followed, most = Followed(name), []
     log = come_and_go(kind, COME_AND_GO)
@@ -174,7 +170,7 @@ def test_offsets_that_come_and_go_leave_nothing(name: str) -> None:
     assert max(most) <= 4
 
 
-@pytest.mark.parametrize("kind", usually([*KINDS], "Consumer"))
+@pytest.mark.parametrize("kind", mostly(((kind,) for kind in KINDS), lambda kind: kind == "Consumer"))
 def test_members_of_groups_that_are_over_leave_nothing(kind: str) -> None:
     """If a group may still be reported as rewound when it starts over, its commits and its last offset stay."""
     log, followed = Groups(kind), Followed("regressions")

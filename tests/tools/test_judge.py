@@ -23,7 +23,8 @@ from kafka_records_tables import read_table
 from kafka_records_tables.coordinator.groups.loading_groups import PASSED_OVER
 from kafka_records_tables.coordinator.records.decoded_records import DecodedRecords
 from tests.kafka_needed import skipped_without_kafka
-from tests.tables.histories import FOLDER, history, sampled
+from tests.tables.histories import FOLDER, history
+from tests.variants import one_in
 from tools.judge import __main__ as command
 from tools.judge import rounds
 from tools.judge.answers import Difference, Loaded
@@ -284,7 +285,7 @@ def coordinators(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Coordinat
 
 @pytest.mark.maven
 @pytest.mark.slow
-@pytest.mark.parametrize("seed", sampled(SEEDS, 4))
+@pytest.mark.parametrize("seed", one_in(4, SEEDS))
 def test_tables_say_what_coordinators_answer_about_new_histories(seed: int, coordinators: Coordinators) -> None:
     verdict = rounds.judge(seed, coordinators)
     assert verdict.differences == []

@@ -28,7 +28,7 @@ from tests.spark.ways.truth import (
 if TYPE_CHECKING:
     from tests.spark.ways.conftest import Inputs, Server
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.matrix]  # the same queries run without a server beside this
 
 Outcome = dict[str, Any]
 
