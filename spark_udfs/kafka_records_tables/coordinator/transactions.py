@@ -1,7 +1,8 @@
-"""How the transactions in a log partition end, resolved as a coordinator does it: pending until the marker.
+"""How the transactions in a log partition end, decided as a coordinator does: a transaction is pending until its
+marker.
 
-The next control row of the same producer decides about a record of a transaction; only producer ids are compared
-(`OffsetMetadataManager.replayEndTransactionMarker`; KIP-98). A tombstone acts at once, whoever wrote it
+The next control row of the same producer decides about a record in a transaction; only producer ids are compared
+(`OffsetMetadataManager.replayEndTransactionMarker`; KIP-98). A tombstone takes effect at once, whoever wrote it
 (`OffsetMetadataManager.replay`).
 """
 
@@ -23,16 +24,16 @@ if TYPE_CHECKING:
     from kafka_records_engine.sources import Context
 
 COLUMNS: Final = ("offset", "key", "value", "producer_id", "transaction", "control")
-"""The columns that must be read of every record to resolve it."""
+"""The columns that are needed to decide whether a record takes effect."""
 
 NONE: Final = "none"
 COMMITTED: Final = "committed"
 ABORTED: Final = "aborted"
 PENDING: Final = "pending"
 OPEN: Final = "open"
-"""The log ends before a marker."""
+"""The reason if the log ends before the marker."""
 UNKNOWN: Final = "unknown"
-"""Damage, or a file that was not read, may hide the marker."""
+"""The reason if the marker may be in damaged bytes, or in a file that was not read."""
 
 _WORDS: Final = (NONE, PENDING, COMMITTED, ABORTED, OPEN, UNKNOWN)
 
@@ -48,8 +49,8 @@ _MOST_PENDING: Final = 100_000
 
 
 class UnknownTransactions(KafkaRecordsError, ValueError):
-    """Records of `topic` whose source does not report which of them were written in a transaction. Partition and offset
-    are None if the columns show it before any record is read."""
+    """The source does not report which records of `topic` were written in a transaction. Partition and offset are None
+    if the columns show this before any record is read."""
 
     def __init__(self, topic: str, partition: int | None = None, offset: int | None = None) -> None:
         super().__init__(topic, partition, offset)
@@ -70,7 +71,7 @@ class UnknownTransactions(KafkaRecordsError, ValueError):
 
 
 class UnknownOutcome(KafkaRecordsError, ValueError):
-    """A raw row whose `transaction` is the invalid `word`."""
+    """A raw row has an invalid `word` in its column `transaction`."""
 
     def __init__(self, topic: str, partition: int, offset: int, word: str) -> None:
         super().__init__(topic, partition, offset, word)
@@ -87,16 +88,16 @@ class UnknownOutcome(KafkaRecordsError, ValueError):
 
 
 class Resolved(NamedTuple):
-    """Rows whose transactions ended the same way: NONE (there was none), COMMITTED, ABORTED, OPEN or UNKNOWN."""
+    """Rows whose transactions ended the same way: NONE (no transaction), COMMITTED, ABORTED, OPEN or UNKNOWN."""
 
     outcome: str
     rows: pa.RecordBatch
 
 
 def outside_transactions(batch: pa.RecordBatch, context: Context, tombstones_at_once: bool) -> FLAGS:
-    """The records that take effect where they are: their source reports it, or no producer wrote them.
+    """Which records take effect at their own position: their source says so, or they have no producer id.
 
-    Only records of transactions have a producer id in the topics of coordinators. This decides if a source reports
+    In the topics of coordinators, only records in transactions have a producer id. This decides if a source reports
     `unknown`, or nothing, about the transaction itself. Raises UnknownTransactions as `TransactionResolver` does.
     """
     return _outside(batch, _numbers_of_words(batch, context), context, tombstones_at_once)
@@ -171,21 +172,21 @@ class TransactionResolver:
 
     @property
     def waits(self) -> bool:
-        """Whether any row waits for its marker."""
+        """Whether any row waits for a marker."""
         return bool(self._pending)
 
     @property
     def waits_from(self) -> int | None:
-        """Offset of the first row that waits for its marker; None if none does."""
+        """Offset of the first row that waits for a marker; None if no row waits."""
         return min((int(waiting.rows.column("offset")[0].as_py()) for waiting in self._pending), default=None)
 
     def waiting(self, name: str) -> list[pa.Array]:
-        """A column of the rows that wait for their markers, in parts."""
+        """One column of the rows that wait for a marker, in parts."""
         return [waiting.rows.column(name) for waiting in self._pending]
 
     def take(self, batch: pa.RecordBatch) -> Iterator[Resolved]:
-        """Add the raw rows that follow, with COLUMNS and any other columns that are needed; returns the rows that they
-        decide."""
+        """Add the raw rows that follow, with COLUMNS and all other columns that the caller needs; returns the rows
+        whose outcome is now known."""
         words = _numbers_of_words(batch, self._context)
         has_markers = batch.column("control").null_count < batch.num_rows
         if not has_markers and (words == _WORDS.index(NONE)).all():
@@ -259,7 +260,7 @@ class TransactionResolver:
         return before
 
     def rest(self) -> Iterator[Resolved]:
-        """The rows that no marker decided: the log ends before it, or it is hidden."""
+        """The rows for which no marker was read: the log ends before it, or it is hidden."""
         if not self._pending:
             return
         rows = joined([waiting.rows for waiting in self._pending])
@@ -314,7 +315,7 @@ _WAITING, _COMMITTED, _ABORTED, _HIDDEN = range(4)
 
 
 def next_markers(rows: pa.RecordBatch, markers: pa.RecordBatch) -> INT64:
-    """For each row the index of the first of `markers` of its producer after it; -1 if there is none."""
+    """For each row, the index of the first of `markers` after it from the same producer; -1 if there is none."""
     offsets = rows.column("offset").to_numpy()
     producers = rows.column("producer_id").fill_null(-1).to_numpy()
     of_markers = markers.column("producer_id").fill_null(-1).to_numpy()

@@ -57,13 +57,13 @@ class Opened(NamedTuple):
     """A message in bytes."""
 
     version: int
-    """The version before the bytes, which may be newer than the one that decoded them; without such a version, the one
-    that decoded them."""
+    """The version number at the start of the bytes. It may be newer than the version with which they were decoded. If
+    the bytes have no version number, this is the version with which they were decoded."""
     value: Any
     """The message as the schema walker returns it."""
     schema: MessageSchema
     read_as: int
-    """The version that decoded the bytes."""
+    """The version with which the bytes were decoded."""
 
     @property
     def json(self) -> dict[str, Any]:
@@ -75,16 +75,16 @@ class Subscription(NamedTuple):
     """The subscription with which a member joined its group."""
 
     message: Opened | None
-    """None if the bytes do not parse, or belong to a protocol type that only its clients know."""
+    """None if the bytes do not parse, or if only the clients of this protocol type know their format."""
     inner: Opened | None = None
-    """The bytes embedded in the message: the user data of a sticky assignor or of Kafka Streams, or the allocation of a
-    Connect worker."""
+    """Bytes inside the message: the user data of a sticky assignor or of Kafka Streams, or the allocation of a Connect
+    worker."""
     inner_name: str = ""
-    """The field of the message that has these bytes: `userData` or `allocation`."""
+    """The field of the message that holds `inner`: `userData` or `allocation`."""
 
 
 def subscription(protocol_type: str | None, protocol: str | None, data: bytes) -> Subscription:
-    """The message in `data`, which a member of a group of that type sent for that protocol."""
+    """Decode `data`, the message that a member sent when it joined a group with this protocol type and protocol."""
     schema = _schema(_SUBSCRIPTIONS.get(protocol_type or ""))
     message = None if schema is None else _framed(schema, data)
     if message is None:
@@ -95,25 +95,26 @@ def subscription(protocol_type: str | None, protocol: str | None, data: bytes) -
 
 
 def assignment(protocol_type: str | None, data: bytes | None) -> Opened | None:
-    """The message in `data`, which the leader of a group of that type assigned to a member; None as for `message`."""
+    """Decode `data`, the assignment that the leader of a group with this protocol type made for a member. The result is
+    None in the same cases as for `message`."""
     schema = _schema(_ASSIGNMENTS.get(protocol_type or ""))
     return None if schema is None or data is None else _framed(schema, data)
 
 
 def subscribed_topics(data: bytes) -> tuple[str, ...] | None:
-    """The topics of a consumer's subscription; None for bytes that a coordinator cannot read.
+    """The topics in a consumer's subscription; None for bytes that a coordinator cannot read.
 
-    A coordinator reads any version as 0 (`ClassicGroup.computeSubscribedTopics`; KIP-496).
+    A coordinator reads every version as version 0 (`ClassicGroup.computeSubscribedTopics`; KIP-496).
     """
     return _kept_topics(data) if len(data) <= _SHORT else _topics(data)
 
 
 def what_stops_loading(data: bytes) -> str | None:
-    """Why no coordinator replays a record with such a subscription of a consumer, None if one does.
+    """Why a coordinator cannot replay a record with this consumer subscription; None if it can.
 
     `ClassicGroup.computeSubscribedTopics` tolerates bytes that end in the middle of a number (`ConsumerProtocol` turns
     a BufferUnderflowException into a SchemaException), and reads no member after such a subscription. Any other error
-    of the generated reader ends the loading.
+    of the generated reader stops the coordinator from loading the partition.
     """
     at = 2
     if len(data) < at + 4:

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from kafka_records_runtime.schema import RecordSchema
 
 READS: Final = ("offset", "timestamp_ms", "base_offset", "key", "value", "control")
-"""The columns of raw rows that are needed."""
+"""The columns of raw rows that this module reads."""
 
 _ENDS: Final = tuple(name for name in GROUP_RECORDS if ROLES[name] == GROUP)
 """The records whose tombstones end a group."""
@@ -40,28 +40,29 @@ _OFFSET: Final = attrgetter("offset")
 
 
 class GroupLot(NamedTuple):
-    """What a lot of rows says about groups."""
+    """What a batch of rows says about groups."""
 
     found: DecodedRecords | None
-    """The records of groups, decoded; None if there is none. The caller reports what is wrong with them."""
+    """The records of groups, decoded; None if there are none. The caller reports records that cannot be decoded."""
     transitions: list[Transition]
-    """The events, in the order of the log."""
+    """The events, in log order."""
 
     def report(self, context: Context, consequence: str) -> None:
-        """Report the records of groups that cannot be decoded, with the `consequence` of a value that cannot."""
+        """Report the records of groups that cannot be decoded; `consequence` is the text for a broken value."""
         found = self.found
         if found is not None:
             found.report(context, lambda row: consequence if found.has_key[row] else NOT_USED)
 
 
 class GroupLog:
-    """Follows the groups of one log partition through its records; memory grows with the groups and one lot of rows."""
+    """Follows the groups of one log partition through its records. Memory grows with the number of groups and with the
+    size of one batch of rows."""
 
     def __init__(
         self, schemas: Mapping[int, RecordSchema], *, more: Iterable[Picked] = (), shared: dict[Any, Any] | None = None
     ) -> None:
-        """`more` are the members of values that events have in addition to those of the replay; `shared` is that of the
-        context."""
+        """`more` names the members of values that events hold in addition to those that the replay needs; `shared` is
+        `Context.shared`."""
         self._picked = picked_with(SUBSCRIPTIONS, *more)
         self._schemas = schemas
         self._shared = shared
@@ -70,8 +71,9 @@ class GroupLog:
         self._states: dict[str, GroupState] = {}
 
     def add(self, batch: pa.RecordBatch, lot: CommitLot) -> GroupLot:
-        """Replay the raw rows that follow those of the last call, with READS; their commits and tombstones of offsets
-        are already in `lot`, or tombstones are left out there. Rows of other types and control rows are skipped."""
+        """Replay the raw rows after those of the last call. They have the columns READS; rows of other record types and
+        control rows are skipped. `lot` has the commits among them, already decoded; it may lack the tombstones of
+        offsets."""
         found = self._decoded(batch)
         told = [] if found is None else list(events(found, self._picked))
         ends = [(each.group_id, each.offset) for each in told if each.record in _ENDS and each.is_tombstone]

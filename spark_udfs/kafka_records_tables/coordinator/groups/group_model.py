@@ -23,23 +23,22 @@ STREAMS: Final = "streams"
 GROUP: Final = "group"
 """The record that creates the group as a group of its kind, and whose tombstone ends it."""
 TARGET: Final = "target"
-"""The epoch of the assignment that members have to reach."""
+"""The epoch of the target assignment, which members have to reach."""
 MEMBER: Final = "member"
 """A member exists."""
 CURRENT: Final = "current"
-"""The epoch and state that a member has reached."""
+"""The epoch and the state of a member."""
 TARGET_OF_MEMBER: Final = "target of member"
-"""The assignment that a member has to reach."""
+"""The target assignment of a member."""
 REGEX: Final = "regex"
-"""The topics that a regular expression stands for."""
+"""The topics that match a regular expression of the group."""
 TOPOLOGY: Final = "topology"
 TOPICS: Final = "topics"
-"""The topics that a group of an older broker knows."""
+"""The topics of a group that an older broker wrote."""
 SHARE_TARGET: Final = "share target"
-"""The epoch of the target assignment of a share group, on which its state does not depend."""
+"""The epoch of the target assignment of a share group. The state of a share group does not depend on it."""
 SHARE_STATE: Final = "share_state"
-"""Share offsets that an administrator set for a group that may never have had a member, so that it has no group
-record."""
+"""Share offsets that an administrator set. The group may never have had a member, and then has no group record."""
 
 
 class _Role(NamedTuple):
@@ -72,16 +71,16 @@ _ROLES: Final = {
 }
 
 PICKED: Final[Picked] = {name: role.picked for name, role in _ROLES.items()}
-"""What the replay needs of each record. A table may need more (`picked_with`)."""
+"""The fields of each record that the replay needs. A table may ask for more (`picked_with`)."""
 
 OF_MEMBERS: Final = (MEMBER, CURRENT, TARGET_OF_MEMBER)
 """The roles of records about one member."""
 
 ROLES: Final[Mapping[str, str]] = {name: role.role for name, role in _ROLES.items()}
-"""By record, what it says about its group: one of the words above."""
+"""For each record, its role in the group: one of the words above."""
 
 STABLE: Final = {CONSUMER: MemberState.STABLE, STREAMS: StreamsMemberState.STABLE}
-"""By kind, the state of a member that has reached the assignment of its epoch."""
+"""For each kind of group, the state of a member that has reached its target assignment."""
 
 _FIRST_EPOCH: Final = 1
 """The epoch of a group, and of its target assignment, before any record names one."""
@@ -95,18 +94,18 @@ LEFT: Final = -1
 """The epoch of a member whose current assignment was deleted."""
 
 GroupRow = tuple[str, str, str | None, int | None, str | None, str | None, int | None, int]
-"""Group id, kind, state, epoch, protocol type, protocol, members, and the place of the record that creates the
+"""Group id, kind, state, epoch, protocol type, protocol, members, and the position of the record that creates the
 group."""
 
 
 def role_of(record: str) -> tuple[str, str]:
-    """The kind of the group that a record is about, and what the record is in it."""
+    """The kind of group that a record belongs to, and the role of the record in it."""
     role = _ROLES[record]
     return role.kind, role.role
 
 
 def picked_with(*more: Picked) -> Picked:
-    """What the replay needs of each record, and `more` that others need."""
+    """The fields of each record that the replay needs, and the fields in `more`."""
     return {
         name: tuple(dict.fromkeys((*own, *(member for each in more for member in each.get(name, ())))))
         for name, own in PICKED.items()
@@ -114,7 +113,7 @@ def picked_with(*more: Picked) -> Picked:
 
 
 class Member(NamedTuple):
-    """A member of a consumer, share or streams group after some records."""
+    """A member of a consumer, share or streams group, after the records that were replayed so far."""
 
     epoch: int = 0
     state: int = 0
@@ -122,19 +121,19 @@ class Member(NamedTuple):
     """Offset of the first record of the member that can be decoded; -1 if none can."""
     metadata: Event | None = None
     current: Event | None = None
-    """The last records that say who the member is and which epoch it has reached, of those that can be decoded."""
+    """The last decoded record for each of two roles: who the member is, and which epoch it has reached."""
     target: Event | None = None
-    """The last record with its assignment, which may be a tombstone; None before the first."""
+    """The last record of its current assignment, which may be a tombstone; None if there was none yet."""
 
     @property
     def is_known(self) -> bool:
-        """Whether a record about it could be decoded."""
+        """Whether at least one record about this member could be decoded."""
         return self.made_at >= 0
 
 
 @dataclass(slots=True)
 class Group:
-    """A group after some records."""
+    """A group, after the records that were replayed so far."""
 
     group_id: str
     kind: str
@@ -149,18 +148,18 @@ class Group:
     protocol: str | None = None
     classic_members: int | None = 0
     members: dict[str, Member] = field(default_factory=dict)
-    """By their ids; only `set_member` and `drop_member` change them. The members of a classic group are in its
-    record."""
+    """By member id. Only `set_member` and `drop_member` change it. It is empty for a classic group, whose members are
+    in the group's record."""
     reached: Counter[tuple[int, int]] = field(default_factory=Counter)
-    """How many members have an epoch and a state. It is counted here because a large group has many members to look
-    at."""
+    """The number of members that have an epoch and a state. It is kept up to date because counting the members of a
+    large group each time would be slow."""
     broken: set[tuple[str, str]] = field(default_factory=set)
-    """Role and member id of the records whose last value cannot be decoded."""
+    """Role and member id of each record whose last value could not be decoded."""
     records: dict[tuple[str, str], Event] = field(default_factory=dict)
-    """The records in force, by role and the last field of the key."""
+    """The current records, by role and by the last field of the key."""
     told_ms: int | None = None
     told_at: int = -1
-    """When and where the last record about the group was written."""
+    """Time and position of the last record about the group."""
 
     @property
     def is_simple(self) -> bool:
@@ -168,7 +167,8 @@ class Group:
         return self.kind == CLASSIC and self.protocol_type == ""
 
     def makes_way_for(self, kind: str) -> bool:
-        """Whether this is a simple group that a record of another kind of group replaces while a coordinator loads."""
+        """Whether this is a simple group. While a coordinator loads, a record of another kind of group replaces a
+        simple group."""
         return self.is_simple and not self.classic_members and kind in (CONSUMER, STREAMS)
 
     @property
@@ -178,7 +178,7 @@ class Group:
 
     @property
     def member_count(self) -> int | None:
-        """How many members it has; None if the record of a classic group cannot be decoded."""
+        """The number of members; None if the record of a classic group cannot be decoded."""
         return self.classic_members if self.kind == CLASSIC else len(self.members)
 
     @property
@@ -200,7 +200,7 @@ class Group:
 
     @property
     def is_settled(self) -> bool:
-        """Whether every member has reached its assignment. The state of a share group does not show it."""
+        """Whether every member has reached its target assignment. The state of a share group does not show this."""
         if self.kind != SHARE:
             return self.state == "Stable"
         unknown = {of for role, of in self.broken if of in self.members and not self.members[of].is_known}
@@ -208,8 +208,8 @@ class Group:
 
     @property
     def state_since_ms(self) -> int | None:
-        """Since when a classic group is in its state; None for other kinds, and if the record does not say it, as
-        values older than version 2. The record has to be read with `current_state_timestamp`."""
+        """When a classic group entered its present state; None for other kinds, and for values older than version 2,
+        which do not have it. The record must be read with `current_state_timestamp`."""
         record = self.record(GROUP)
         if self.kind != CLASSIC or record is None or record.value is None:
             return None
@@ -217,15 +217,15 @@ class Group:
         return None if since == _NO_TIMESTAMP else since
 
     def record(self, role: str) -> Event | None:
-        """The record in force for a role that has one record per group."""
+        """The current record for a role that has one record per group."""
         return self.records.get((role, self.group_id))
 
     def of_role(self, *roles: str) -> dict[str, Event]:
-        """The records in force for some roles, by the last field of their keys."""
+        """The current records for some roles, by the last field of their keys."""
         return {of: event for (role, of), event in self.records.items() if role in roles}
 
     def set_member(self, member_id: str, member: Member) -> None:
-        """Set the present state of a member."""
+        """Set the state of a member."""
         self._leave(self.members.get(member_id))
         self.members[member_id] = member
         self.reached[self._place(member)] += 1
@@ -247,21 +247,21 @@ class Group:
 
 
 class Groups:
-    """The groups after some records, replayed in the order of the log.
+    """The groups of a log partition, after its records were replayed in log order.
 
-    A cleaned log lacks records, and any log may be damaged. So this continues where a coordinator refuses to load
-    (`loading_groups` finds these places).
+    A cleaned log lacks records, and any log may be damaged. So the replay goes on at records that a coordinator refuses
+    to load (`loading_groups` finds these).
     """
 
     def __init__(self, *, tombstones_make_groups: bool = False) -> None:
-        """`tombstones_make_groups`: a tombstone for a simple group creates an empty group of its kind, as when a
-        coordinator loads (`GroupMetadataManager.getOrMaybeCreatePersistedConsumerGroup`)."""
+        """If `tombstones_make_groups` is true, a tombstone for a simple group creates an empty group of the tombstone's
+        kind, as it does while a coordinator loads (`GroupMetadataManager.getOrMaybeCreatePersistedConsumerGroup`)."""
         self._tombstones_make_groups = tombstones_make_groups
         self._groups: dict[str, Group] = {}
         self._ended: dict[str, int] = {}
 
     def replay(self, event: Event) -> Group | None:
-        """Replay the record of a group. Returns the group that it ends or replaces."""
+        """Replay one record of a group. Returns the group that this record ends or replaces."""
         group_id = event.group_id
         before = self._groups.get(group_id)
         role = _ROLES[event.record]
@@ -278,8 +278,8 @@ class Groups:
         return before if before is not group else None
 
     def commit(self, group_id: str, offset: int, timestamp_ms: int | None = None) -> None:
-        """Replay the value of a commit, whether or not it was committed: if there is no group, it creates a simple one
-        (`GroupMetadataManager.replay` of OffsetCommit)."""
+        """Replay the value of a commit, whether or not its transaction was committed: if the group does not exist, this
+        creates a simple group (`GroupMetadataManager.replay` of OffsetCommit)."""
         if group_id not in self._groups and offset > self._ended.get(group_id, -1):
             self._groups[group_id] = Group(
                 group_id, CLASSIC, offset, protocol_type="", told_ms=timestamp_ms, told_at=offset
@@ -291,15 +291,16 @@ class Groups:
 
     @property
     def by_id(self) -> Mapping[str, Group]:
-        """The groups that exist, by their ids."""
+        """The existing groups, by id."""
         return self._groups
 
     def rows(self) -> list[GroupRow]:
-        """The groups that exist, without their partition in the log."""
+        """The existing groups, by id without the partition."""
         return list(map(_row, self._groups.values()))
 
     def forget_ends(self) -> None:
-        """Forget where groups ended: all records from here on are after those that were replayed."""
+        """Drop the memory of ended groups. The caller promises that all further records are after those that were
+        replayed."""
         self._ended.clear()
 
     def ended_at(self, group_id: str) -> int:

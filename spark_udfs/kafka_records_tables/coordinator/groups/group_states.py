@@ -21,44 +21,46 @@ if TYPE_CHECKING:
 
 
 class GroupState(NamedTuple):
-    """What a coordinator that has loaded the log up to a record would report about a group."""
+    """The state of a group that a coordinator reports after it has loaded the log up to some record."""
 
     kind: str
     """classic, simple, consumer, share or streams."""
     state: str | None
     """As the coordinator spells it; None if a record cannot be decoded."""
     epoch: int | None
-    """Epoch, or generation of a classic group; None if no record has one."""
+    """The epoch; for a classic group its generation. None if no record has one."""
     member_count: int | None
     """None if the record of a classic group cannot be decoded."""
     topics: frozenset[str] | None
-    """The topics that it subscribes to; None if a coordinator does not know them (`subscriptions.HeldGroup.topics`)."""
+    """The topics that the group subscribes to; None if a coordinator does not know them
+    (`subscriptions.HeldGroup.topics`)."""
     is_settled: bool
-    """Whether every member has reached its assignment (`Group.is_settled`)."""
+    """Whether every member has reached its target assignment (`Group.is_settled`)."""
 
     @property
     def is_empty(self) -> bool:
-        """Whether it is known to have no member."""
+        """Whether the group certainly has no member."""
         return self.state == "Empty"
 
 
 class Transition(NamedTuple):
-    """One record about a group, and what it did to the group."""
+    """One record about a group, with the group before and after it."""
 
     event: Event
-    """The record. The key of a commit is the group, the topic and the partition, its value is empty."""
+    """The record. For a commit, the key has the group, the topic and the partition, and the value is empty."""
     batch_offset: int
-    """Offset of the first record of its batch, as the file has it; its own if a source does not report it. A
-    coordinator that lingers (`group.coordinator.append.linger.ms`) puts several writes into one batch."""
+    """Offset of the first record in the same batch of the log; the record's own offset if the source does not know
+    batches. A coordinator that lingers (`group.coordinator.append.linger.ms`) puts several writes into one batch."""
     before: GroupState | None
-    """None if there was no such group."""
+    """The group before the record; None if it did not exist."""
     after: GroupState | None
-    """None if the group no longer exists."""
+    """The group after the record; None if it no longer exists."""
     member_before: Member | None
     member_after: Member | None
-    """The member that the record is about, if it belongs to a consumer, share or streams group."""
+    """The member of a consumer, share or streams group that the record is about; None if it is about no single
+    member."""
     replaced: Group | None
-    """The group that the record ended or replaced."""
+    """The group that this record ended or replaced."""
 
     @property
     def group_id(self) -> str:
@@ -67,7 +69,7 @@ class Transition(NamedTuple):
 
 
 def state_of(group: Group | None, before: GroupState | None, event: Event) -> GroupState | None:
-    """The state of a group after an event; `before` itself if nothing has changed."""
+    """The state of a group after an event; the object `before` itself if nothing has changed."""
     if group is None:
         return None
     state, kind = group.state, group.shown_kind
@@ -82,15 +84,15 @@ def state_of(group: Group | None, before: GroupState | None, event: Event) -> Gr
 
 
 class GroupStates:
-    """Changes in the state of groups, from which states at places of the log are looked up. Memory grows with the
-    groups and with what has happened since `forget`."""
+    """The changes in the state of groups, with which the state at any position in the log is looked up. Memory grows
+    with the number of groups and with the changes since the last call of `forget`."""
 
     def __init__(self, events: Iterable[Transition] = ()) -> None:
         self._last: dict[str, _Change] = {}
         self._changes: list[_Change] = []
         self._lot: _Lot | None = None
         self.count = 0
-        """Changes that were added since `forget`."""
+        """The changes that were added since the last call of `forget`."""
         for event in events:
             self.add(event)
 
@@ -120,16 +122,16 @@ class GroupStates:
             self._last[group_id] = change
 
     def known(self) -> Iterator[tuple[str, GroupState | None]]:
-        """The number of groups and of their states that `before` and `after` may find."""
+        """The groups, and their states, that `before` and `after` may return."""
         return ((change.group_id, change.state) for change in self._changes)
 
     @property
     def remembered(self) -> int:
-        """The number of changes in memory."""
+        """The number of changes that are kept in memory."""
         return len(self._changes)
 
     def forget(self, offset: int) -> None:
-        """Forget what only places before `offset` need."""
+        """Forget the changes that only lookups at positions before `offset` need."""
         last: dict[str, _Change] = {}
         later: list[_Change] = []
         for change in self._changes:
@@ -144,12 +146,12 @@ class GroupStates:
         self._lot = None
 
     def before(self, groups: pa.Array, offsets: INT64) -> StatesAt:
-        """The states of some groups, each right before the record at an offset. The two arrays are parallel; a null is
-        not a group."""
+        """The states of some groups, each right before the record at its offset. The two arrays have one element per
+        lookup; a null group has no state."""
         return self._at(groups, offsets, "left")
 
     def after(self, groups: pa.Array, offsets: INT64) -> StatesAt:
-        """The same, each right after the record at an offset."""
+        """The states of some groups, each right after the record at its offset. The arrays are those of `before`."""
         return self._at(groups, offsets, "right")
 
     def _at(self, groups: pa.Array, offsets: INT64, side: Any) -> StatesAt:
@@ -183,8 +185,8 @@ class _Lot:
         # Groups that do not exist get the place after all changes.
         self._number = np.array([*numbers, 0], np.int64)
         self._told_at = np.array([*(each.told_at for each in changes), _NOWHERE], np.int64)
-        # The place of a change is used instead of its offset. Group and place then fit into one number, and one binary
-        # search finds the last change of a group before a place.
+        # The position of a change in the list is used instead of its offset. Group and position then fit into one
+        # number, and one binary search finds the last change of a group before a position.
         self._width = len(changes) + 1
         self._sorted = np.sort(np.array(groups, np.int64) * self._width + np.arange(len(changes)))
         self._states = list(self._numbers)
@@ -201,10 +203,10 @@ class _Lot:
 
 
 class StatesAt:
-    """States, an element for each group that was looked up; null and False if there was no group."""
+    """The states that were looked up, with one element per lookup: null or False if the group did not exist."""
 
     def __init__(self, numbers: INT64, states: list[GroupState | None], told_at: INT64) -> None:
-        """`numbers` are places in `states`, the first of which is None; `told_at` are offsets, -1 for none."""
+        """`numbers` are indexes into `states`, whose first element is None; `told_at` are offsets, -1 for none."""
         self.numbers = numbers
         self.states = states
         self._told_at = told_at
@@ -217,7 +219,7 @@ class StatesAt:
 
     @cached_property
     def is_empty(self) -> FLAGS:
-        """Whether there was a group known to have no member."""
+        """Whether there was a group that certainly had no member."""
         empty: FLAGS = np.array([state is not None and state.is_empty for state in self.states], np.bool_)[self.numbers]
         return empty
 
@@ -243,8 +245,8 @@ class StatesAt:
 
     @property
     def told_at(self) -> pa.Array:
-        """Offset of the last record so far that says who is, or is no longer, a member of the group, as int64; null if
-        no record does, and if there is no group."""
+        """Offset of the last record that added or removed a member of the group, as int64; null if there was no such
+        record or no such group."""
         return pa.array(self._told_at, mask=self._told_at == _NOWHERE)
 
     def _told(self, kind: pa.DataType, told: Callable[[GroupState], Any]) -> pa.Array:

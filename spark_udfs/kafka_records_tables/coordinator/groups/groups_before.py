@@ -1,4 +1,4 @@
-"""The groups of a log partition right before a place in it, from the events up to there."""
+"""The groups of a log partition right before a position in it, built from the earlier events."""
 
 from __future__ import annotations
 
@@ -19,26 +19,26 @@ _NO_TIMESTAMP: Final = -1
 
 @dataclass(slots=True)
 class GroupBefore:
-    """A group as it was before a place."""
+    """A group as it was right before a position in the log."""
 
     state: GroupState
     told_ms: int | None
     told_at: int
-    """When and where the last record about the group was written."""
+    """Time and position of the last record about the group."""
     protocol_type: str | None = None
     """The members of a classic group; None if its record cannot be decoded, and for other kinds."""
     has_record: bool = True
     """False if the only evidence of the group is commits."""
     since_ms: int | None = None
-    """Since when a classic group is in its state; None for other kinds, and if the record does not say it, as values
-    older than version 2. The record has to be read with `current_state_timestamp`."""
+    """When a classic group entered its present state; None for other kinds, and for values older than version 2, which
+    do not have it. The record must be read with `current_state_timestamp`."""
     members: dict[str, Member] = field(default_factory=dict)
-    """By their ids. The record of a classic group has its members."""
+    """By member id. The members of a classic group are not here but in its record."""
 
 
 class GroupsBefore:
-    """Follows groups by their transitions, up to one place after another. Memory grows with the groups and with the
-    transitions that were not followed yet."""
+    """Follows groups by their events, to one position after another. Memory grows with the number of groups and with
+    the events that are not applied yet."""
 
     def __init__(self) -> None:
         self._groups: dict[str, GroupBefore] = {}
@@ -49,7 +49,7 @@ class GroupsBefore:
         self._waiting += transitions
 
     def up_to(self, offset: int) -> None:
-        """Follow the events of records below an `offset`."""
+        """Apply the events of records with an offset below `offset`."""
         waiting = self._waiting
         while waiting and waiting[0].event.offset < offset:
             self._follow(waiting.popleft())

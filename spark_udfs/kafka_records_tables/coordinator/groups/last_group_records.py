@@ -1,4 +1,4 @@
-"""The last record of each key about groups, gathered from a log partition and replayed as a coordinator does."""
+"""Collects the last record of each group key in a log partition, and replays these records as a coordinator does."""
 
 from __future__ import annotations
 
@@ -23,27 +23,27 @@ if TYPE_CHECKING:
     from kafka_records_runtime.schema import RecordSchema
 
 NOT_USED: Final = "not used: it is unknown which group it is about"
-"""The consequence of a key that cannot be read."""
+"""The consequence that is reported for a key that cannot be read."""
 
 
 class Replayed(NamedTuple):
-    """Groups, and the records that make them."""
+    """The groups, and the records they were made from."""
 
     groups: Groups
     told: DecodedRecords
-    """Records whose values matter."""
+    """The records whose values were decoded."""
     seen: DecodedRecords
-    """Commits and other records of which only the keys matter; they have no values here."""
+    """Commits and other records of which only the keys are used; their values are not read."""
 
 
 class GroupRecords:
-    """Gathers the records of groups and their commits, in any order."""
+    """Collects the records of groups and their commits, in any order."""
 
     def __init__(
         self, schemas: Mapping[int, RecordSchema], *, with_values: Collection[str] = (), columns: Iterable[str] = ()
     ) -> None:
-        """`with_values` are those of PARTS whose values matter too; `columns` are kept in addition to those that are
-        needed."""
+        """`with_values` names those of PARTS whose values are decoded too; `columns` are kept in addition to the
+        columns that this class needs."""
         self._schemas = schemas
         self._parts = tuple(name for name in PARTS if name not in with_values)
         self._commit_types = numbers_of(schemas, COMMITS)
@@ -52,7 +52,7 @@ class GroupRecords:
         self._alone, self._whole = Latest(kept), Latest((*kept, "value"))
 
     def add(self, batch: pa.RecordBatch) -> None:
-        """Add records of the types of the table; control rows among them are left out."""
+        """Add records of the table's record types; control rows among them are left out."""
         types, _ = prefix_column(batch.column("key"))
         is_alone = are_of_types(types, self._by_key_alone)
         is_record = batch.column("control").is_null().to_numpy(zero_copy_only=False)
@@ -67,9 +67,9 @@ class GroupRecords:
         picked: Picked = PICKED,
         reports_commits: bool = True,
     ) -> Replayed:
-        """The groups that a coordinator makes of the records. Reports the records that cannot be decoded, with the
-        `consequence` of a value that cannot, and with `reports_commits` also commits whose keys cannot be read.
-        `picked` is what to read of values."""
+        """Replay the records, and return the groups. Reports the records that cannot be decoded; `consequence` is the
+        text for a broken value. With `reports_commits`, it also reports commits whose keys cannot be read. `picked`
+        says which fields of values are read."""
         told, seen = self._decoded(self._whole, context), self._decoded(self._alone, context)
         told.report(context, lambda row: consequence if told.has_key[row] else NOT_USED)
         is_reported = None if reports_commits else ~np.isin(seen.columns.record_type, self._commit_types)

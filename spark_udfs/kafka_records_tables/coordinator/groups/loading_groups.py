@@ -1,8 +1,8 @@
-"""Whether a group coordinator can load the records of groups: what it refuses when it replays them.
+"""Whether a group coordinator can load the records of groups: the records at which its replay fails.
 
 The rules are those of `GroupMetadataManager.replay` of Kafka 4.3.1, `getOrMaybeCreatePersisted…Group` in it, and
 `ConsumerGroup.addPartitionEpochs`, which throw IllegalStateException, and those of
-`ClassicGroup.computeSubscribedTopics`: each ends the loading.
+`ClassicGroup.computeSubscribedTopics`. Each of these errors stops the coordinator from loading the partition.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 _UTF16_UNIT: Final = Struct(">H")
 
 PASSED_OVER: Final = "Kafka 4.4 passes over it"
-"""Since then `ConsumerProtocol` turns every error into a SchemaException, which a coordinator tolerates."""
+"""From this release on, `ConsumerProtocol` turns every error into a SchemaException, which a coordinator tolerates."""
 
 _Partition = tuple[str, int]
 
@@ -77,21 +77,22 @@ def _as_java_maps_them(keys: Sequence[str]) -> list[str]:
 
 
 class LoadingGroups:
-    """Replays groups, and reports what a coordinator refuses to load."""
+    """Replays groups, and finds the records at which a coordinator would stop loading."""
 
     def __init__(self) -> None:
         self.groups = Groups(tombstones_make_groups=True)
         """The groups after the records so far."""
         self._left_out: set[str] = set()
         self._owned: dict[str, dict[_Partition, int]] = {}
-        """By group, the epoch at which some member owns a partition."""
+        """By group, the epoch at which a member owns each partition."""
         self.bug: ReplayBug | None = None
-        """A bug that keeps some releases from loading the record that was replayed last, although others load it."""
+        """The bug because of which some releases cannot load the last replayed record, although other releases can;
+        None if there is none."""
 
     def take(self, event: Event) -> str | None:
-        """Replay a record of a group. Returns why a coordinator stops there, or None.
+        """Replay a record of a group. Returns why a coordinator stops at it, or None if it does not stop.
 
-        Nothing more is reported about a group after such a record, or after one that cannot be decoded.
+        After such a record, or after one that cannot be decoded, nothing more is reported about the same group.
         """
         why = self.bug = None
         if event.group_id not in self._left_out:

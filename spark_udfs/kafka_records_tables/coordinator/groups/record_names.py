@@ -1,4 +1,5 @@
-"""The records that make groups, by name. Imports nothing heavy, so that declarations can name them."""
+"""The names of the records that groups consist of. This module imports nothing heavy, so that table declarations can
+use it."""
 
 from __future__ import annotations
 
@@ -20,7 +21,7 @@ GROUP_RECORDS: Final = (
     "StreamsGroupCurrentMemberAssignment",
     "StreamsGroupTopology",
 )
-"""Records whose values say what a group is."""
+"""Records whose values describe the group."""
 
 PARTS: Final = (
     "ConsumerGroupPartitionMetadata",
@@ -30,4 +31,4 @@ PARTS: Final = (
     "ShareGroupTargetAssignmentMember",
     "StreamsGroupTargetAssignmentMember",
 )
-"""Records of which only the existence matters: a coordinator creates the group with the first of any of them."""
+"""Records whose values do not matter: a coordinator creates the group when it reads the first of them."""

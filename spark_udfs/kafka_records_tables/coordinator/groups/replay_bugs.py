@@ -1,8 +1,8 @@
-"""Valid logs that some releases of Kafka do not load: the known bugs of their replays.
+"""Valid logs that some releases of Kafka cannot load: the known bugs in their replay.
 
-Found by Kafka's issue numbers, and each read in the classes of the releases around its fix: 4.0.0 to 4.4.0, as far as
-Maven has them. KAFKA-17306 (tombstones of unknown groups, before 3.9) is not one of them: no group coordinator that has
-it is used by default.
+The bugs were found by their Kafka issue numbers, and each was checked in the classes of the releases around its fix,
+from 4.0.0 to 4.4.0, as far as Maven has them. KAFKA-17306 (tombstones of unknown groups, before 3.9) is left out: no
+release that has it uses this group coordinator by default.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ class ReplayBug(NamedTuple):
     method: str
     """The class and method of Kafka that throws IllegalStateException."""
     fixed_in: Mapping[tuple[int, int], int | None]
-    """The first patch release without the bug, by the minor releases that have it; None if none of these has the
-    fix."""
+    """For each minor release that has the bug, the first patch release without it; None if no patch release fixes
+    it."""
     advice: str
     """The first release that loads such a log."""
     why: str
 
     def is_in(self, release: str) -> bool:
-        """Whether a release has the bug. Two numbers mean the first patch release, as 4.2 is 4.2.0."""
+        """Whether a release has the bug. A release with two numbers means its first patch release: 4.2 is 4.2.0."""
         major, minor, patch = (*map(int, release.split(".")), 0, 0)[:3]
         if (major, minor) not in self.fixed_in:
             return False
@@ -40,8 +40,8 @@ STREAMS_AFTER_COMMITS: Final = ReplayBug(
     advice="4.2.1",
     why="the record is of a streams group, and offsets before it have made a simple group of that name",
 )
-"""A group that was classic before: a cleaner has removed the tombstone of the classic group, and its offsets
-remained."""
+"""The group was a classic group before: a cleaner has removed the tombstone of the classic group, but not its
+offsets."""
 
 PARTITION_EPOCHS: Final = ReplayBug(
     issue="KAFKA-19862",
@@ -50,6 +50,6 @@ PARTITION_EPOCHS: Final = ReplayBug(
     advice="4.1.2",
     why="the member gets or gives up a partition that another one has by the records before",
 )
-"""A cleaner has removed the record by which one member gave up a partition, before another one got it."""
+"""A cleaner has removed the record in which one member gave up a partition, before another member got it."""
 
 REPLAY_BUGS: Final = (STREAMS_AFTER_COMMITS, PARTITION_EPOCHS)

@@ -1,4 +1,4 @@
-"""The topics that each group subscribes to, as known to a group coordinator that has loaded the log."""
+"""The topics that each group subscribes to, as a coordinator knows them after it has loaded the log."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ if TYPE_CHECKING:
     from kafka_records_tables.coordinator.records.named_records import Picked
 
 REGEX_RECORD: Final = "ConsumerGroupRegularExpression"
-"""The record of the topics that match a regular expression. They count whether or not a member still has it
-(`ConsumerGroup.updateResolvedRegularExpression`)."""
+"""The record of the topics that match a regular expression. These topics count whether or not a member still uses the
+expression (`ConsumerGroup.updateResolvedRegularExpression`)."""
 
 PICKED: Final[Picked] = {
     "GroupMetadata": ("current_state_timestamp", "members.subscription"),
@@ -45,18 +45,18 @@ class HeldGroup(NamedTuple):
     protocol_type: str
     """Empty for a simple group."""
     state_timestamp_ms: int | None
-    """Since when a classic group is in its state; None for other kinds and for values older than version 2."""
+    """When a classic group entered its present state; None for other kinds and for values older than version 2."""
     topics: frozenset[str] | None
-    """The topics it subscribes to. None for a classic group with members whose subscriptions the coordinator cannot
-    read, because they are invalid or of another protocol than `consumer`."""
+    """The topics that the group subscribes to. None for a classic group with a member whose subscription the
+    coordinator cannot read, because it is invalid or belongs to another protocol type than `consumer`."""
     regexes: tuple[str, ...]
-    """The regular expressions that the coordinator has resolved for it."""
+    """The regular expressions whose topics the coordinator has resolved."""
     made_at: int
-    """Offset of its own record, otherwise of the newest record that shows the group."""
+    """Offset of the group's own record; without one, of the newest record that shows that the group exists."""
 
     @property
     def is_empty(self) -> bool:
-        """Whether it has no member."""
+        """Whether the group has no member."""
         return self.state == "Empty"
 
     @property
@@ -66,7 +66,7 @@ class HeldGroup(NamedTuple):
 
 
 def held_groups(groups: Mapping[str, Group]) -> dict[str, HeldGroup]:
-    """The groups by their ids. The records must be read with PICKED."""
+    """The groups, by id. The records must be read with the fields PICKED."""
     return {group_id: _held(group) for group_id, group in groups.items()}
 
 
@@ -85,7 +85,8 @@ def _held(group: Group) -> HeldGroup:
 
 
 def topics_of(group: Group) -> frozenset[str] | None:
-    """The topics that a group subscribes to, as in `HeldGroup.topics`. Its records must be read with PICKED."""
+    """The topics that a group subscribes to, as described at `HeldGroup.topics`. Its records must be read with the
+    fields PICKED."""
     if group.kind == CLASSIC:
         record = group.record(GROUP)
         subscriptions = None if record is None or record.value is None else record.value.members_subscription
@@ -108,7 +109,7 @@ def topics_of(group: Group) -> frozenset[str] | None:
 
 
 def topics_of_members(subscriptions: list[bytes]) -> frozenset[str] | None:
-    """The topics that all members of a classic group subscribe to; None if one subscription cannot be read
+    """The topics that the members of a classic group subscribe to; None if one subscription cannot be read
     (`ClassicGroup.computeSubscribedTopics`)."""
     found: set[str] = set()
     for subscription in subscriptions:

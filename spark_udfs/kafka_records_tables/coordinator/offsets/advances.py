@@ -1,7 +1,8 @@
-"""How committed offsets moved: per group, topic and partition the present offset, since when, and when it advanced.
+"""How committed offsets moved: for each group, topic and partition the present offset, since when it is committed, and
+when it advanced.
 
-A few numbers and at most twenty earlier steps are remembered of a partition of a group, however often it committed. So
-the answer is the same for commits in lots of any size.
+For each partition of a group, a few numbers and at most twenty earlier commits are remembered, however often it
+committed. The result does not depend on how many commits are added at a time.
 """
 
 from __future__ import annotations
@@ -62,35 +63,35 @@ _ADVANCE: Final = ("key", "ms", "offset", "before_ms", "before_offset")
 
 
 def part_ms(window_ms: int, history_ms: int) -> int:
-    """The length of a part of the window: about a quarter of it, and a sixteenth of the history if that is less. It is
-    a power of two, so that longer parts consist of whole shorter ones."""
+    """The length of one part of the window: about a quarter of the window, or a sixteenth of the history if that is
+    less. It is a power of two, so that a longer part consists of whole shorter ones."""
     longest = max(min(window_ms // PARTS, history_ms // PARTS**2), 1)
     return 1 << longest.bit_length() - 1
 
 
 class Advances:
-    """Follows commits that took effect."""
+    """Follows the commits that took effect."""
 
     def __init__(self, window_ms: int) -> None:
         self._window = window_ms
         self.keys: pa.RecordBatch | None = None
-        """Keys with the columns `decoded_commits.KEY`, by their numbers."""
+        """The keys, with the columns `decoded_commits.KEY`. The number of a key is its row in this table."""
         self.ids: list[str] = []
         self._id_numbers: dict[str, int] = {}
         self.state: dict[str, INT64] = {name: np.zeros(0, np.int64) for name in _STATE}
-        """_STATE by the numbers of keys."""
+        """The columns _STATE, with one row per key number."""
         self.advances: dict[str, INT64] = {name: np.zeros(0, np.int64) for name in _ADVANCE}
-        """_ADVANCE, by key and in the order in which they took effect."""
+        """The columns _ADVANCE, sorted by key, and within a key in the order in which the commits took effect."""
         self._first_ms: int | None = None
         self._latest_ms = NONE
 
     @property
     def count(self) -> int:
-        """The number of advances in memory."""
+        """The number of advances that are kept in memory."""
         return len(self.state["offset"]) + len(self.advances["key"])
 
     def add(self, steps: Steps) -> None:
-        """Add steps that took effect after all steps that were added before."""
+        """Add steps that took effect after all steps added before."""
         numbers = self._numbers(steps)
         topic_ids = self._ids_of(steps)
         state = self.state

@@ -1,4 +1,5 @@
-"""When commits and tombstones take effect: at their place in the log, or at the marker that ends their transaction."""
+"""Where commits and tombstones take effect: at their own position in the log, or at the marker that ends their
+transaction."""
 
 from __future__ import annotations
 
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
     from kafka_records_engine.sources import Context
 
 READS: Final = ("offset", "timestamp_ms", "key", "value", "producer_id", "transaction", "control")
-"""The columns of raw rows that are needed."""
+"""The columns of raw rows that this module reads."""
 
 CLOCK: Final = "clock_ms"
 """The column that `Clock` adds."""
@@ -25,32 +26,33 @@ NO_TIME: Final = np.iinfo(np.int64).min
 
 
 class Effect(NamedTuple):
-    """Rows that take effect; all arrays have an element for each row."""
+    """Rows that take effect. Each array has one element per row."""
 
     outcome: str
     """NONE, COMMITTED or UNKNOWN (`transactions_settled`)."""
     rows: pa.RecordBatch
     place: INT64
-    """Offset of the record by which it takes effect: its own, or that of the marker. Its own too if the source reports
-    that the transaction was committed and has no markers."""
+    """Offset of the record at which the row takes effect: the row itself, or the marker of its transaction. It is the
+    row itself too if the source has no markers but says that the transaction was committed."""
     clock: INT64
-    """CLOCK of that record."""
+    """The value of CLOCK at that record."""
 
     @property
     def is_transactional(self) -> bool:
-        """Whether a transaction wrote the rows."""
+        """Whether the rows were written in a transaction."""
         return self.outcome == COMMITTED
 
 
 class Clock:
-    """Adds CLOCK to rows: the latest timestamp up to a record. An answer as of a moment has exactly the records whose
-    CLOCK is not later, because it ends before the first record with a later timestamp."""
+    """Adds the column CLOCK to rows: the latest timestamp of any record up to this one. An answer as of a moment
+    includes exactly the records whose CLOCK is not later than that moment, because it ends before the first record with
+    a later timestamp."""
 
     def __init__(self) -> None:
         self._latest = NO_TIME
 
     def added(self, batch: pa.RecordBatch) -> pa.RecordBatch:
-        """The same rows with CLOCK; they follow those of the last call."""
+        """The same rows with CLOCK. They must follow the rows of the last call."""
         times = batch.column("timestamp_ms").fill_null(NO_TIME).to_numpy()
         clock = np.maximum.accumulate(np.concatenate([[self._latest], times]))[1:]
         if len(clock):
@@ -59,15 +61,16 @@ class Clock:
 
 
 class Effects:
-    """Decides which rows take effect. Rows of aborted and open transactions do not; a tombstone takes effect at once
-    (`OffsetMetadataManager.replay`). Raises what `transactions_settled.TransactionResolver` raises."""
+    """Decides which rows take effect. Commits in aborted and open transactions do not; a tombstone always takes effect
+    at once (`OffsetMetadataManager.replay`). Raises what `transactions_settled.TransactionResolver` raises."""
 
     def __init__(self, context: Context) -> None:
         self._settling = TransactionResolver(context, tombstones_at_once=True, last_of_key=False)
 
     def take(self, batch: pa.RecordBatch) -> tuple[list[Effect], bool]:
-        """The rows that have taken effect by the end of a batch, which has READS and CLOCK, and whether rows wait for
-        their markers. Rows of one effect are in the order of the log, effects of one batch are in no order."""
+        """The rows that have taken effect by the end of a batch, and whether rows still wait for their markers. The
+        batch has READS and CLOCK. Rows that take effect at the same record are in log order; otherwise the order is not
+        defined."""
         found = []
         for outcome, rows in self._settling.take(batch):
             if outcome == COMMITTED:
@@ -77,7 +80,8 @@ class Effects:
         return found, self._settling.waits
 
     def rest(self) -> list[Effect]:
-        """The rows that take effect at the end of the log, if the source reports outcomes and has no markers."""
+        """The rows that take effect at the end of the log, in a source that has no markers but reports how transactions
+        ended."""
         return [_at_once(outcome, rows) for outcome, rows in self._settling.rest() if outcome not in (ABORTED, OPEN)]
 
 

@@ -1,4 +1,4 @@
-"""Commits and tombstones of offsets, many at a time, with each key decoded once."""
+"""Commits and tombstones of offsets, in large batches, so that each key is decoded once."""
 
 from __future__ import annotations
 
@@ -33,17 +33,17 @@ base offset of all rows."""
 
 
 class Lots:
-    """Joins batches, so that a few keys cover many of their rows. The records of a batch of the log stay together, if
-    the source reports batches and they are no more than a few lots."""
+    """Joins small batches into larger ones, so that many rows share few keys. Records of one batch of the log stay
+    together if the source reports batches, unless such a batch is very large."""
 
     def __init__(self) -> None:
         self._waiting: list[pa.RecordBatch] = []
         self._count = self._size = 0
         self._wanted = 1
-        """The number of lots that must be there before the next try."""
+        """How many small batches must have gathered before they are joined the next time."""
 
     def take(self, batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
-        """Add the rows that follow; returns rows when enough have gathered."""
+        """Add the rows that follow. Returns rows when enough have gathered, otherwise nothing."""
         self._waiting.append(batch)
         self._count += batch.num_rows
         self._size += batch.nbytes
@@ -86,17 +86,18 @@ def of_offsets(batch: pa.RecordBatch, schemas: Mapping[int, RecordSchema]) -> pa
 
 
 class CommitLot:
-    """The commits and tombstones among some raw rows, in their order; all arrays have an element for each."""
+    """The commits and tombstones among some raw rows, in their order. Each array has one element per commit or
+    tombstone."""
 
     def __init__(self, batch: pa.RecordBatch, schemas: Mapping[int, RecordSchema]) -> None:
         self.types = numbers_of(schemas, COMMITS)
         self.rows = of_offsets(batch, schemas)
         self.codes = codes_of([self.rows.column("key")]) if self.rows.num_rows else np.zeros(0, np.int64)
-        """A number for each key; keys are compared as bytes."""
+        """For each row, the number of its key. Keys are compared as bytes."""
         first = first_of_each(self.codes)
         places = [name for name in ("offset", "key", "file", "position", "base_offset") if name in batch.schema.names]
         self.keys = DecodedRecords(self.rows.select(places).take(pa.array(first)), schemas)
-        """The keys, by their numbers."""
+        """The keys; the number of a key is its index here."""
 
     @cached_property
     def _groups(self) -> pa.DictionaryArray:
@@ -120,23 +121,23 @@ class CommitLot:
 
     @cached_property
     def group(self) -> INT64:
-        """The place of the group in `groups`; -1 if the key cannot be read."""
+        """For each row, the index of its group in `groups`; -1 if the key cannot be read."""
         return _places(self._groups)[self.codes]
 
     @cached_property
     def topic(self) -> INT64:
-        """The place of the topic in `topics`; -1 if the key cannot be read."""
+        """For each row, the index of its topic in `topics`; -1 if the key cannot be read."""
         return _places(self._topics)[self.codes]
 
     @cached_property
     def offsets(self) -> INT64:
-        """Offsets in the log."""
+        """The offset of each row in the log."""
         offsets: INT64 = self.rows.column("offset").to_numpy()
         return offsets
 
     @cached_property
     def is_tombstone(self) -> FLAGS:
-        """Whether there is no value; False for rows without the column `value`."""
+        """Whether the value is null; False if rows have no column `value`."""
         if "value" not in self.rows.schema.names:
             return np.zeros(self.rows.num_rows, np.bool_)
         flags: FLAGS = self.rows.column("value").is_null().to_numpy(zero_copy_only=False)
@@ -144,7 +145,8 @@ class CommitLot:
 
     @cached_property
     def pair(self) -> INT64:
-        """A number for each pair of group and topic; a key that cannot be read has a number of its own."""
+        """For each row, a number for its group and topic together. A key that cannot be read has a number of its
+        own."""
         group, topic = _places(self._groups), _places(self._topics)
         of_key = np.where(group < 0, -1, group * (len(self.topics) + 1) + topic)
         _, numbers = np.unique(of_key, return_inverse=True)
@@ -152,8 +154,8 @@ class CommitLot:
         return found
 
     def report(self, context: Context, consequence: str) -> None:
-        """Report the rows whose keys cannot be decoded, and count what was accepted in the keys of the others: once for
-        each row, although its key was decoded once."""
+        """Report the rows whose keys cannot be decoded. In all other keys, count the irregularities that were accepted:
+        once per row, although each key was decoded once."""
         found, rows = self.keys.columns, self.rows
         for row in np.flatnonzero(np.isin(self.codes, list(found.errors))).tolist() if found.errors else ():
             code = int(self.codes[row])
@@ -169,18 +171,19 @@ class CommitLot:
                 context.counts.leniencies[name] += int(times[code])
 
     def batch_offsets(self) -> INT64:
-        """The offset of the first record of each batch; the record's own if the source does not report it."""
+        """For each row, the offset of the first record in its batch of the log; its own offset if the source does not
+        report batches."""
         if "base_offset" not in self.rows.schema.names:
             return self.offsets
         told = self.rows.column("base_offset").fill_null(-1).to_numpy()
         return np.where(told < 0, self.offsets, told)
 
     def group_names(self, rows: INT64) -> pa.DictionaryArray:
-        """The groups of some rows."""
+        """The groups of the chosen rows."""
         return _named(self.group[rows], self.groups)
 
     def topic_names(self, rows: INT64) -> pa.DictionaryArray:
-        """The topics of some rows."""
+        """The topics of the chosen rows."""
         return _named(self.topic[rows], self.topics)
 
 
@@ -195,7 +198,7 @@ def _named(codes: INT64, names: list[str]) -> pa.DictionaryArray:
 
 
 def first_of_each(codes: INT64) -> INT64:
-    """The index of the first row of each code, by code; -1 counts as one."""
+    """For each code, the index of the first row that has it; -1 counts as a code."""
     if not len(codes):
         return np.zeros(0, np.int64)
     first = np.full(int(codes.max()) + 2, -1, np.int64)
@@ -205,8 +208,8 @@ def first_of_each(codes: INT64) -> INT64:
 
 
 def first_behind(ends: list[tuple[int, int]], codes: INT64, offsets: INT64) -> INT64:
-    """For each of `ends`, a code and an offset, the index of the first row with this code after that offset, if there
-    is one. Rows ascend by their offsets."""
+    """For each code and offset in `ends`, the index of the first row with that code after that offset, if there is one.
+    The rows are sorted by offset."""
     if not ends:
         return np.zeros(0, np.int64)
     ended, ended_at = np.array(ends, np.int64).T

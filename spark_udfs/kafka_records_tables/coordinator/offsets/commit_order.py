@@ -16,13 +16,13 @@ _MOST: Final = 2**62
 
 
 def in_effect_by_number(codes: INT64, place: INT64, log_offset: INT64) -> tuple[INT64, INT64]:
-    """The indexes of the rows that took effect, by group, topic and partition, and within one of these in the order in
-    which they did; and their numbers.
+    """The indexes of the rows that took effect, sorted by group, topic and partition, and within a partition in the
+    order in which they took effect; and the number of the partition for each of them.
 
-    Rows have a number for their group, topic and partition in `codes`, which is not negative. `place` is where a row
-    took effect, at its own `log_offset` or at a marker. If several commits took effect at one marker, the last one
-    counts. A commit that is older than one that took effect meanwhile does not count at all, and a tombstone removes
-    the commits of open transactions too (`OffsetMetadataManager.replayEndTransactionMarker`).
+    `codes` has a non-negative number per row for its group, topic and partition. `place` is where a row took effect:
+    its own `log_offset`, or the offset of a marker. If several commits took effect at one marker, only the last one
+    counts. A commit that is older than one that took effect in the meantime does not count at all, and a tombstone also
+    removes the commits of open transactions (`OffsetMetadataManager.replayEndTransactionMarker`).
     """
     order = _by_number(codes, place, log_offset)
     is_moved = not np.array_equal(place, log_offset)
@@ -54,7 +54,7 @@ def _by_number(codes: INT64, place: INT64, log_offset: INT64) -> INT64:
 
 
 def stable_order(codes: INT64) -> INT64:
-    """The indexes that sort non-negative numbers; equal ones keep their order."""
+    """The indexes that sort non-negative numbers. The sort is stable."""
     # numpy sorts 16-bit numbers by radix, many times faster than 64-bit numbers.
     order = np.argsort((codes & _DIGIT).astype(np.uint16), kind="stable")
     left = int(codes.max()) >> _DIGIT_BITS if len(codes) else 0
@@ -68,7 +68,7 @@ def stable_order(codes: INT64) -> INT64:
 
 
 def numbers_of_keys(rows: pa.RecordBatch) -> INT64:
-    """A number for each `group_id`, `topic` and `partition`, each of which may be null."""
+    """For each row, a number for its `group_id`, `topic` and `partition`. Each of the three may be null."""
     codes = np.zeros(rows.num_rows, np.int64)
     for name in ("group_id", "topic", "partition"):
         part = rows.column(name).dictionary_encode()
@@ -79,14 +79,14 @@ def numbers_of_keys(rows: pa.RecordBatch) -> INT64:
 
 
 def begins(values: INT64) -> FLAGS:
-    """Which elements differ from those before them."""
+    """Which elements differ from the element before them."""
     found = np.ones(len(values), np.bool_)
     found[1:] = values[1:] != values[:-1]
     return found
 
 
 def ends(values: INT64) -> FLAGS:
-    """Which elements differ from those after them."""
+    """Which elements differ from the element after them."""
     found = np.ones(len(values), np.bool_)
     found[:-1] = values[1:] != values[:-1]
     return found

@@ -1,4 +1,4 @@
-"""What commits did to committed offsets, in the order in which they took effect in the coordinator."""
+"""What commits did to committed offsets, in the order in which they took effect."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from kafka_records_runtime.schema import RecordSchema
 
 READS: Final = ("offset", "key", "value", "producer_id", "transaction", "control")
-"""The columns of raw rows that are needed."""
+"""The columns of raw rows that this module reads."""
 
 
 _KEPT: Final = ("offset", "key", "value", "producer_id", "file", "position", "base_offset")
@@ -41,52 +41,52 @@ _KEPT: Final = ("offset", "key", "value", "producer_id", "file", "position", "ba
 
 @dataclass(frozen=True, slots=True)
 class Steps:
-    """Commits and tombstones, as vectors with an element for each."""
+    """Commits and tombstones. Each vector has one element per commit or tombstone."""
 
     keys: pa.RecordBatch
-    """Keys as `decoded_commits.KEY`. The same key may be there several times."""
+    """The keys, with the columns `decoded_commits.KEY`. A key may occur several times."""
     ids: pa.Array
-    """Topic ids as strings, possibly with duplicates."""
+    """Topic ids as strings. An id may occur several times."""
     key: INT64
-    """The place of the key in `keys`."""
+    """For each step, the index of its key in `keys`."""
     topic_id: INT64
-    """The place in `ids` of the topic id that the commit names; -1 if it names none."""
+    """For each step, the index in `ids` of the topic id that the commit names; -1 if it names none."""
     is_value: FLAGS
-    """False for a tombstone, whose `offset` and `commit_timestamp_ms` mean nothing."""
+    """False for a tombstone; its `offset` and `commit_timestamp_ms` have no meaning."""
     offset: INT64
     commit_timestamp_ms: INT64
     producer_id: INT64
-    """The producer of its transaction."""
+    """The id of the producer that wrote the transaction."""
     is_transactional: FLAGS
-    """False if there is no transaction, or if its producer is unknown."""
+    """False for a commit outside of transactions, and if the producer is unknown."""
     log_offset: INT64
-    """Where the record is."""
+    """The offset of the record in the log."""
     counted_at: INT64
-    """Where it took effect: at the record, or at the marker of its transaction. At the record too if the source reports
-    that it was committed and has no markers."""
+    """Where the step took effect: the offset of the record, or of the marker of its transaction. It is the record's own
+    offset too if the source has no markers but says that the transaction was committed."""
 
     @property
     def count(self) -> int:
-        """How many there are."""
+        """The number of steps."""
         return len(self.key)
 
 
 class StepLot(NamedTuple):
-    """What some rows of the log did, which follow those of the lot before."""
+    """The effects of some rows of the log; the rows follow those of the batch before."""
 
     steps: Steps | None
-    """None if nothing took effect."""
+    """The steps; None if nothing took effect."""
     end: int
     """The offset after the last of these rows."""
     waits_from: int
-    """The offset of the first commit that waits for its marker; `end` if none does."""
+    """The offset of the first commit that still waits for its marker; `end` if none does."""
 
 
 _NOT_COMPARED: Final = "left out: offsets before and after it are compared with each other"
 
 
 class CommitSteps:
-    """Resolves and decodes the commits of one log partition; memory grows with the rows that are not returned yet."""
+    """Settles and decodes the commits of one log partition. Memory grows with the rows that were not returned yet."""
 
     def __init__(self, schemas: Mapping[int, RecordSchema], context: Context) -> None:
         self._schemas = schemas
@@ -98,10 +98,10 @@ class CommitSteps:
         self._rows = self._end = self._kept = 0
 
     def take(self, batch: pa.RecordBatch) -> Iterator[StepLot]:
-        """Add the raw rows that follow, with READS; rows of other types are skipped. When there are many rows, returns
-        what took effect: everything in later rows takes effect after it.
+        """Add the raw rows that follow; they have the columns READS, and rows of other types are skipped. Once many
+        rows have gathered, this returns the steps that took effect. All steps of later rows take effect after these.
 
-        Reports commits that cannot be read, or whose effect is unknown.
+        Reports commits that cannot be read, and commits of which it is unknown whether they took effect.
         """
         chosen = batch.select([name for name in (*_KEPT, "transaction", "control") if name in batch.schema.names])
         rows = filter_record_types(chosen, self._types, self._context, NOT_USED)
@@ -112,12 +112,12 @@ class CommitSteps:
         if batch.num_rows:
             self._rows += batch.num_rows
             self._end = int(batch.column("offset")[-1].as_py()) + 1
-            # The caller goes over all keys once per lot, so lots must not be small.
+            # The caller goes over all keys once per batch, so batches must not be small.
             if self._rows > max(LOT_ROWS, 2 * self._kept):
                 yield self._lot()
 
     def rest(self) -> Iterator[StepLot]:
-        """The remaining rows at the end of the log, with those that no marker decides."""
+        """The remaining steps at the end of the log, including commits for which no marker came."""
         for settled in self._settling.rest():
             self._keep(settled, None)
         yield self._lot()

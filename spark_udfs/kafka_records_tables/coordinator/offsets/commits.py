@@ -10,17 +10,18 @@ if TYPE_CHECKING:
     from kafka_records_tables.coordinator.records.decoded_records import DecodedRecords
 
 COMMITS: Final = ("LegacyOffsetCommit", "OffsetCommit")
-"""The records that commit offsets: of two records with the same group, topic and partition the later one counts,
-whichever type it has."""
+"""The record types that commit offsets. Of two records with the same group, topic and partition the later one counts;
+their types may differ."""
 
 NO_TOPIC_ID: Final = "AAAAAAAAAAAAAAAAAAAAAA"
-"""The topic id in a commit that names none: transactional commits do not, and neither do commits before Kafka 4.1."""
+"""The topic id of a commit that names none. Transactional commits and commits before Kafka 4.1 name none."""
 
 _NO_LEADER_EPOCH: Final = -1
 
 
 def read_columns(found: DecodedRecords, types: tuple[int, ...]) -> dict[str, Any]:
-    """The content of commits, as columns. `types` are those of COMMITS; only the later one has epoch and id."""
+    """The contents of commits, in columns. `types` are the numbers of the record types COMMITS; only the newer type has
+    an epoch and a topic id."""
     members = {name: found.member(types, "value", name) for name in ("offset", "metadata", "commit_timestamp")}
     members |= {name: found.member(types[1:], "value", name) for name in ("topic_id", "leader_epoch")}
     keys = {"group_id": "group", "topic": "topic", "partition": "partition"}
@@ -28,7 +29,8 @@ def read_columns(found: DecodedRecords, types: tuple[int, ...]) -> dict[str, Any
 
 
 def value_columns(members: Mapping[str, Any]) -> dict[str, Any]:
-    """The content of the members of values, as columns: null if they name no topic id and no leader epoch."""
+    """The contents of commits, from the columns of their values. Topic id and leader epoch are null if the commit names
+    none."""
     from kafka_records_tables.coordinator.records.decoded_records import nulled
 
     return {
@@ -49,8 +51,8 @@ def report_undecided(
     *,
     what: str = "the commit",
 ) -> None:
-    """Report the rows of commits that are True in `chosen`, whose transactions have an unknown end. `what` is one of
-    them in words; `types` are those of COMMITS."""
+    """Report the commits that are true in `chosen`: it is unknown how their transactions ended. `what` names one such
+    commit in words; `types` are the numbers of the record types COMMITS."""
     import numpy as np
 
     from kafka_records_tables.coordinator.records.decoded_records import undecided

@@ -1,4 +1,4 @@
-"""The topics that groups have commits for, by the keys of commits only."""
+"""The topics for which groups have commits, read from the keys of commits alone."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _PARTITION: Final = 4
 
 
 class CommittedTopics:
-    """Takes commits out of the records of a log, and keeps each distinct pair of group and topic."""
+    """Removes commits from the records of a log, and keeps each distinct pair of group and topic."""
 
     def __init__(self, schemas: Mapping[int, RecordSchema]) -> None:
         self._schemas = schemas
@@ -29,7 +29,7 @@ class CommittedTopics:
         self._found: pa.Array | None = None
 
     def taken(self, batch: pa.RecordBatch) -> pa.RecordBatch:
-        """Take the commits out of a batch; returns the other rows."""
+        """Remove the commits from a batch; returns the other rows."""
         types, _ = prefix_column(batch.column("key"))
         is_commit = are_of_types(types, self._types)
         if not is_commit.any():
@@ -41,7 +41,7 @@ class CommittedTopics:
         return batch.filter(pa.array(~is_commit))
 
     def found(self) -> Iterator[tuple[str, str]]:
-        """The distinct pairs of group and topic. Deleted commits count, keys that cannot be decoded do not."""
+        """The distinct pairs of group and topic. Deleted commits are included; keys that cannot be decoded are not."""
         if self._found is None:
             return
         end = pa.scalar(bytes(_PARTITION), self._found.type)

@@ -26,40 +26,40 @@ VALUE: Final = ("offset", "leader_epoch", "metadata", "topic_id", "commit_timest
 
 
 class DecodedCommits:
-    """Some raw rows of COMMITS, decoded; vectors have an element for each.
+    """Some raw rows of COMMITS, decoded. Each vector has one element per row.
 
-    Usually all rows have the later record type and can be read to the last byte (`is_plain`). Then each distinct key is
-    decoded once, and values are decoded without the tombstones between them. Otherwise `found` decodes row by row,
-    because that finds what is wrong with each.
+    Usually all rows have the newer record type and can be decoded to the last byte (`is_plain`). Then each distinct key
+    is decoded once, and only the values that are not null. Otherwise `found` decodes row by row, to find what is wrong
+    with each.
     """
 
     keys: pa.RecordBatch
-    """Keys, as KEY. The same key may be there several times."""
+    """The keys, with the columns KEY. A key may occur several times."""
     key: INT64
-    """The place of the row's key in `keys`."""
+    """For each row, the index of its key in `keys`."""
     values: pa.RecordBatch
     """Values, as VALUE."""
     value: INT64
-    """The place of the row's value in `values`; -1 if it has no readable value."""
+    """For each row, the index of its value in `values`; -1 if it has no readable value."""
     has_key: FLAGS
-    """Whether the key can be read."""
+    """Whether the key of each row can be read."""
     has_error: FLAGS
-    """Whether key or value cannot be read."""
+    """Whether the key or the value of each row cannot be read."""
 
     def __init__(self, rows: pa.RecordBatch, schemas: Mapping[int, RecordSchema]) -> None:
         self.rows = rows
         self.types = numbers_of(schemas, COMMITS)
         self._schemas = schemas
         self.is_tombstone: FLAGS = rows.column("value").is_null().to_numpy(zero_copy_only=False)
-        """Whether there is no value."""
+        """Whether the value of each row is null."""
         self.is_plain = self._decode_at_once()
-        """Whether the bytes of all rows are fine, so that there is nothing to report."""
+        """Whether all rows are decoded completely, so that there is nothing to report."""
         if not self.is_plain:
             self._decode_one_by_one()
 
     @cached_property
     def found(self) -> DecodedRecords:
-        """The rows decoded one by one, to report what is wrong with them."""
+        """The rows decoded one by one, which reports what is wrong with each."""
         return DecodedRecords(self.rows, self._schemas)
 
     def _decode_at_once(self) -> bool:

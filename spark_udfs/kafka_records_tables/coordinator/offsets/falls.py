@@ -1,7 +1,7 @@
-"""Committed offsets that are lower than the ones before them: each commit with the one that it replaced.
+"""Commits that lowered a committed offset, each with the commit that it replaced.
 
-A few numbers for each group, topic and partition are remembered of all earlier commits. So the answer is the same for
-commits in lots of any size, such as micro-batches.
+For each group, topic and partition, a few numbers are remembered of all earlier commits. The result does not depend on
+how many commits are added at a time, so micro-batches give the same rows.
 """
 
 from __future__ import annotations
@@ -27,23 +27,23 @@ _OF_STEPS: Final = tuple(each.name for each in fields(Steps) if each.name not in
 
 @dataclass(frozen=True, slots=True)
 class HeldSteps:
-    """What is remembered: the last commit that took effect for each partition of a group, and the last tombstone if it
-    is later."""
+    """What is remembered between calls: for each partition of a group the last commit that took effect, and the last
+    tombstone if it is later."""
 
     steps: Steps
-    """The topic id of a commit is the last one that any commit named."""
+    """The topic id of a commit is the last one that any commit for the partition named."""
     id_log_offset: INT64
-    """Where that commit is; _NONE without one."""
+    """The offset of that commit in the log; _NONE if there is none."""
     of_runs: dict[str, INT64]
-    """What `Runs` knows about the run of a commit, by the names _OF_RUNS."""
+    """What `Runs` remembers about the run that a commit belongs to, by the names _OF_RUNS."""
 
     @property
     def count(self) -> int:
-        """How many commits and tombstones are remembered."""
+        """The number of remembered commits and tombstones."""
         return self.steps.count
 
     def places(self) -> set[int]:
-        """The places of the records that later falls may name."""
+        """The log offsets of records that later falls may refer to."""
         named = (self.of_runs[name] for name in _OF_RUNS if name.endswith("log_offset"))
         places = np.concatenate([self.steps.log_offset, self.id_log_offset, *named])
         return set(places[places != _NONE].tolist())
@@ -77,17 +77,17 @@ left."""
 
 
 class Followed(NamedTuple):
-    """The answer of `follow`."""
+    """The result of `follow`."""
 
     falls: pa.RecordBatch
-    """Falls with the columns FALLS."""
+    """The falls, with the columns FALLS."""
     held: HeldSteps | None
-    """What is remembered for the next call."""
+    """What the next call needs."""
 
 
 def follow(held: HeldSteps | None, steps: Steps | None) -> Followed:
-    """Compare `steps` (as `CommitSteps.steps` returns them) with each other and with those of earlier calls, which left
-    `held`."""
+    """Compare `steps` (from `CommitSteps.steps`) with each other and with the steps of earlier calls, which `held`
+    remembers."""
     if steps is None:
         return Followed(pa.RecordBatch.from_pylist([], FALLS), held)
     start = _with_runs(steps)
@@ -123,18 +123,18 @@ def follow(held: HeldSteps | None, steps: Steps | None) -> Followed:
 
 
 class Runs:
-    """Commits of a partition between one fall and the next are a run; an element per commit says which run it belongs
-    to.
+    """The runs of commits: a run is all commits of a partition from one fall to the next. The vectors have one element
+    per commit, and show the run that it belongs to.
 
-    For each run: the offset it `fell_from` and `fell_to` where it began (_NONE if it began without a fall), and `low`,
-    the last commit of it below the offset that it fell from.
+    For each run: the offsets `fell_from` and `fell_to` of the fall with which it began (_NONE if it began without one),
+    and `low`, its last commit below `fell_from`.
     """
 
     def __init__(
         self, told: dict[str, INT64], offsets: INT64, log_offsets: INT64, is_apart: FLAGS, is_lower: FLAGS
     ) -> None:
-        """`told` is what is remembered about the runs of commits of earlier calls, by the names _OF_RUNS; empty if
-        there was none."""
+        """`told` is what was remembered about the runs of earlier calls, by the names _OF_RUNS; empty if there were
+        none."""
         self._offsets = offsets
         is_first = is_apart | is_lower
         self.of = np.cumsum(is_first) - 1
@@ -155,22 +155,22 @@ class Runs:
         self.low_log_offset[self.of[is_low]] = log_offsets[is_low]
 
     def is_sawtooth(self, lower: INT64, before: INT64) -> FLAGS:
-        """Whether the falls to the commits `lower`, from the commits `before` them, continue a lower sequence that was
-        left.
+        """Whether each fall continues a lower sequence of commits that the partition had left: a sawtooth. `before` are
+        the commits before the falls, and `lower` the commits after them.
 
-        The previous run began with a fall and came back to where it had fallen from, most of the way in one step, and
-        the offset is not below the one that was committed right before that step.
+        It does if the previous run began with a fall, and came back to where it had fallen from, most of the way in one
+        step, and if the new offset is not below the one that was committed right before that step.
         """
         run = self.of[before]
         high, low, bottom = self.fell_from[run], self.low[run], self.fell_to[run]
         came_back = (high != _NONE) & (self._offsets[before] >= high)
-        # The difference of hostile offsets may not fit into an int64.
+        # The difference of two hostile offsets may not fit into an int64.
         jumped = high.astype(np.float64) - low > low.astype(np.float64) - bottom
         goes_on: FLAGS = came_back & jumped & (self._offsets[lower] >= low)
         return goes_on
 
     def remembered(self, which: INT64) -> dict[str, INT64]:
-        """What is known about the runs of some commits, by the names _OF_RUNS."""
+        """What is remembered about the runs of some commits, by the names _OF_RUNS."""
         run = self.of[which]
         return {name: getattr(self, name)[run] for name in _OF_RUNS}
 

@@ -1,4 +1,4 @@
-"""A number for each group, topic and partition, so that commits are compared as numbers."""
+"""A number for each combination of group, topic and partition, so that commits can be compared as numbers."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ UNREADABLE: Final = -1
 
 
 class KeyNumbers:
-    """Assigns numbers to keys, the same one each time until it is forgotten."""
+    """Assigns numbers to keys. A key keeps its number until it is forgotten."""
 
     def __init__(self) -> None:
         self.keys: list[CommitKey] = []
-        """Group, topic and partition of each number."""
+        """The group, the topic and the partition of each number."""
         self._numbers: dict[CommitKey, int] = {}
         self._free: list[int] = []
         self._new_ones: list[int] = []
@@ -39,7 +39,7 @@ class KeyNumbers:
         return self._numbers.get(key)
 
     def of_rows(self, found: DecodedRecords, types: tuple[int, ...]) -> INT64:
-        """The number of each row, or UNREADABLE; `types` are those of commits."""
+        """The number of each row's key, or UNREADABLE; `types` are the numbers of the record types of commits."""
         if not found.rows.num_rows:
             return np.zeros(0, np.int64)
         codes = codes_of([found.rows.column("key")])
@@ -48,7 +48,7 @@ class KeyNumbers:
         return self._of_parts(parts, codes)
 
     def of_lot(self, lot: CommitLot) -> INT64:
-        """The number of each row of a lot, or UNREADABLE."""
+        """The number of each row's key in `lot`, or UNREADABLE."""
         parts = (lot.keys.member(lot.types, "key", name) for name in ("group", "topic", "partition"))
         return self._of_parts(parts, lot.codes)
 
@@ -63,16 +63,16 @@ class KeyNumbers:
         return of_rows
 
     def taken_anew(self) -> list[int]:
-        """The numbers that were assigned to other keys, or for the first time, since the last call."""
+        """The numbers that were assigned since the last call, for the first time or to another key than before."""
         new, self._new_ones = self._new_ones, []
         return new
 
     def keep(self, is_kept: FLAGS) -> None:
-        """Free all numbers for which the element of `is_kept` is not true."""
+        """Free all numbers whose element in `is_kept` is false."""
         self.forget([number for number in self._numbers.values() if not is_kept[number]])
 
     def forget(self, numbers: Iterable[int]) -> None:
-        """Free numbers, so that other keys can have them."""
+        """Free some numbers, so that other keys can get them."""
         for number in numbers:
             del self._numbers[self.keys[number]]
             self._free.append(number)

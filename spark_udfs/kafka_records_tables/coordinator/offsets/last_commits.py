@@ -1,4 +1,5 @@
-"""The last commit or tombstone of every group, topic and partition: what a coordinator keeps as committed."""
+"""The last commit or tombstone for each group, topic and partition: what a coordinator keeps as the committed
+offset."""
 
 from __future__ import annotations
 
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
     from kafka_records_runtime.schema import RecordSchema
 
 NOT_USED: Final = "not used: it is unknown whose offset it is"
-"""The consequence of a key that cannot be read."""
+"""The consequence that is reported for a key that cannot be read."""
 
 _LEFT_OUT: Final = "its row is left out: this offset or an older one may be the committed one"
 
@@ -28,10 +29,11 @@ CommitKey = tuple[str, str, int]
 
 
 class LastCommits:
-    """Gathers settled commits (`transactions_settled`), and decides which of them count."""
+    """Collects commits whose transactions have ended (`transactions_settled`), and decides which of them are the
+    committed offsets."""
 
     def __init__(self, schemas: Mapping[int, RecordSchema], columns: Iterable[str] = ()) -> None:
-        """`columns` of the rows are kept in addition to those that are needed."""
+        """`columns` of the rows are kept in addition to the columns that this class needs."""
         self._schemas = schemas
         self._types = numbers_of(schemas, COMMITS)
         self._kept = ("offset", "key", "value", "file", "position", "base_offset", *columns)
@@ -43,7 +45,7 @@ class LastCommits:
             (self._unknown if outcome == UNKNOWN else self._decided).add(rows)
 
     def deciding(self, context: Context) -> Deciding | None:
-        """The commits that count; None if nothing was added. Reports those of them that cannot be read."""
+        """The committed offsets; None if nothing was added. Reports those that cannot be read."""
         decided, unknown = self._decided.rows(), self._unknown.rows()
         parts = [part for part in (decided, unknown) if part is not None]
         if not parts:
@@ -66,20 +68,20 @@ class LastCommits:
 
 
 class Deciding(NamedTuple):
-    """Commits and tombstones, the last of each key among them."""
+    """The collected commits and tombstones; the last one of each key is among them."""
 
     found: DecodedRecords
     types: tuple[int, ...]
-    """The record types of COMMITS."""
+    """The numbers of the record types COMMITS."""
     is_usable: FLAGS
     """Which elements of `found` are committed offsets."""
     is_there: FLAGS
-    """These, and offsets that exist with an unknown value: it cannot be decoded, or the end of its transaction is
-    unknown."""
+    """Which elements of `found` are committed offsets, including offsets that exist but whose value is unknown: it
+    cannot be decoded, or the outcome of its transaction is unknown."""
 
 
 def commit_keys(found: DecodedRecords, types: Iterable[int], chosen: pa.Array | None = None) -> list[CommitKey]:
-    """The key of each row, or of the `chosen` ones; its parts are None for records of other types, and for keys that
+    """The key of each row, or of the `chosen` rows. Its parts are None for records of other types and for keys that
     cannot be read."""
     parts = [found.member(types, "key", name) for name in ("group", "topic", "partition")]
     if chosen is not None:
@@ -88,7 +90,7 @@ def commit_keys(found: DecodedRecords, types: Iterable[int], chosen: pa.Array | 
 
 
 def last_offsets(latest: Latest, schemas: Mapping[int, RecordSchema]) -> dict[CommitKey, int]:
-    """The place in the log of the last of some commits or tombstones, by key. Types 0 and 1 count together."""
+    """For each key, the row of its last commit or tombstone. Record types 0 and 1 have the same keys."""
     rows = latest.rows()
     if rows is None:
         return {}

@@ -1,6 +1,6 @@
-"""The committed offsets that a coordinator has at any place of a log partition.
+"""The committed offsets that a coordinator has at any position in a log partition.
 
-Commits are added in columns, many at once; memory grows with the offsets that exist.
+Commits are added in columns, many at once. Memory grows with the number of existing offsets.
 """
 
 from __future__ import annotations
@@ -22,10 +22,11 @@ if TYPE_CHECKING:
     from kafka_records_tables.coordinator.offsets.last_commits import CommitKey
 
 NO_TIME: Final = -1
-"""Stands for an absent time in commits (`OffsetCommitValue.expireTimestamp`)."""
+"""The value in a commit that means "no time" (`OffsetCommitValue.expireTimestamp`)."""
 
 FARTHEST_MS: Final = 2**60
-"""Times in commits may be any number; a time beyond this one is replaced by it, so that sums fit in 64 bits."""
+"""The latest time that is kept, in milliseconds since 1970. A commit may contain any number; a larger one is replaced
+by this one, so that sums fit in 64 bits."""
 
 _FIRST_ROOM: Final = 1024
 
@@ -40,59 +41,61 @@ _COLUMNS: Final = 6
 
 
 class CommitRows(NamedTuple):
-    """Commits of some rows of a log; each array has an element for each."""
+    """The commits in some rows of a log. Each array has one element per commit."""
 
     keys: INT64
     """Numbers of `LiveOffsets`."""
     values: INT64
-    """The columns LOG_OFFSET, COMMIT_MS and so on, by row: one array, so that one assignment moves all."""
+    """The columns LOG_OFFSET, COMMIT_MS and so on, with one row per commit. They are one array, so that one assignment
+    copies all."""
 
     @property
     def log_offset(self) -> INT64:
-        """Where they are in the log."""
+        """The offset of each commit in the log."""
         return self.values[:, LOG_OFFSET]
 
     def chosen(self, which: FLAGS | slice) -> CommitRows:
-        """The commits at some places."""
+        """The commits at some indexes."""
         return CommitRows(self.keys[which], self.values[which])
 
 
 class LiveOffsets:
-    """The offsets that are committed, and those that open transactions commit, after some records."""
+    """The committed offsets, and the offsets that open transactions may commit, at some position in the log."""
 
     def __init__(self) -> None:
         self._numbers = KeyNumbers()
         self.is_there = np.zeros(_FIRST_ROOM, np.bool_)
         self.values = np.zeros((_FIRST_ROOM, _COLUMNS), np.int64)
-        """The last commit of each number, as in `CommitRows`."""
+        """For each number the last commit, with the columns of `CommitRows`."""
         self.deletions = 0
-        """How many times `delete` was called."""
+        """How often `delete` was called."""
         self.deleted_by: list[int] = []
-        """By number, the last call of `delete` in which a tombstone deleted the existing offset; 0 for none."""
+        """For each number, which call of `delete` (counted from 1) last deleted an existing offset with a tombstone; 0
+        if none did."""
         # The numbers of existing offsets in the order of their creation, because results must not depend on how many
         # rows are processed at a time.
         self._of_group: dict[str, dict[int, None]] = {}
         self._of_topic: dict[str, dict[int, None]] = {}
         self._pending: dict[int, list[CommitRows]] = {}
         self._gone: set[int] = set()
-        """The numbers that `forget` checks: all numbers of offsets that neither exist nor are pending are among
-        them."""
+        """The numbers that `forget` checks. They include the numbers of all offsets that neither exist nor are
+        pending."""
         self._waits: dict[str, dict[CommitKey, tuple[int, bool]]] | None = None
-        """The answers of `pending`, by group, until something changes them."""
+        """The results of `pending` by group, kept until something changes them."""
 
     @property
     def keys(self) -> list[CommitKey]:
-        """Group, topic and partition of each number."""
+        """The group, the topic and the partition of each number."""
         return self._numbers.keys
 
     @property
     def log_offset(self) -> INT64:
-        """By number, where the last commit is in the log."""
+        """For each number, the offset of the last commit in the log."""
         return self.values[:, LOG_OFFSET]
 
     def rows(self, found: DecodedRecords, types: tuple[int, ...], lot: CommitLot | None = None) -> CommitRows:
-        """The commits among decoded rows; `types` are those of commits, older type first. Rows whose keys cannot be
-        read are left out. `lot` has the same rows, if one was made."""
+        """The commits among decoded rows. `types` are the numbers of the record types of commits, the older type first.
+        Rows whose keys cannot be read are left out. `lot` has the same rows, if the caller made one."""
         if not found.rows.num_rows:
             return CommitRows(np.zeros(0, np.int64), np.zeros((0, _COLUMNS), np.int64))
         numbers = self._numbers.of_rows(found, types) if lot is None else self._numbers.of_lot(lot)
@@ -121,7 +124,7 @@ class LiveOffsets:
     # -- what records do -----------------------------------------------------------------------------------------------
 
     def commit(self, rows: CommitRows) -> None:
-        """Add commits that take effect where they are, in the order of the log."""
+        """Add commits that take effect at their own position, in log order."""
         keys = rows.keys
         is_there = self.is_there[keys]
         if b"\0" in is_there.tobytes():  # faster than numpy for a few elements
@@ -134,13 +137,13 @@ class LiveOffsets:
         self.values[keys] = rows.values
 
     def wait(self, producer: int, rows: CommitRows) -> None:
-        """Add commits in a transaction of a producer, in the order of the log."""
+        """Add commits that a producer wrote in a transaction, in log order."""
         self._waits = None
         self._pending.setdefault(producer, []).append(rows)
 
     def end(self, producer: int, is_committed: bool) -> None:
-        """Apply the end of its transaction. A commit that was written without a transaction, and after one of the
-        transaction, remains (`OffsetMetadataManager.replayEndTransactionMarker`)."""
+        """Apply the marker of a transaction. A commit outside of transactions that was written after a commit of the
+        transaction is kept (`OffsetMetadataManager.replayEndTransactionMarker`)."""
         self._waits = None
         for rows in self._pending.pop(producer, ()):
             if is_committed:
@@ -149,7 +152,8 @@ class LiveOffsets:
             self._gone.update(rows.keys.tolist())
 
     def delete(self, keys: Iterable[CommitKey]) -> None:
-        """Apply tombstones. Each also removes the pending offsets of its partition (`OffsetMetadataManager.replay`)."""
+        """Apply tombstones. Each also removes the pending offsets for its partition
+        (`OffsetMetadataManager.replay`)."""
         self.deletions += 1
         known, of_number = self._numbers.get, self.keys
         gone = {number: None for key in keys if (number := known(key)) is not None}
@@ -170,7 +174,8 @@ class LiveOffsets:
                 self._pending[producer] = [_without(rows, list(gone)) for rows in lots]
 
     def forget(self) -> None:
-        """Free the numbers of offsets that neither exist nor are pending. Rows made before must have been added."""
+        """Free the numbers of offsets that neither exist nor are pending. Before this, the caller must have added all
+        rows it made."""
         waiting, is_there = self._waiting(), self.is_there
         self._numbers.forget(each for each in self._gone if not is_there[each] and each not in waiting)
         self._gone.clear()
@@ -190,7 +195,7 @@ class LiveOffsets:
         return number if number is not None and number in self._of_group.get(key[0], ()) else None
 
     def pending(self, groups: Sequence[str], *, is_log_whole: bool) -> dict[CommitKey, int]:
-        """The offsets that open transactions certainly commit for some groups: where each commit is in the log."""
+        """The offsets that open transactions certainly commit for some groups, as log offsets of the commits."""
         if not self._pending:
             return {}
         waits = self._waits_by_group()
@@ -210,10 +215,9 @@ class LiveOffsets:
         return self._of_group.get(group, {}).keys()
 
     def of_topic(self, topic: str, without: set[int], most: int, *, is_log_whole: bool) -> tuple[int, ...]:
-        """Offsets of a topic that certainly exist, of any group, at most `most` of them: those that are deleted
-        together with the offsets `without` when their topic is deleted. A deletion leaves offsets alone that name the
-        id of another topic with this name, whose own deletion a coordinator missed
-        (`OffsetMetadataManager.onTopicsDeleted`)."""
+        """At most `most` offsets for a topic, of any group, that certainly exist and that are deleted together with the
+        offsets `without` when their topic is deleted. A deletion leaves offsets alone that name the id of another topic
+        with this name, whose own deletion a coordinator missed (`OffsetMetadataManager.onTopicsDeleted`)."""
         value, keys = self.values.item, self.keys
         ids = {0, *[value(number, TOPIC_ID) for number in without if keys[number][1] == topic]}
         found: list[int] = []
@@ -227,7 +231,7 @@ class LiveOffsets:
         return tuple(found)
 
     def log_offsets(self, numbers: Iterable[int]) -> tuple[int, ...]:
-        """Where the commits of some offsets are in the log."""
+        """For some existing offsets, the offsets of their commits in the log."""
         at = self.values.item
         return tuple([at(number, LOG_OFFSET) for number in numbers])
 

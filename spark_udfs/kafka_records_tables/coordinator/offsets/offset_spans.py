@@ -1,4 +1,4 @@
-"""From commits and tombstones to the spans of time in which a committed offset was in force, in columns."""
+"""The spans of time in which each committed offset was in force, computed from commits and tombstones in columns."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ TRANSACTION: Final = "transaction"
 TOMBSTONE: Final = "tombstone"
 UNUSABLE: Final = "unusable"
 ENDS: Final = (COMMIT, TRANSACTION, TOMBSTONE, UNUSABLE)
-"""What a record does to the offset that was in force before it; columns have the place in this tuple."""
+"""How a span can end. Columns have the index in this tuple."""
 
 _SAID: Final = ("offset", "leader_epoch", "metadata", "topic_id")
 """What a commit says. Commits of one key that follow each other and say the same are one span."""
@@ -38,8 +38,8 @@ _LOST: Final = "which offset held from here is not told"
 
 
 class OffsetSpans:
-    """Makes spans of commits that take effect. Memory grows with the keys, and with the deleted ones while a
-    transaction is open."""
+    """Makes spans of the commits that take effect. Memory grows with the number of keys, and while a transaction is
+    open also with the number of deleted keys."""
 
     def __init__(self, schemas: Mapping[int, RecordSchema], context: Context) -> None:
         self._schemas = schemas
@@ -50,8 +50,8 @@ class OffsetSpans:
         self._kept = 0
 
     def add(self, found: list[Effect], waits: bool) -> Iterator[dict[str, Any]]:
-        """Add what took effect by the end of a batch; `waits` says whether rows wait for their markers. Returns the
-        columns of spans that have ended."""
+        """Add what took effect by the end of a batch; `waits` says whether rows still wait for their markers. Returns
+        the columns of the spans that have ended."""
         for effect in found:
             changes = self._changes(effect)
             if changes.count:
@@ -61,7 +61,7 @@ class OffsetSpans:
             yield from self._ended(waits)
 
     def rest(self) -> Iterator[dict[str, Any]]:
-        """At the end of the log: the spans that have ended, and those that have not."""
+        """At the end of the log: the spans that have ended, and the spans that have not."""
         if self._waiting:
             yield from self._ended(waits=True)
         for changes in self._waiting:

@@ -1,4 +1,4 @@
-"""Commits that took effect and changed nothing, because the same offset was already committed."""
+"""Commits that took effect but changed nothing, because the same offset was already committed."""
 
 from __future__ import annotations
 
@@ -37,19 +37,21 @@ _NOTHING: Final = pa.RecordBatch.from_pylist([], COMMITS)
 
 
 class RepeatedCommits:
-    """Receives the commits of a log partition in order. Memory grows with the existing offsets and the commits that
-    wait for their markers; in a source without control rows, with all commits after the first one of a transaction."""
+    """Takes the commits of a log partition in order. Memory grows with the number of existing offsets and of commits
+    that wait for their markers; in a source without control rows, with all commits after the first one in a
+    transaction."""
 
     def __init__(self, context: Context) -> None:
         self._settling = TransactionResolver(context, tombstones_at_once=True, last_of_key=False)
         self._has_markers = False
         self._effects: list[pa.RecordBatch] = []
-        """The rows that took effect and were not compared yet, with the `place` where they took effect."""
+        """The rows that took effect but were not compared yet, with the `place` where they took effect."""
         self._before: pa.RecordBatch | None = None
-        """The last row of each partition that was compared."""
+        """For each partition, the last row that was compared."""
 
     def take(self, rows: pa.RecordBatch) -> pa.RecordBatch:
-        """Add the rows of COMMITS that follow. Returns the repeats that are known by now, in no order."""
+        """Add the rows of COMMITS that follow. Returns the repeated commits that are known by now, in no particular
+        order."""
         markers = rows.filter(pc.is_valid(rows.column("control")))
         self._has_markers |= markers.num_rows > 0
         for settled in self._settling.take(rows):
@@ -58,7 +60,7 @@ class RepeatedCommits:
         return self._compared() if self._has_markers or not self._settling.waits else _NOTHING
 
     def rest(self) -> pa.RecordBatch:
-        """The repeats that are known at the end of the log."""
+        """The remaining repeated commits, at the end of the log."""
         for settled in self._settling.rest():
             self._keep(settled, None)
         return self._compared()

@@ -1,1 +1,1 @@
-"""Records, in columns and one by one."""
+"""Records of log partitions, decoded in columns or one by one."""

@@ -1,4 +1,5 @@
-"""The records that a table needs: selected by type, decoded in columns, and the findings about them."""
+"""The records that a table needs: selected by type, decoded in columns, with findings about those that cannot be
+decoded."""
 
 from __future__ import annotations
 
@@ -34,19 +35,19 @@ _REMEMBERED: Final = 4
 
 
 def schemas(context: Context, folder: str) -> Mapping[int, RecordSchema]:
-    """The records of a topic by type, as the package of the context has them."""
+    """The record types of a topic by number, from the generated package that the context names."""
     module = import_module(f"{context.question.package}.schemas.{folder}")
     return cast("Mapping[int, RecordSchema]", module.RECORDS)
 
 
 def numbers_of(schemas: Mapping[int, RecordSchema], names: Iterable[str]) -> tuple[int, ...]:
-    """The types of the records with these names."""
+    """The numbers of the record types with these names."""
     by_name = {schema.name: number for number, schema in schemas.items()}
     return tuple(by_name[name] for name in names)
 
 
 def are_of_types(numbers: INT16, types: Iterable[int]) -> FLAGS:
-    """Which of some record types are among `types`: the same as `numpy.isin`, five times as fast."""
+    """Which of some record types are in `types`: the result of `numpy.isin`, five times as fast."""
     wanted = np.zeros(1 << 16, np.bool_)
     wanted[np.array([*types], np.int16).view(np.uint16)] = True
     found: FLAGS = wanted[numbers.view(np.uint16)]
@@ -56,9 +57,9 @@ def are_of_types(numbers: INT16, types: Iterable[int]) -> FLAGS:
 def filter_record_types(
     batch: pa.RecordBatch, types: Iterable[int], context: Context, without_type: str
 ) -> pa.RecordBatch:
-    """The control rows, and the records of some types.
+    """The control rows and the records of some types.
 
-    Records whose keys hold no type are reported, with the consequence `without_type`.
+    Records whose keys have no type are reported, with the consequence `without_type`.
     """
     numbers, has_type = prefix_column(batch.column("key"))
     kept = has_type & are_of_types(numbers, types)
@@ -90,16 +91,16 @@ def _tell_without_type(batch: pa.RecordBatch, which: FLAGS, context: Context, co
 
 
 class DecodedRecords:
-    """Some raw rows of one log partition, decoded; masks and arrays have an element per row.
+    """Some raw rows of one log partition, decoded. Each mask and array has one element per row.
 
-    Rows without the column `value` are decoded only by their keys, and have no values.
+    If the rows have no column `value`, only their keys are decoded.
     """
 
     def __init__(
         self, rows: pa.RecordBatch, schemas: Mapping[int, RecordSchema], shared: dict[Any, Any] | None = None
     ) -> None:
-        """`shared` (`Context.shared`), which the tables of a reading have in common, remembers the last rows that were
-        decoded, because several tables decode the same ones."""
+        """`shared` (`Context.shared`) is common to all tables of one reading. It remembers the rows that were decoded
+        last, because several tables decode the same rows."""
         if "value" not in rows.schema.names:
             rows = rows.append_column("value", pa.nulls(rows.num_rows, pa.binary()))
         self.rows = rows
@@ -107,16 +108,17 @@ class DecodedRecords:
         self.columns: RecordColumns = _columns(rows, schemas, shared)
 
     def record_name(self, number: int) -> str:
-        """The name of the records of a type."""
+        """The name of a record type."""
         return self._schemas[number].name
 
     def key_names(self, number: int) -> list[str]:
-        """The fields of the keys of a type."""
+        """The key fields of a record type."""
         return [field.name for field in self._schemas[number].key.root.fields]
 
     @cached_property
     def last_value(self) -> INT64:
-        """The offset of the last value of each key (`latest.LAST_VALUE`), -1 if rows do not have it."""
+        """For each row, the offset of the last value of its key (`latest.LAST_VALUE`); -1 if the rows do not have this
+        column."""
         if LAST_VALUE not in self.rows.schema.names:
             return np.full(self.rows.num_rows, -1, np.int64)
         offsets: INT64 = self.rows.column(LAST_VALUE).to_numpy()
@@ -124,7 +126,7 @@ class DecodedRecords:
 
     @cached_property
     def offsets(self) -> INT64:
-        """Offsets in the log."""
+        """The offset of each record in the log."""
         offsets: INT64 = self.rows.column("offset").to_numpy()
         return offsets
 
@@ -138,7 +140,7 @@ class DecodedRecords:
 
     @cached_property
     def has_key(self) -> FLAGS:
-        """Whether the key could be read."""
+        """Whether the key of each record could be read."""
         has = np.zeros(self.rows.num_rows, np.bool_)
         for record in self.columns.records.values():
             has |= record.is_valid().to_numpy(zero_copy_only=False)
@@ -146,19 +148,19 @@ class DecodedRecords:
 
     @cached_property
     def has_error(self) -> FLAGS:
-        """Whether key or value could not be decoded."""
+        """Whether the key or the value of each record could not be decoded."""
         has = np.zeros(self.rows.num_rows, np.bool_)
         has[list(self.columns.errors)] = True
         return has
 
     @cached_property
     def is_tombstone(self) -> FLAGS:
-        """Whether there is no value."""
+        """Whether the value of each record is null."""
         flags: FLAGS = self.rows.column("value").is_null().to_numpy(zero_copy_only=False)
         return flags
 
     def member(self, types: Iterable[int], part: str, name: str) -> pa.Array:
-        """The member `name` of the `part` (key or value) of records of some types; null in all other rows."""
+        """The field `name` in the `part` (key or value) of records of some types; null for all other records."""
         found = [
             pc.struct_field(self.columns.records[number], [part, name])
             for number in types
@@ -170,7 +172,7 @@ class DecodedRecords:
         return pc.coalesce(*found) if len(found) > 1 else found[0]
 
     def report(self, context: Context, consequence: Callable[[int], str], which: FLAGS | None = None) -> None:
-        """Report the records that could not be decoded, and count what was accepted in the others."""
+        """Report the records that could not be decoded. In the others, count the irregularities that were accepted."""
         columns = self.columns
         for row, error in sorted(columns.errors.items()):
             if (which is None or which[row]) and context.findings.has_room("damage", reason_of(error)):
@@ -212,7 +214,7 @@ def _columns(rows: pa.RecordBatch, schemas: Mapping[int, RecordSchema], shared: 
 
 
 def nulled(column: pa.Array, nothing: Any) -> pa.Array:
-    """The column, with null for the value that stands for an absent one."""
+    """The column, with null in place of the value that means "absent"."""
     return pc.if_else(pc.equal(column, nothing), pa.scalar(None, column.type), column)
 
 
@@ -224,8 +226,8 @@ def undecodable(
     record_type: int | None,
     consequence: str,
 ) -> Finding:
-    """The finding about a record that could not be decoded; without its bytes for the metadata log, which may be
-    secrets."""
+    """The finding about a record that could not be decoded. For the metadata log it leaves the bytes out, which may
+    contain secrets."""
     where = error if isinstance(error, DecodeError) else None
     return Finding(
         severity="damage",
@@ -245,7 +247,7 @@ def undecodable(
 def undecided(
     rows: pa.RecordBatch, row: int, context: Context, record_type: int, what: str, consequence: str
 ) -> Finding:
-    """The finding about a record of a transaction whose outcome is unknown; `what` names the record in words."""
+    """The finding about a record whose transaction has an unknown outcome; `what` names the record in words."""
     producer = rows.column("producer_id")[row].as_py()
     return Finding(
         severity="damage",
@@ -258,7 +260,7 @@ def undecided(
 
 
 def place_of(rows: pa.RecordBatch, row: int, context: Context) -> dict[str, Any]:
-    """The place of a row, as far as its source reported it."""
+    """Where a row is, as far as its source reports it."""
     there = rows.schema.names
     file, position, base_offset = (rows.column(name)[row].as_py() if name in there else None for name in _BATCH_PLACE)
     return {

@@ -1,7 +1,7 @@
 """The last record of each key, out of all records of a log partition.
 
-A thousand commits of one key cost one decode: rows gather, and when there are enough of them all but the last of each
-key are dropped, as Kafka's own cleaner does it. Memory grows with the number of keys.
+Rows gather; when there are enough, all but the last row of each key are dropped, as Kafka's own cleaner does. So a
+thousand commits of one key are decoded once. Memory grows with the number of keys.
 """
 
 from __future__ import annotations
@@ -16,15 +16,16 @@ from kafka_records_engine.numpy_types import FLAGS, INT64
 from kafka_records_tables.coordinator.records.lot_size import LOT_BYTES, LOT_ROWS
 
 LAST_VALUE: Final = "last_value"
-"""The column that `Latest` adds: the offset of the last record of the key that was not a tombstone, whether or not it
-was committed; -1 if none was seen."""
+"""A column that `Latest` adds: the offset of the last record of the key that was not a tombstone, whether or not it was
+committed; -1 if there was none."""
 
 
 class Latest:
-    """Keeps the row with the highest offset per key; `columns` of it, `key` and `offset` among them.
+    """Keeps the row with the highest offset for each key, with the given `columns`, which must include `key` and
+    `offset`.
 
-    Rows may come in any order of offsets. Keys are compared as bytes: two keys that are the same for Kafka (types 0 and
-    1, bytes after a key) differ here.
+    Rows may come in any order of offsets. Keys are compared as bytes: two keys that are the same for Kafka (record
+    types 0 and 1, extra bytes after a key) are different here.
     """
 
     def __init__(self, columns: Iterable[str]) -> None:
@@ -36,8 +37,8 @@ class Latest:
         self._kept_bytes = 0
 
     def add(self, batch: pa.RecordBatch, which: FLAGS | None = None) -> None:
-        """Add some rows, or those that are True in `which`. They have the column `value`, even if it is not among the
-        columns that are kept."""
+        """Add all rows, or only those that are true in `which`. They must have the column `value`, even if it is not
+        kept."""
         if not batch.num_rows or (which is not None and not which.any()):
             return
         chosen = batch.select([name for name in self._columns if name in batch.schema.names])
@@ -57,7 +58,7 @@ class Latest:
             self._squeeze()
 
     def rows(self) -> pa.RecordBatch | None:
-        """The remaining rows, in the order of their offsets; None if there are none."""
+        """The remaining rows, sorted by offset; None if there are none."""
         if not self._rows:
             return None
         self._squeeze()
@@ -131,7 +132,7 @@ def _with_last_value(kept: pa.RecordBatch, codes: INT64, values: INT64, last: IN
 
 
 def joined(batches: list[pa.RecordBatch]) -> pa.RecordBatch:
-    """One batch with the rows of all."""
+    """One record batch with the rows of all `batches`."""
     if len(batches) == 1:
         return batches[0]
     columns = []
@@ -145,7 +146,7 @@ def joined(batches: list[pa.RecordBatch]) -> pa.RecordBatch:
 
 
 def codes_of_same(keys: Sequence[pa.Array]) -> INT64:
-    """A number for each row, the same for rows that are equal in all `keys`; null is equal to null."""
+    """For each row, a number that is the same for rows that are equal in all `keys`. A null is equal to a null."""
     codes = np.zeros(len(keys[0]), np.int64)
     for key in keys:
         part = key.dictionary_encode().indices
@@ -155,7 +156,7 @@ def codes_of_same(keys: Sequence[pa.Array]) -> INT64:
 
 
 def last_of_same(offsets: INT64, *keys: pa.Array) -> FLAGS:
-    """Which rows have the highest offset among those that are equal in all `keys`."""
+    """Which rows have the highest offset among the rows that are equal in all `keys`."""
     codes = codes_of_same(keys)
     order = np.argsort(offsets, kind="stable")
     chosen = np.zeros(len(offsets), np.bool_)

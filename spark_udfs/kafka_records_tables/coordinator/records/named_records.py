@@ -1,4 +1,4 @@
-"""Single records as a coordinator replays them, for what the last record of a key does not show."""
+"""Single records as a coordinator replays them, for tables that need more than the last record of a key."""
 
 from __future__ import annotations
 
@@ -17,62 +17,64 @@ from kafka_records_engine.numpy_types import INT64
 from kafka_records_tables.coordinator.records.decoded_records import DecodedRecords
 
 SIZE: Final = "#"
-"""Follows the name of an array in `Picked`: the number of its elements."""
+"""A suffix in `Picked`: after the name of an array, it picks the number of elements."""
 
 INSIDE: Final = "."
-"""Separates the name of a member from that of a member inside of it, or inside of each of its elements."""
+"""A separator in `Picked`: between the name of a field and the name of a field inside it, or inside each of its
+elements."""
 
 Picked = Mapping[str, tuple[str, ...]]
-"""By record, the members of its value that a replay needs. Only these become Python objects: a value may be large."""
+"""For each record type, the fields of its value that a replay needs. Only these become Python objects, because a value
+may be large."""
 
 
 _OFFSET: Final = itemgetter(0)
 
 
 class Event(NamedTuple):
-    """One record, for a replay."""
+    """One record, as a replay needs it."""
 
     offset: int
     record: str
     key: tuple[Any, ...]
     """The fields of the key, in their order."""
     value: Any
-    """The members of the value that were picked, a named tuple (`attribute` has the names); None for a tombstone, and
-    if `is_broken` or `is_past`."""
+    """The picked fields of the value, as a named tuple (`attribute` returns the names); None for a tombstone, and if
+    `is_broken` or `is_past`."""
     is_broken: bool
     """Whether there is a value that could not be decoded."""
     is_past: bool
-    """Whether this is a value of which only the offset is known, because a later tombstone deleted the key."""
+    """Whether this is a value of which only the offset is known, because a later tombstone deleted its key."""
     timestamp_ms: int | None
-    """When it was written; None if rows have no timestamps, and if `is_past`."""
+    """The time of the record; None if rows have no timestamps, and if `is_past`."""
 
     @property
     def group_id(self) -> str:
-        """The first field of the key, which is the group in every record of `__consumer_offsets`."""
+        """The first field of the key, which is the group id in every record of `__consumer_offsets`."""
         group_id: str = self.key[0]
         return group_id
 
     @property
     def member_id(self) -> str:
-        """The last field of the key: the member or the regular expression if the record is about one; the group if it
-        is about the group."""
+        """The last field of the key: the member id or the regular expression if the record is about one of them,
+        otherwise the group id."""
         member_id: str = self.key[-1]
         return member_id
 
     @property
     def is_tombstone(self) -> bool:
-        """Whether the record deletes its key."""
+        """Whether the record is a tombstone, which deletes its key."""
         return self.value is None and not self.is_broken and not self.is_past
 
 
 def attribute(member: str) -> str:
-    """The name under which a picked member is in `Event.value`: `members.client_id` as `members_client_id`, the number
-    of `members` as `members_count`."""
+    """The name that a picked field has in `Event.value`: `members_client_id` for `members.client_id`, `members_count`
+    for the number of `members`."""
     return member.replace(INSIDE, "_").replace(SIZE, "_count")
 
 
 def value_of(record: str, members: tuple[str, ...], parts: Iterable[Any]) -> Any:
-    """The value of a record with the picked `members` (`Event.value`)."""
+    """Make an `Event.value` with the picked fields `members`."""
     return _kind_of(record, members)(*parts)
 
 
@@ -86,10 +88,10 @@ def _kind_of(record: str, members: tuple[str, ...]) -> Any:
 
 
 def events(found: DecodedRecords, picked: Picked) -> Iterator[Event]:
-    """The records whose keys can be read, of those that `picked` names, by their offsets.
+    """The records of the types in `picked` whose keys can be read, sorted by offset.
 
-    If the rows are those of `latest.Latest` with LAST_VALUE, a tombstone is preceded by the value it deleted, if one
-    was seen.
+    If the rows come from `latest.Latest` with the column LAST_VALUE, each tombstone is preceded by the value that it
+    deleted, if there was one.
     """
     offsets, last_values = found.offsets, found.last_value
     of_record: dict[int, Iterator[Event]] = {}

@@ -1,8 +1,8 @@
-"""The records of each share partition from its last snapshot on, which make its state.
+"""The records that make the state of each share partition: its last snapshot, and the updates after it.
 
-Rows gather, and when there are enough of them, those that a later snapshot of their share partition replaces are
-dropped. Memory grows with the number of share partitions and the updates between two snapshots of one
-(`share.coordinator.snapshot.update.records.per.snapshot`, 500 by default), as in the coordinator.
+Rows gather; when there are enough, the rows that a later snapshot of the same share partition replaces are dropped.
+Memory grows with the number of share partitions and with the updates between two snapshots of one
+(`share.coordinator.snapshot.update.records.per.snapshot`, 500 by default), as it does in the coordinator.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ _MOST_ROWS: Final = 65_536
 
 
 class SinceSnapshot:
-    """Keeps `columns` of rows, `key` and `offset` among them, which come in the order of the log.
+    """Keeps the given `columns` of rows, which must include `key` and `offset`. Rows must come in log order.
 
-    The keys of a snapshot (records of type `snapshot`) and of the updates on top of it differ only in the record type.
-    A snapshot's tombstone replaces what is before it too.
+    The key of a snapshot (record type `snapshot`) and the keys of its updates differ only in the record type. The
+    tombstone of a snapshot also replaces everything before it.
     """
 
     def __init__(self, columns: Iterable[str], snapshot: int) -> None:
@@ -36,7 +36,7 @@ class SinceSnapshot:
         self._kept = 0
 
     def add(self, batch: pa.RecordBatch) -> None:
-        """Add some rows; every key has a record type."""
+        """Add some rows. Every key must have a record type."""
         if batch.num_rows:
             self._rows.append(batch.select([name for name in self._columns if name in batch.schema.names]))
             self._count += batch.num_rows

@@ -25,11 +25,11 @@ UNREADABLE: Final = "unreadable"
 
 
 class DeleteAnswer(NamedTuple):
-    """The action of the broker for a reason."""
+    """What a broker does for each reason."""
 
     is_deletable: bool | None
     error: str | None = None
-    """The name of Kafka's error; None if it deletes, or if that is unknown."""
+    """The name of Kafka's error; None if the broker deletes, or if it is unknown whether it does."""
 
 
 DELETE_ANSWERS: Final = {
@@ -44,12 +44,12 @@ DELETE_ANSWERS: Final = {
     NO_NAME: DeleteAnswer(False, "INVALID_GROUP_ID"),
     UNREADABLE: DeleteAnswer(None),
 }
-"""The action of the broker, by reason."""
+"""What the broker does, by reason."""
 
 
 def offset_reason(group_id: str, group: HeldGroup | None) -> str:
-    """The reason for the offsets of a group for topics that it does not subscribe to; SUBSCRIBED replaces it for topics
-    in `HeldGroup.topics`. None for offsets whose group no longer exists."""
+    """The reason for those offsets of a group whose topics it does not subscribe to; for topics in `HeldGroup.topics`
+    the reason is SUBSCRIBED. None if the group no longer exists."""
     if not group_id:
         return NO_NAME
     if group is None:
@@ -69,7 +69,7 @@ def offset_reason(group_id: str, group: HeldGroup | None) -> str:
 
 
 def group_reason(group: HeldGroup) -> str:
-    """The reason for a group as a whole, regardless of its kind."""
+    """The reason for deleting a whole group or not, regardless of its kind."""
     if group.state is None:
         return UNREADABLE
     if not group.is_empty:

@@ -1,6 +1,6 @@
-"""The rule by which an offset of a group expires: Kafka 4.3's rules, and the table of states in KIP-211.
+"""When an offset of a group expires: the rules of Kafka 4.3, and the table of states in KIP-211.
 
-`ClassicGroup.offsetExpirationCondition`, `ConsumerGroup`, `StreamsGroup` and `ShareGroup` have the rules of Kafka.
+The rules of Kafka are in `ClassicGroup.offsetExpirationCondition`, `ConsumerGroup`, `StreamsGroup` and `ShareGroup`.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ UNREADABLE: Final = "unreadable"
 NO_TIME: Final = "no_time"
 
 PROTECTED_BY: Final = {SUBSCRIBED: "subscription", MEMBERS: "members", OPEN_TRANSACTION: "transaction"}
-"""What must end before the offset expires, by rule."""
+"""For each rule, what must happen before the offset expires."""
 
 CHANGES_WITH: Final[dict[str, tuple[str, ...]]] = {
     COMMIT_TIMESTAMP: ("commit", "subscription"),
@@ -42,26 +42,26 @@ CHANGES_WITH: Final[dict[str, tuple[str, ...]]] = {
     UNREADABLE: ("commit",),
     NO_TIME: ("members",),
 }
-"""What would change the answer, by rule."""
+"""For each rule, what would change the answer."""
 
 
 class GroupRule(NamedTuple):
-    """The facts that decide about the offsets of a group."""
+    """The facts that decide when the offsets of a group expire."""
 
     rule: str
     base_ms: int | None = None
-    """The start of the retention for STATE_TIMESTAMP."""
+    """The time from which the retention counts, for the rule STATE_TIMESTAMP."""
     topics: frozenset[str] = frozenset()
-    """The offsets of these topics do not expire."""
+    """The topics whose offsets do not expire."""
 
     @property
     def is_by_time(self) -> bool:
-        """Whether offsets expire with time."""
+        """Whether the offsets expire after some time."""
         return self.rule in (COMMIT_TIMESTAMP, STATE_TIMESTAMP)
 
 
 def kafka_rule(group: HeldGroup | None) -> GroupRule:
-    """What Kafka 4.3 does with the offsets of a group; None for offsets whose group no longer exists."""
+    """The rule of Kafka 4.3 for the offsets of a group; None if the group no longer exists."""
     if group is None:
         return GroupRule(NO_GROUP)
     if group.kind == SHARE:
@@ -81,10 +81,10 @@ def kafka_rule(group: HeldGroup | None) -> GroupRule:
 
 
 def kip_211_rule(group: HeldGroup | None) -> GroupRule:
-    """What the table of states in KIP-211 says about the offsets of a group.
+    """The rule in the table of states in KIP-211 for the offsets of a group.
 
-    It distinguishes groups with a protocol type and groups without. The only topics of a group that it considers are
-    those that members name, so a group whose subscriptions cannot be read keeps its offsets, as in any state but Empty.
+    The KIP distinguishes groups with and without a protocol type. It considers only the topics that members name, so a
+    group whose subscriptions cannot be read keeps its offsets, as a group does in every state but Empty.
     """
     if group is None:
         return GroupRule(NO_GROUP)

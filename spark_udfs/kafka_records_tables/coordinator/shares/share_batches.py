@@ -1,4 +1,5 @@
-"""Batches of share state, put together as a share coordinator does it (`PersisterStateBatchCombiner`, KIP-932)."""
+"""The batches of a share partition's state, combined as a share coordinator does (`PersisterStateBatchCombiner`,
+KIP-932)."""
 
 from __future__ import annotations
 
@@ -11,26 +12,26 @@ UNDECIDED: Final = -1
 
 
 class StateBatch(NamedTuple):
-    """Consecutive offsets with one delivery state. Batches sort by these members, in this order."""
+    """Consecutive offsets with one delivery state. Batches are sorted by these fields, in this order."""
 
     first_offset: int
     last_offset: int
-    """Included; not below `first_offset`."""
+    """The last offset, which is included; not below `first_offset`."""
     delivery_count: int
     delivery_state: int
 
     @property
     def said(self) -> tuple[int, int]:
-        """The delivery state of its offsets. If two batches overlap, the higher of the two is right."""
+        """The delivery state of the offsets. Where two batches overlap, the higher state counts."""
         return self[2:]
 
 
 def combined(so_far: Iterable[StateBatch], new: Iterable[StateBatch], start_offset: int) -> list[StateBatch]:
-    """The result of adding some new batches to the present ones: no two overlap, and none begins below `start_offset`.
+    """The batches after some new ones were added: no two overlap, and none begins below `start_offset`.
 
     Neighbours with the same state become one batch if the coordinator joins them: it goes through the batches from the
-    lowest on, and does not return to one that it has passed. So the boundaries of batches depend on the order in which
-    they were added, and the state of an offset does not.
+    lowest one up, and does not return to one that it has passed. So the boundaries of batches depend on the order in
+    which batches were added; the state of an offset does not.
     """
     left = _from(start_offset, [*so_far, *new])
     if len(left) < 2:

@@ -1,4 +1,4 @@
-"""What a share coordinator makes of the records of share partitions (`ShareCoordinatorShard.replay`, Kafka 4.3.1)."""
+"""How a share coordinator replays the records of share partitions (`ShareCoordinatorShard.replay`, Kafka 4.3.1)."""
 
 from __future__ import annotations
 
@@ -29,13 +29,13 @@ PICKED: Final[Picked] = {
     SNAPSHOT: (*_OF_BOTH, "state_epoch", "create_timestamp", "write_timestamp"),
     UPDATE: _OF_BOTH,
 }
-"""What the replay needs of each record."""
+"""The fields of each record that the replay needs."""
 
 _NO_CHANGE: Final = -1
 """The start offset or leader epoch of an update that leaves what there is."""
 
 SharePartition = tuple[str, str, int]
-"""Group id, topic id, partition."""
+"""Group id, topic id and partition."""
 
 
 @dataclass(slots=True)
@@ -48,23 +48,23 @@ class ShareState:
     delivery_complete_count: int
     batches: list[StateBatch]
     log_offset: int
-    """The place of the last record that makes the state."""
+    """The position of the last record that the state was made from."""
     state_epoch: int | None = None
     create_timestamp: int | None = None
     write_timestamp: int | None = None
     snapshot_log_offset: int | None = None
     update_count: int = 0
-    """The number of updates on top of the snapshot."""
+    """The number of updates after the snapshot."""
     is_partial: bool = False
-    """Whether the update has no snapshot to build on among the records."""
+    """Whether the records have an update but no snapshot before it."""
 
 
 @dataclass(slots=True)
 class ShareReplay:
-    """The states after some records are applied in the order of the log."""
+    """The states of share partitions, after records were applied in log order."""
 
     unusable: Collection[int]
-    """Offsets of records that no coordinator could replay."""
+    """Offsets of records that no coordinator can replay."""
     _states: dict[SharePartition, ShareState | None] = field(default_factory=dict)
     """None if a record that cannot be used has left the state unknown."""
 
@@ -90,8 +90,8 @@ class ShareReplay:
 
 
 def refused_records(found: DecodedRecords, types: tuple[int, ...]) -> dict[int, str]:
-    """By their rows, the records that can be decoded and that no coordinator can replay, each with what is wrong.
-    `types` are those of a snapshot and of an update."""
+    """The records that can be decoded but that no coordinator can replay: what is wrong, by row. `types` are the record
+    types of a snapshot and of an update."""
     is_update = np.isin(found.columns.record_type, types[1:]) & found.has_key
     said = dict.fromkeys(np.flatnonzero(is_update & found.is_tombstone).tolist(), "an update without a value")
     for number in types:
@@ -104,7 +104,7 @@ def refused_records(found: DecodedRecords, types: tuple[int, ...]) -> dict[int, 
 
 
 def reported_as_refused(found: DecodedRecords, types: tuple[int, ...], context: Context, consequence: str) -> set[int]:
-    """Report the `refused_records` with the `consequence`; returns their offsets."""
+    """Report the `refused_records`, with this consequence; returns their offsets."""
     said = refused_records(found, types)
     for row, what in said.items():
         number = int(found.columns.record_type[row])
