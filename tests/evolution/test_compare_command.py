@@ -235,9 +235,8 @@ def test_the_page_lists_every_rule() -> None:
     page = Path("docs/evolution.md")
     text = (Path(__file__).resolve().parents[2] / page).read_text(encoding="utf-8")
     rows = [line for line in text.splitlines() if line.startswith("| `")]
-    assert [row for row in rows if row.count("|") == 5] == [
-        f"| `{rule.name}` | {rule.rank.value} | {rule.sentence} | {rule.source} |" for rule in RULES
-    ]
+    listed = [row for row in rows if row.startswith(tuple(f"| `{rule.name}` |" for rule in RULES))]
+    assert listed == [f"| `{rule.name}` | {rule.rank.value} | {rule.sentence} |" for rule in RULES]
 
 
 def test_help_has_examples(capsys: pytest.CaptureFixture[str]) -> None:

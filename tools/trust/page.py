@@ -7,16 +7,15 @@ from typing import Final
 
 from tools.trust.figures import Measured
 from tools.trust.measurements import MEASUREMENTS, Measurement
-from tools.trust.taken import reached_by_class, results, taken
+from tools.trust.taken import taken
 
 _HEAD: Final = """\
 # What is measured
 
 <!-- Written by python -m tools.trust from docs/trust.json, docs/judge-reach.json and docs/support.json. -->
 
-How far can you trust the answers of this project? This page has what was measured, on which day and by which command,
-and for each measurement what it proves and what it does not prove. All figures come from runs. If
-something was not measured, the page says so. Speed is on [its own page](figures.md).
+How far can you trust the answers of this project? What was measured, when and by which command, what each measurement
+proves, and what it does not. All figures come from runs. Speed is on [its own page](figures.md).
 
 """
 _NOT_MEASURED: Final = "not measured"
@@ -63,8 +62,8 @@ def _section(each: Measurement, measured: Sequence[tuple[str, Measured]]) -> Ite
         for label, figure in entry["figures"].items():
             yield f"| {about}{about and ', '}{label} | {figure} | {entry['day']} |"
     if each.taken_from == "judge-reach.json":
-        yield from ("", *reached_by_class(results(each.taken_from)), "")
-        yield "[judge-reach.md](judge-reach.md) lists the methods and lines that are not reached, each with its reason."
+        yield ""
+        yield "[judge-reach.md](judge-reach.md) has each class, and the lines not reached, each with its reason."
     if each.taken_from == "support.json":
         yield from ("", "[support.md](support.md) has each cell.")
 

@@ -29,21 +29,6 @@ def _reach(results: Mapping[str, Any]) -> Iterator[tuple[str, Measured]]:
         yield f"Kafka {release}", {"day": measured["day"], "figures": figures}
 
 
-def reached_by_class(results: Mapping[str, Any]) -> Iterator[str]:
-    """Lines of a table: the branches and lines of each class that were reached, by release."""
-    releases = list(results)
-    yield "| class | " + " | ".join(f"branches, {each} | lines, {each}" for each in releases) + " |"
-    yield "|---|" + "--:|--:|" * len(releases)
-    names = list(dict.fromkeys(name for each in results.values() for name in each["classes"]))
-    for name in names:
-        cells = []
-        for release in releases:
-            reached = results[release]["classes"].get(name)
-            lines, all_lines, branches, all_branches = reached["counts"]["ALL"] if reached else (0, 0, 0, 0)
-            cells += [_share(branches, all_branches), _share(lines, all_lines)] if reached else ["—", "—"]
-        yield f"| `{name}` | " + " | ".join(cells) + " |"
-
-
 def _releases(cells: Mapping[str, Any]) -> Iterator[tuple[str, Measured]]:
     for subject, title in (("kafka", "Kafka"), ("pyspark", "PySpark"), ("python", "Python")):
         own = {tuple(key.split("/")): cell for key, cell in cells.items() if key.startswith(f"{subject}/")}
