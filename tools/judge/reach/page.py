@@ -17,33 +17,36 @@ _HEAD: Final = """\
 The tables are compared with Kafka's coordinator classes on random histories (`make judge`). This page says which lines
 and branches of these classes the histories reach, and so what the comparison does not try. JaCoCo counted; only the
 reasons are written by hand.
+"""
 
+_CLASSES: Final = """\
 *Writing*: coordinators take calls and timers, write records and replay them. *Loading*: coordinators replay an existing
 log: whole, up to a cut, as a cleaner leaves it, and with records lost. *Answering*: loaded coordinators are asked, also
 about the next clean-ups. *All*: any of these. A cell has the lines that were run of all lines, and the branches that
-were taken of all branches. Tables do not need code that only answers or rejects requests, so *all* is not full.
+were taken of all branches. Code that only answers or rejects requests is not needed here, so *all* is not full.
 """
 
 _UNREACHED: Final = """\
+## What of replay and clean-up is not reached
+
 Every method that a loading coordinator or a clean-up enters: its lines that were not run, or of which a branch was not
-taken, by the line numbers of the release's sources, and the number of the [reason](#reasons).
+taken, by the line numbers of the release's sources, and the number of the [reason](#reasons). If a cell is empty, all of
+the method was run, or the release does not have it.
 """
 
 _NO_REASON: Final = "**no reason is written down**"
 
 
 def page(results: Mapping[str, Any]) -> str:
-    """The text, for what was measured of each release."""
-    parts = [_HEAD]
+    """The text, for what was measured of each release; the last one is the newest."""
     reasons: dict[str, int] = {}
-    for release, result in results.items():
-        count = result["last"] - result["first"] + 1
-        parts.append(
-            f"## Kafka {release}\n\n{count} histories, seeds {result['first']} to {result['last']}, {result['day']}.\n"
-        )
-        parts.append("\n".join(_classes(result["classes"])) + "\n")
-        parts.append(f"### What of replay and clean-up is not reached in {release}\n\n{_UNREACHED}")
-        parts.append("\n".join(_unreached(result["classes"], reasons)) + "\n")
+    measured = [
+        f"- Kafka {release}: {result['last'] - result['first'] + 1} histories, seeds {result['first']} to "
+        f"{result['last']}, {result['day']}."
+        for release, result in results.items()
+    ]
+    parts = [_HEAD, "\n".join(measured) + "\n", "## Classes\n", _CLASSES, "\n".join(_classes(results)) + "\n"]
+    parts += [_UNREACHED, "\n".join(_unreached(results, reasons)) + "\n"]
     numbered = "\n".join(f"{number}. {why}" for why, number in reasons.items())
     parts.append(f"## Reasons\n\n{numbered}\n")
     return "\n".join(parts)
@@ -58,27 +61,34 @@ def without_reason(results: Mapping[str, Any]) -> Iterator[str]:
                     yield f"{release}, {name}.{method['method']}, lines {_ranges(method['lines'])}"
 
 
-def _classes(classes: Mapping[str, Any]) -> Iterator[str]:
-    yield f"| Class | {' | '.join(phase.lower() for phase in PHASES)} |"
-    yield f"|---|{'---|' * len(PHASES)}"
-    for name, told in classes.items():
-        cells = []
-        for phase in PHASES:
-            lines, all_lines, taken, branches = told["counts"][phase]
-            cells.append(f"{lines}/{all_lines}, {taken}/{branches}")
+def _classes(results: Mapping[str, Any]) -> Iterator[str]:
+    """The rows of a table: each phase of the newest release, and all phases of the others."""
+    *others, newest = results
+    heads = [f"{phase.lower()}, {newest}" for phase in PHASES] + [f"all, {other}" for other in others]
+    yield f"| Class | {' | '.join(heads)} |"
+    yield f"|---|{'---|' * len(heads)}"
+    for name, told in results[newest]["classes"].items():
+        counts = [told["counts"][phase] for phase in PHASES]
+        older = (results[other]["classes"].get(name) for other in others)
+        counts += [each["counts"]["ALL"] if each else None for each in older]
+        cells = ["{}/{}, {}/{}".format(*count) if count else "—" for count in counts]
         yield f"| `{name}` | {' | '.join(cells)} |"
 
 
-def _unreached(classes: Mapping[str, Any], reasons: dict[str, int]) -> Iterator[str]:
+def _unreached(results: Mapping[str, Any], reasons: dict[str, int]) -> Iterator[str]:
     """The rows of a table. Each reason gets a number when it first appears."""
-    yield "| Method | lines | branches | why |"
-    yield "|---|---|--:|---|"
-    for name, told in classes.items():
-        for method in told["unreached"]:
-            why = reason(name, method["method"])
-            note = _NO_REASON if why is None else reasons.setdefault(why, len(reasons) + 1)
-            lines = _ranges(method["lines"])
-            yield f"| `{name}.{method['method']}` | {lines} | {method['branches']} | {note} |"
+    yield f"| Method | {' | '.join(f'lines of {release}' for release in results)} | why |"
+    yield f"|---|{'---|' * len(results)}--:|"
+    found: dict[tuple[str, str], dict[str, str]] = {}
+    for release, result in results.items():
+        for name, told in result["classes"].items():
+            for method in told["unreached"]:
+                found.setdefault((name, method["method"]), {})[release] = _ranges(method["lines"])
+    classes = list(dict.fromkeys(name for result in results.values() for name in result["classes"]))
+    for (name, method), lines in sorted(found.items(), key=lambda each: classes.index(each[0][0])):
+        why = reason(name, method)
+        note = _NO_REASON if why is None else reasons.setdefault(why, len(reasons) + 1)
+        yield f"| `{name}.{method}` | {' | '.join(lines.get(release, '') for release in results)} | {note} |"
 
 
 def _ranges(lines: Sequence[int]) -> str:
