@@ -30,8 +30,8 @@ _UNREACHED: Final = """\
 ## What of replay and clean-up is not reached
 
 Every method that a loading coordinator or a clean-up enters: its lines that were not run, or of which a branch was not
-taken, by the line numbers of the release's sources, and the number of the [reason](#reasons). If a cell is empty, all of
-the method was run, or the release does not have it.
+taken, by the line numbers of the release's sources, and the number of the [reason](#reasons). If a cell is empty, all
+of the method was run, or the release does not have it.
 """
 
 _NO_REASON: Final = "**no reason is written down**"
