@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -18,8 +19,29 @@ def test_every_table_and_column_is_on_it() -> None:
     text = table_pages.page(TABLES.values())
     for table in TABLES.values():
         assert f"\n## {table.name}\n\n{table.rules}" in text
+        of_table = text.partition(f"\n## {table.name}\n")[2].partition("\n## ")[0]
         for column in table.columns:
-            assert f"\n| `{column.name}` | {column.type} | {column.about} |\n" in text
+            own, of_moment = f"\n| `{column.name}` | ", rf"\n\| (`\w+`, )?`{column.name}`(, `\w+`)? \| timestamp, int64"
+            assert of_table.count(own) + len(re.findall(of_moment, of_table)) == 1
+            if "timestamp" not in column.name:
+                assert f"\n| `{column.name}` | {column.type} | {column.about} |\n" in of_table
+
+
+def test_a_moment_has_one_row() -> None:
+    assert (
+        "\n| `last_timestamp`, `last_timestamp_ms` | timestamp, int64 | when its producer last wrote to this log; null if "
+        "unknown |\n"
+    ) in table_pages.page([TABLES["open_transactions"]])
+
+
+def test_group_records_are_named_once() -> None:
+    text = table_pages.page(TABLES.values())
+    assert text.count("ShareGroupTargetAssignmentMember,") == 1
+    assert "Records: OffsetCommit, the group records.\n" in text.replace("\n", " ").replace(".  ", ".\n")
+
+
+def test_pages_have_no_long_lines() -> None:
+    text = table_pages.page(TABLES.values())
     assert max(len(line) for line in text.splitlines() if not line.startswith("|")) <= 120
 
 

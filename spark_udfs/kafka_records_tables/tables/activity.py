@@ -31,35 +31,40 @@ TABLE: Final = Table(
         Column("topic", "string", "topic of the offsets; null in the row about the group itself"),
         *timestamps("window_start", "beginning of the window; null for records without a time"),
         Column("commits", "int64", "committed offsets, as the meter offset-commits counts them"),
-        Column("transactional_commits", "int64", "those of them that a transaction wrote, however it ended"),
-        Column("repeated_commits", "int64", "those that took effect with the offset that was committed already"),
+        Column("transactional_commits", "int64", "committed offsets that transactions wrote, however these ended"),
+        Column("repeated_commits", "int64", "commits that took effect with the offset that was already committed"),
         Column(
             "commit_interval_ms",
             "int64",
-            "mean milliseconds between two commits of a partition, for intervals that end here; null for none",
+            "mean milliseconds between two commits of a partition, over the intervals that end in the "
+            "window; null for none",
         ),
-        Column("longest_commit_interval_ms", "int64", "the longest of them; null for none"),
+        Column(
+            "longest_commit_interval_ms",
+            "int64",
+            "longest of the intervals between two commits that end in the window, in milliseconds; null " "for none",
+        ),
         Column("expirations", "int64", "expired offsets, as the meter offset-expirations counts them"),
-        Column("deletions", "int64", "offsets deleted on request, alone or with their group or their topic"),
+        Column("deletions", "int64", "offsets deleted on request, alone or with their group or topic"),
         Column(
             "offset_deletions",
             "int64",
-            "those of them that a request for these offsets deleted, as the meter offset-deletions counts them",
+            "offsets deleted by requests for single offsets, as the meter offset-deletions counts them",
         ),
-        Column("likely_expirations", "int64", "offsets that expired if the retention is the given one"),
-        Column("likely_deletions", "int64", "offsets deleted on request if the retention is the given one"),
-        Column("unclear_deletions", "int64", "deleted offsets whose log does not show which of the two it was"),
-        Column("completed_rebalances", "int64", "rebalances of the group that have completed; 0 for a topic"),
+        Column("likely_expirations", "int64", "offsets that expired if the given retention is right"),
+        Column("likely_deletions", "int64", "offsets that were deleted on request if the given retention is right"),
+        Column("unclear_deletions", "int64", "deleted offsets for which the log does not show whether they expired"),
+        Column("completed_rebalances", "int64", "completed rebalances of the group; 0 for a topic"),
         Column(
             "classic_rebalances",
             "int64",
-            "those of them while it was a classic group, as the meter group-completed-rebalances counts them",
+            "completed rebalances of a classic group, as the meter group-completed-rebalances counts them",
         ),
-        Column("records", "int64", "records in the log, tombstones too"),
-        Column("key_bytes", "int64", "bytes of their keys"),
-        Column("value_bytes", "int64", "bytes of their values"),
-        Column("is_lower_bound", "bool", "whether records of the window may be missing in the log"),
-        Column("log_partition", "int32", "partition of the topic that the records are in"),
+        Column("records", "int64", "records in the log, including tombstones"),
+        Column("key_bytes", "int64", "bytes of the keys of these records"),
+        Column("value_bytes", "int64", "bytes of the values of these records"),
+        Column("is_lower_bound", "bool", "whether the log may lack records of the window"),
+        Column("log_partition", "int32", "log partition that holds the records"),
     ),
     sort=("group_id", "topic", "window_start_timestamp_ms", "log_partition"),
     group="group_id",
@@ -79,33 +84,38 @@ TABLE: Final = Table(
         "log_partition",
     ),
     options=(
-        Option("window", "duration", "how long a window is; windows begin at 1970 in UTC", default="1h", least_ms=1),
+        Option(
+            "window", "duration", "length of a window; windows are counted from 1970 in UTC", default="1h", least_ms=1
+        ),
         RETENTION,
     ),
     rules="""\
-One row per group, topic and window with a record; and one per group and window for the records of the group itself and
-its rebalances, without a topic. The time of a record is that of its batch in the log.
+One row per group, topic and window with a record; and one without a topic per group and window, for the group's own
+records and rebalances. The time of a record is that of its batch in the log.
 
-The four meters of KIP-496 (`group-coordinator-metrics`), for each group: `offset-commits` counts every committed offset
-regardless of what becomes of its transaction, `offset-expirations` every offset that a clean-up takes.
-`offset-deletions` counts what a request for single offsets deletes (`OffsetMetadataManager.deleteOffsets`), and neither
-the offsets of a group that is deleted nor those of a topic: `offset_deletions` is that meter, `deletions` has all
-three. Which of them a tombstone was follows from `disappearances`: with high confidence it is in `expirations` or
-`deletions`, with medium confidence in one of the likely ones, and otherwise in `unclear_deletions`; so each is in one.
-`group-completed-rebalances` counts in classic groups, where the leader's assignment is written, and is
-`classic_rebalances`; `completed_rebalances` has those of the other kinds too (`timeline`).
+The four meters of KIP-496 (`group-coordinator-metrics`) are counted for each group:
 
-`repeated_commits` goes by the commits that took effect, at their place or at the marker of their transaction: a commit
-of an aborted transaction repeats nothing and is repeated by nothing. Intervals compare a commit with the one before it
-in the log, regardless of the end of their transactions. Commits that wait for their marker are held until it comes: in
-a source without markers, everything after the first commit of a transaction, to the end of the log.
+- `offset-commits`, in `commits`: every committed offset, however its transaction ends.
+- `offset-expirations`, in `expirations`: every offset that a clean-up removes.
+- `offset-deletions`, in `offset_deletions`: offsets deleted by requests for single offsets
+  (`OffsetMetadataManager.deleteOffsets`). `deletions` also has the offsets deleted with a group or a topic.
+- `group-completed-rebalances`, in `classic_rebalances`: rebalances of classic groups, when the leader's assignment is
+  written. `completed_rebalances` has those of other kinds too (`timeline`).
 
-The bytes are the sizes of keys and values in their batches when they are written: at least what a group costs the
-topic. Heads of records and batches, markers of transactions and indexes come on top, and compression reduces them.
+Each tombstone of an offset is counted once, by its cause in `disappearances`: with high confidence in `expirations` or
+`deletions`, with medium confidence in `likely_expirations` or `likely_deletions`, and otherwise in `unclear_deletions`.
 
-What the log cannot know: commits that were refused, and requests that wrote nothing. A cleaner takes away what was
-written over, and tombstones, in time: a window that begins before the log is whole (a finding says from which offset
-on it is) is a lower bound. Two commits between which one is missing have a longer interval. A record whose key cannot
-be read is not counted, and a finding names it.
+`repeated_commits` compares commits when they take effect, at their place or at the marker of their transaction; commits
+of aborted transactions are ignored. Intervals are between consecutive commits in the log, however their transactions
+end. Commits that wait for a marker are held in memory until it comes: in a source without markers, everything from the
+first commit of a transaction to the end of the log.
+
+Bytes are the sizes of keys and values as written: the least that a group costs the topic. Headers of records and
+batches, transaction markers and indexes come on top, and compression reduces them.
+
+What the log does not show: refused commits, and requests that wrote nothing. A cleaner removes replaced records and
+tombstones in time, so a window that begins before the log is complete (a finding says from which offset on it is) is a
+lower bound. A missing commit makes an interval longer. A record whose key cannot be read is not counted, and a finding
+names it.
 """,
 )

@@ -17,7 +17,7 @@ _TASKS: Final = ("active", "standby", "warmup")
 TABLE: Final = Table(
     name="assignments",
     topic=OFFSETS,
-    about="every partition or task that a member has, is to have, or has to give up",
+    about="every partition or task that a member has, should get, or must give up",
     helper="fold",
     records=(*GROUP_RECORDS, *PARTS, _NAMES),
     reads=("offset", "timestamp_ms", "key", "value", "control"),
@@ -28,27 +28,28 @@ TABLE: Final = Table(
         Column(
             "role",
             "string",
-            "current: it has the partition; pending_revocation: it has it, to give it up; target: it is to have it",
+            "current: the member has the partition; pending_revocation: it has it and must give it up; "
+            "target: it should have it",
             ("current", "pending_revocation", "target"),
         ),
         Column("topic", "string", "topic of the partition; null if its name is unknown, and for tasks"),
-        Column("topic_id", "string", "its id, 22 characters; null in classic groups and for tasks"),
-        Column("subtopology_id", "string", "subtopology of the task; null but in streams groups"),
-        Column("task_type", "string", "active, standby or warmup; null but in streams groups", _TASKS),
+        Column("topic_id", "string", "id of the topic, 22 characters; null in classic groups and for tasks"),
+        Column("subtopology_id", "string", "subtopology of the task; null except in streams groups"),
+        Column("task_type", "string", "active, standby or warmup; null except in streams groups", _TASKS),
         Column(
             "source_topics",
             "list<string>",
-            "topics that tasks of the subtopology read, each its partition; null but in streams groups",
+            "topics that the subtopology reads, each task its own partition of them; null except in " "streams groups",
         ),
         Column("partition", "int32", "the partition, or the number of the task"),
         Column(
             "assignment_epoch",
             "int32",
-            "epoch of the assignment that it comes from, the generation in classic groups; null if unknown",
+            "epoch of the assignment, or generation in a classic group; null if unknown",
         ),
-        *timestamps("log", "when the record was written that assigns it"),
-        Column("log_partition", "int32", "partition of the topic that the group is in"),
-        Column("log_offset", "int64", "offset of the record that assigns it"),
+        *timestamps("log", "when the record with the assignment was written"),
+        Column("log_partition", "int32", "log partition that holds the group"),
+        Column("log_offset", "int64", "offset of the record with the assignment"),
     ),
     sort=("group_id", "member_id", "role", "topic", "topic_id", "subtopology_id", "task_type", "partition"),
     group="group_id",
@@ -64,26 +65,25 @@ TABLE: Final = Table(
         "log_offset",
     ),
     rules="""\
-One row per member, role and partition, or task of a streams group, that a coordinator knows after loading the log
+One row per member, role and partition (or task of a streams group) that a coordinator knows after loading the log
 (`GroupMetadataManager.replay`; `Assignment`, `TasksTuple`, `TasksTupleWithEpochs`).
 
-What a member has (`current`) and is to give up (`pending_revocation`) is in its last current assignment, what it is to
-have (`target`) in its last target assignment; a tombstone of either record takes it away, and the tombstone of the
-group takes both. A broker that describes a group shows the first two of a consumer together, leaves out topics that are
-deleted, and shows no target of share groups. In a classic group `current` is what the leader assigned; there is no
-other role. It is known for protocol type consumer only: connectors and tasks of a Connect worker are in `members`.
+`current` and `pending_revocation` come from the member's last current assignment, `target` from its last target
+assignment. A tombstone of one of these records removes its rows; a tombstone of the group removes all. In a classic
+group there is only `current`, what the leader assigned, and only for protocol type consumer: connectors and tasks of
+Connect workers are in `members`. A broker that describes a consumer group shows `current` and `pending_revocation`
+together and leaves out deleted topics; it shows no target for share groups.
 
-The epoch of a target is the epoch of the target assignment of the group. The epoch of a partition or active task which
-a member has is in the record from Kafka 4.3 (consumer groups) and 4.2 (streams groups) on; before, and where the
-numbers do not fit the partitions, it is the epoch of the member, as the coordinator takes it. Standby and warmup tasks
-have none.
+The epoch of a target is that of the group's target assignment. The epoch of a current partition or active task is in
+the record since Kafka 4.3 (consumer groups) and 4.2 (streams groups). In older records, and if the numbers do not fit
+the partitions, it is the member's epoch, as in the coordinator. Standby and warmup tasks have none.
 
-Records of the newer kinds name topics by ids. Their names come from the source, where it knows them (files
-`partition.metadata`, a broker), and from records of the same log partition that name a topic with its id: commits and
-what the group remembers of topics. An id never goes to another name, so that any of them is right.
+Records of the newer kinds of groups identify topics by id. The names come from the source, if it knows them
+(`partition.metadata` files, a broker), and from records of the same log partition with both name and id: commits, and
+the group's record of its topics. An id never moves to another name, so each of these is right.
 
-What the log cannot know: what a member really reads, and whether it still lives; the ids of topics in classic groups;
-the topics that match the regular expressions of a topology; what a cooperative assignor of a classic group takes away
-first. A record that cannot be decoded has no rows, and a finding names it.
+What the log does not show: what a member really reads, and whether it is alive; topic ids in classic groups; the topics
+that match the regular expressions of a topology; what a cooperative assignor of a classic group revokes first. A record
+that cannot be decoded has no rows, and a finding names it.
 """,
 )

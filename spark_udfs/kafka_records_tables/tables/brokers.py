@@ -21,16 +21,16 @@ TABLE = Table(
     columns=(
         Column("broker_id", "int32", "id of the broker"),
         Column("broker_epoch", "int64", "offset of the record that registered it"),
-        Column("rack", "string", "rack it is in; null if it has not said"),
-        Column("is_fenced", "bool", "whether it leads nothing and takes no clients"),
-        Column("in_controlled_shutdown", "bool", "whether it began a controlled shutdown"),
+        Column("rack", "string", "rack of the broker; null if not set"),
+        Column("is_fenced", "bool", "whether it is fenced: it leads nothing and serves no clients"),
+        Column("in_controlled_shutdown", "bool", "whether it has begun a controlled shutdown"),
         Column(
             "listeners",
             "list<struct<name: string, host: string, port: int32, security_protocol: string>>",
-            "where it listens",
+            "addresses at which it listens",
         ),
-        Column("log_dirs", "list<string>", "ids of its log directories, in Kafka's 22 characters"),
-        *timestamps("registered", "when it registered last; null if the log does not go back so far"),
+        Column("log_dirs", "list<string>", "ids of its log directories, 22 characters each"),
+        *timestamps("registered", "when it last registered; null if the log does not go back so far"),
     ),
     sort=("broker_id",),
     group=None,
@@ -38,13 +38,13 @@ TABLE = Table(
     essential=("broker_id", "is_fenced", "listeners"),
     details=("broker_epoch", "log_dirs"),
     rules="""\
-The log is replayed from its beginning, or else from the earliest checkpoint that it still has after its beginning, in
-the order of the log; records of a metadata transaction count once it has ended (KIP-868). The end of the log on a disk
-may hold records that a quorum has not agreed on yet, which is a matter of milliseconds. A broker has a row until an
-administrator unregisters it. One that was stopped is fenced.
+The log is replayed in order, from its beginning or else from the earliest later checkpoint that it still has. Records
+of a metadata transaction count once it has ended (KIP-868). The end of a log on disk may hold records that the quorum
+has not agreed on yet, a matter of milliseconds. A broker has a row until an administrator unregisters it. One that was
+stopped is fenced.
 
-Of running brokers (`--bootstrap`) the rows are their answers of now, with fenced brokers from Kafka 4.0 on. They show
-one listener, that at which they are asked, without its name. The epoch, the log directories, whether a broker shuts
-down and when it registered are null.
+Running brokers (`--bootstrap`) answer as of now, with fenced brokers since Kafka 4.0. They show only the listener that
+was asked, without its name. The epoch, the log directories, the controlled shutdown and the time of registration are
+null.
 """,
 )

@@ -39,7 +39,7 @@ _Place = tuple[str, str, int]
 TABLE: Final = Table(
     name="checks",
     topic="",
-    about="what is wrong: assignments, share state, logs that no coordinator, or no older one, loads",
+    about="problems: assignments, share state, and logs that a coordinator, or an older one, cannot load",
     helper="view",
     records=(),
     reads=(),
@@ -73,70 +73,69 @@ TABLE: Final = Table(
         "log_offset",
     ),
     rules=f"""\
-One row per problem in `__consumer_offsets`, `__share_group_state` and `__transaction_state`; of a topic that the source
-does not have a note says so. The checks, by the words of `check`:
+One row per problem in `__consumer_offsets`, `__share_group_state` and `__transaction_state`; a note names a topic that
+the source does not have. The checks, by their words in `check`:
 
 - `undecodable_record`: a key or value cannot be decoded. A group or share coordinator does not load the log
-  (`CoordinatorLoaderImpl`), and none of its groups is there; a transaction coordinator goes without what is after it
+  (`CoordinatorLoaderImpl`), so none of its groups is available; a transaction coordinator ignores the rest of the log
   (`TransactionStateManager`).
-- `replay_conflict`: a record that can be decoded does not fit those before it, and a coordinator of Kafka 4.3.1 that
-  replays it stops loading: a record of a kind of group in a group of another kind, tombstones in the wrong order, a
-  partition that a member gets while somebody has it at the same or a later epoch, two members with one
-  group.instance.id, a subscription of a classic consumer that claims more than there is (Kafka 4.4 passes over it),
-  an update of share state without a value. One row per group, for its first such record. A cleaner may bring it about
-  (KAFKA-19862).
-- `damaged_log`: the source met damage in the log.
-- `unknown_record_type`: no Kafka up to {RELEASES[-1]} knows these records; coordinators pass over them. Information.
-- `wrong_partition`: the key belongs to another partition of its topic, so that its coordinator does not read it
-  (Java's hash of the group, the transactional id, or group, topic id and partition of share state; modulo the number of
-  partitions). How many there are running brokers tell, and otherwise the option `partitions`; without either a note
-  says that it is not checked.
-- `not_loaded_by_release`, `passed_over_by_release` (information): with the option `loads_in`. What a coordinator of
-  that release, as it is by default, does with the records: it does not load a log with a version of values that it
-  does not know, and passes over types that it does not know, tombstones too (before 3.5 it does not load these
-  either). One row per group, record type and version. The facts are those of the specs in the jars of
-  {", ".join(RELEASES[:-1])} and {RELEASES[-1]}; of another release those of the last of these
-  before it. A newer one is refused. Known bugs of replays count too, one row per group: a streams group after offsets
-  of its name (KAFKA-20254: 4.1.0 to 4.2.0), and a partition of a consumer group that passes from one member to another
-  while the record in between is missing (KAFKA-19862: 4.0.0 to 4.0.1, 4.1.0 to 4.1.1). A release with two numbers is
-  the first of its patch releases.
-- `unknown_member`: a target or current assignment of somebody whom no record makes a member.
+- `replay_conflict`: a record that can be decoded does not fit those before it, and a coordinator of Kafka 4.3.1 stops
+  loading there: a record of one kind of group in a group of another kind, tombstones in the wrong order, a partition
+  that a member gets while another has it at the same or a later epoch, two members with one group.instance.id, a
+  subscription of a classic consumer that claims more than there is (Kafka 4.4 skips it), an update of share state
+  without a value. One row per group, for its first such record. A cleaner may cause it (KAFKA-19862).
+- `damaged_log`: the source found damage in the log.
+- `unknown_record_type` (information): no Kafka up to {RELEASES[-1]} knows these records; coordinators skip them.
+- `wrong_partition`: the key belongs to another partition of its topic, so its coordinator does not read it (Java's hash
+  of the group, of the transactional id, or of group, topic id and partition of share state, modulo the number of
+  partitions). The number comes from running brokers or the option `partitions`; without either a note says that this is
+  not checked.
+- `not_loaded_by_release`, `passed_over_by_release` (information): what a coordinator of the release in the option
+  `loads_in`, with its default settings, does with the records. It does not load a log with an unknown version of a
+  value, and skips unknown record types and their tombstones (before 3.5 it does not load these either). One row per
+  group, record type and version. The facts are those of the specs in the jars of
+  {", ".join(RELEASES[:-1])} and {RELEASES[-1]}; another release is judged by the last
+  of these before it, and a newer one is refused. A release with two numbers is its first patch release. Two bugs of
+  replays count too, with one row per group: a streams group after offsets of its name (KAFKA-20254: 4.1.0 to 4.2.0),
+  and a partition of a consumer group that passes from one member to another while the record in between is missing
+  (KAFKA-19862: 4.0.0 to 4.0.1, 4.1.0 to 4.1.1).
+- `unknown_member`: a target or current assignment of a member that no record creates.
 - `assigned_twice`: a partition of a consumer group, or an active task of a streams group, is in the target or in the
   current assignments of two members. What is to be given up counts as current.
 - `unknown_task`: the target assignment of a streams group has tasks of a subtopology that its topology does not have.
   Transient while the group is Assigning or NotReady.
-- `unassigned`: partitions (active tasks) are in no target assignment of a group with members, although they are there.
-  Of a consumer group: others of the topic with higher numbers are in one, or the group remembers them (brokers before
-  4.1), or running brokers have them. Of a streams group: a subtopology of its topology has as many tasks as the largest
-  topic it reads has partitions, and at least one; beside tasks with higher numbers and running brokers the topology
-  itself shows a repartition topic how many it wants. Of a share group: the partitions of a subscribed topic that its
-  record of type 15 calls initialized; each may be in several. Transient while the group is Assigning or NotReady, in a
-  consumer group with classic members, which may have brought their own assignment along, until somebody has reached
-  the target from an epoch before, in a streams group where
-  nobody has a task, for topics may have been missing when the target was made, while the target assignment of a share
-  group is older than the group's epoch or the record of type 15, where a topic has got more partitions, and where
-  brokers have partitions that no share state was asked for yet. An assignor of one's own may leave some out on purpose.
-- `share_state_missing`: the group's record of type 15 calls a share partition initialized, and it has no state: a
-  leader that reads the state is refused (INVALID_REQUEST), and nobody consumes it.
-- `share_state_unnamed`: a share partition has state, and no group names it, for instance because the answer to the
-  request that made it did not come. Nobody deletes it, unless a member subscribes to the topic, whose heartbeat asks
-  for it again; a group of that name which starts at a lower epoch cannot initialize it (FENCED_STATE_EPOCH).
-- `share_state_initializing`: transient. The group coordinator has asked for state and has noted no answer; without one
-  it asks again at a heartbeat of a member, `group.share.initialize.retry.interval.ms` later.
-- `share_state_deleting`: transient. The state of a topic is being deleted; where that has failed, the next request to
-  delete the group's offsets of the topic, or the group, tries again.
+- `unassigned`: partitions (active tasks) exist but are in no target assignment of a group with members. In a consumer
+  group they exist if partitions of the topic with higher numbers are assigned, if the group remembers them (brokers
+  before 4.1), or if running brokers have them. In a streams group a subtopology has as many tasks as the largest topic
+  it reads has partitions, and at least one; besides tasks with higher numbers and running brokers, the topology itself
+  has the number for a repartition topic. In a share group they are the partitions of a subscribed topic that its record
+  of type 15 calls initialized; several members may have each. Transient: while the group is Assigning or NotReady; in a
+  consumer group with classic members, which may have brought along their own assignment, until a member has reached the
+  target from an earlier epoch; in a streams group where no member has a task, because topics may have been missing when
+  the target was made; while the target assignment of a share group is older than the group's epoch or the record of
+  type 15; if a topic has got more partitions; if brokers have partitions for which no share state was requested yet. A
+  custom assignor may leave some out on purpose.
+- `share_state_missing`: the group's record of type 15 calls a share partition initialized, but it has no state: a
+  leader that reads the state is refused (INVALID_REQUEST), and nobody consumes the partition.
+- `share_state_unnamed`: a share partition has state, but no group lists it, for instance because the answer to the
+  request that created it was lost. Nobody deletes it, unless a member subscribes to the topic and its heartbeat
+  requests it again. A group of that name that starts at a lower epoch cannot initialize it (FENCED_STATE_EPOCH).
+- `share_state_initializing` (transient): the group coordinator has requested state and recorded no answer. It asks
+  again at a member's heartbeat, `group.share.initialize.retry.interval.ms` later.
+- `share_state_deleting` (transient): the state of a topic is being deleted. If that failed, the next request to delete
+  the group, or its offsets of the topic, tries again.
 
 Groups that are Reconciling are no problem: members give up partitions before others take them. Classic groups assign
-among themselves, and members of a share group may have the same partition; neither is checked for that.
+among themselves, and members of a share group may have the same partition: neither is checked for `assigned_twice`.
 
-What the logs cannot know: how many partitions a topic has, if neither a group of an older broker nor running brokers
-tell, so that only gaps are found (since 4.1 a group keeps a hash of its topics); whether a topic was deleted
-meanwhile. Of running brokers and live directories not all logs are read at one moment, and what happens in between
-looks like missing or unnamed share state: by the clock here, state that was written after reading of the groups began
-is transient, and so is a missing one whose record of type 15 was written after reading of share state began. A deletion
-in between is not told from that. With `as_of` some seconds ago all are as of that moment. With `as_of` a missing state
-is transient, for `__share_group_state` loses its beginning; groups are not checked where a cleaner has been, and no
-state is called unnamed then.
+What the logs do not show: whether a topic was deleted meanwhile; and how many partitions a topic has, unless a group of
+an older broker or running brokers report it (since 4.1 a group keeps only a hash of its topics), so only gaps are
+found. Running brokers and live directories are not read at one moment, and what happens meanwhile looks like missing or
+unnamed share state. So, by the local clock, state written after the reading of groups began is transient, and so is a
+missing one whose record of type 15 was written after the reading of share state began. A deletion meanwhile looks the
+same. A moment some seconds ago as `as_of` avoids this. With `as_of` a missing state is transient, because
+`__share_group_state` loses its beginning; groups are not checked where a cleaner has been, and no state is then called
+unnamed.
 """,
 )
 

@@ -17,13 +17,13 @@ def committed(of_a_tombstone: str = "") -> tuple[Column, ...]:
     meaning of those that a tombstone lacks."""
     return (
         Column("group_id", "string", "the group that committed"),
-        Column("topic", "string", "topic whose records it consumes"),
-        Column("topic_id", "string", "its id, 22 characters; null if the record names none"),
+        Column("topic", "string", "topic that the group consumes"),
+        Column("topic_id", "string", "id of the topic, 22 characters; null if the record has none"),
         Column("partition", "int32", "partition of that topic"),
         Column("offset", "int64", f"offset of the next record to consume{of_a_tombstone}"),
         Column("leader_epoch", "int32", "leader epoch of the last consumed record; null if the record has none"),
         Column("metadata", "string", f"what the client stored next to the offset{of_a_tombstone}"),
-        *timestamps("commit", "when it was committed, by the clock of the broker or as the client said"),
+        *timestamps("commit", "when the offset was committed, by the broker's clock or as set by the client"),
     )
 
 

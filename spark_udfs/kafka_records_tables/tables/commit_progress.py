@@ -11,7 +11,7 @@ from kafka_records_tables.topics import OFFSETS
 WINDOW: Final = Option(
     "window",
     "duration",
-    "how far back is looked, and how long a record may wait in any case; less if the history is short",
+    "how far back to look, and how long a record may wait in any case; shorter if the history is " "short",
     default="10m",
     least_ms=1000,
 )
@@ -19,7 +19,7 @@ WINDOW: Final = Option(
 INTERVAL: Final = Option(
     "interval",
     "duration",
-    "with requests to coordinators (--source requests): the time between the two moments that are compared",
+    "with --source requests: the time between the two requests that are compared",
     default="30s",
     least_ms=1000,
 )
@@ -33,12 +33,12 @@ TABLE: Final = Table(
     reads=("offset", "timestamp_ms", "key", "value", "producer_id", "transaction", "control"),
     columns=(
         Column("group_id", "string", "the group; null in the row about the whole log partition"),
-        Column("topic", "string", "topic whose records it consumes"),
+        Column("topic", "string", "topic that the group consumes"),
         Column("partition", "int32", "partition of that topic"),
-        Column("topic_id", "string", "id of the topic that the last commit names; null if it names none"),
+        Column("topic_id", "string", "id of the topic in the last commit; null if it has none"),
         Column("offset", "int64", "the committed offset"),
-        Column("commit_timestamp_ms", "int64", "when it was committed last"),
-        Column("changed_timestamp_ms", "int64", "when it was committed first, without another one in between"),
+        Column("commit_timestamp_ms", "int64", "when the offset was last committed"),
+        Column("changed_timestamp_ms", "int64", "when the offset was first committed, with no other one since"),
         Column("commits", "int64", "commits in the log"),
         Column("peak", "int64", "the highest offset since the first one, or since the last deletion"),
         Column("fell_timestamp_ms", "int64", "the last commit below the one before it, since then; null for none"),
@@ -46,13 +46,14 @@ TABLE: Final = Table(
         Column(
             "advances",
             "list<struct<timestamp_ms: int64, offset: int64, before_timestamp_ms: int64, before_offset: int64>>",
-            "commits that changed the offset: the last ones, those after long pauses, one for each part of the window",
+            "commits that changed the offset: the last ones, those after long pauses, and one for each "
+            "part of the window",
         ),
         Column("first_log_timestamp_ms", "int64", "the time of the first record in the log partition"),
         Column("log_timestamp_ms", "int64", "the latest time of a record in the log partition"),
-        Column("log_partition", "int32", "partition of the topic that the group is in"),
+        Column("log_partition", "int32", "log partition that holds the group"),
         Column("polled_timestamp_ms", "int64", "when a coordinator was asked for the offset; null if a log has it"),
-        Column("polled_before_ms", "int64", "when it was asked before that"),
+        Column("polled_before_ms", "int64", "when a coordinator was asked before that"),
         Column("offset_before", "int64", "the offset at that time; null if there was none"),
         Column("end_before", "int64", "the high watermark at that time; null if it is unknown"),
     ),

@@ -18,11 +18,15 @@ TABLE = Table(
     records=("TopicRecord", "RemoveTopicRecord", "ConfigRecord"),
     reads=("offset", "timestamp_ms", "key", "value", "control"),
     columns=(
-        Column("resource_type", "string", "what the config is of", RESOURCE_WORDS),
-        Column("resource_name", "string", "its name; empty for the default of all brokers"),
+        Column("resource_type", "string", "kind of resource that the config is set for", RESOURCE_WORDS),
+        Column("resource_name", "string", "name of the resource; empty for the default of all brokers"),
         Column("name", "string", "name of the config"),
-        Column("value", "string", "its value; (redacted) for a secret"),
-        Column("is_sensitive", "bool", "whether it is a secret, or may be one because Kafka 4.4 does not know it"),
+        Column("value", "string", "value of the config; (redacted) for a secret"),
+        Column(
+            "is_sensitive",
+            "bool",
+            "whether the value is a secret, or may be one because Kafka 4.4 does not know the config",
+        ),
     ),
     sort=("resource_type", "resource_name", "name"),
     group=None,
@@ -31,16 +35,15 @@ TABLE = Table(
     details=(),
     options=(SHOW_SECRETS,),
     rules="""\
-The log is replayed from its beginning, or else from the earliest checkpoint that it still has after its beginning, in
-the order of the log; records of a metadata transaction count once it has ended (KIP-868). The end of the log on a disk
-may hold records that a quorum has not agreed on yet, which is a matter of milliseconds. Only configs that were set
-while the cluster ran are in the log: what is in the properties of a broker, and defaults, are not. A deleted topic
-takes its configs along.
+The log is replayed in order, from its beginning or else from the earliest later checkpoint that it still has. Records
+of a metadata transaction count once it has ended (KIP-868). The end of a log on disk may hold records that the quorum
+has not agreed on yet, a matter of milliseconds. The log has only configs that were set while the cluster ran, not those
+in the properties of a broker, and no defaults. The configs of a topic are deleted with it.
 
-A config is a secret where Kafka's own definitions say so, and where they do not know it: its value is `(redacted)`
-unless secrets are asked for.
+The value of a config is `(redacted)` if Kafka's own definitions call it a secret or do not know it, unless
+`show_secrets` is set.
 
-Of running brokers (`--bootstrap`) the rows are their answers of now: configs of topics that may be described, of
-brokers that are up, and from Kafka 4.1 on those of groups. They never tell a secret: it is `(redacted)` always.
+Running brokers (`--bootstrap`) answer as of now: configs of topics that the client may describe, of running brokers
+and, since Kafka 4.1, of groups. They never reveal a secret, so it is always `(redacted)`.
 """,
 )

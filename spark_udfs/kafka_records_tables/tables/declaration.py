@@ -92,7 +92,7 @@ RETENTION: Final = Option(
 USUAL_DELETE_RETENTION: Final = "1d"
 """The default of brokers (`log.cleaner.delete.retention.ms`)."""
 
-SHOW_SECRETS: Final = Option("show_secrets", "flag", "show passwords and what else may be a secret")
+SHOW_SECRETS: Final = Option("show_secrets", "flag", "show passwords and other possible secrets")
 
 DELETE_RETENTION: Final = Option(
     "delete_retention", "duration", "delete.retention.ms of the topic", default=USUAL_DELETE_RETENTION
@@ -243,7 +243,7 @@ GROUP_KINDS: Final = ("classic", "simple", "consumer", "share", "streams")
 """The words of a column with the kind of a group."""
 
 LOG_PLACE = (
-    Column("log_partition", "int32", "partition of the topic that the record is in"),
-    Column("log_offset", "int64", "offset of the record in that partition"),
+    Column("log_partition", "int32", "log partition that holds the record"),
+    Column("log_offset", "int64", "offset of the record in that log partition"),
 )
 """The place of the record from which a row is made."""

@@ -29,31 +29,32 @@ TABLE: Final = Table(
     ),
     columns=(
         Column("record_type", "int16", "record type of the tombstone"),
-        Column("record", "string", "name of that type"),
+        Column("record", "string", "name of that record type"),
         Column("group_id", "string", "the group"),
         Column("topic", "string", "topic of the offset; null for other records"),
         Column("partition", "int32", "partition of that topic; null for other records"),
-        Column("member_id", "string", "the member; null for a record that is about none"),
+        Column("member_id", "string", "the member; null for records that are not about one"),
         Column("regular_expression", "string", "the regular expression; null for other records"),
         Column(
             "cause",
             "string",
-            "why it was written: one of the words below, or several of them with `or` between",
+            "why the record was written: one cause, or several joined by `or`",
             tuple(CAUSES),
         ),
-        Column("confidence", "string", "high, medium or low, see below", ("high", "medium", "low")),
+        Column("confidence", "string", "how sure the cause is: high, medium or low", ("high", "medium", "low")),
         Column(
             "possible_causes",
             "list<string>",
-            "every cause that the log does not rule out, regardless of what is assumed",
+            "all causes that the log does not rule out, for any retention and timeouts",
         ),
         Column(
             "evidence",
             "list<struct<shows: string, log_offset: int64>>",
-            "what the log shows, see below, and the record that shows it; null if no single record does",
+            "what the log shows, in one word each, and the offset of the record that shows it, null if no "
+            "single record does",
         ),
-        *timestamps("log", "when it was written"),
-        Column("write_offset", "int64", "offset of the first of the records that were written with it"),
+        *timestamps("log", "when the tombstone was written"),
+        Column("write_offset", "int64", "offset of the first record of the same write"),
         *LOG_PLACE,
     ),
     sort=("log_partition", "log_offset"),
@@ -75,64 +76,63 @@ TABLE: Final = Table(
         Option(
             "session_timeout",
             "duration",
-            "group.consumer.session.timeout.ms of the brokers, and those of share and streams groups",
+            "group.consumer.session.timeout.ms of the brokers, and the same setting for share and streams " "groups",
             default="45s",
         ),
     ),
     rules="""\
-One row per tombstone that the log still holds. A log says what was deleted and not why; much of the reason follows from
-the records around a tombstone, because a coordinator writes everything that one request or timer does at once.
+One row per tombstone that the log still holds. A tombstone says what was deleted and not why. Much of the reason
+follows from the records around it, because a coordinator writes everything that one request or timer does at once.
 
 The causes, in the words of Kafka's own calls:
 
-- `expired`, `group_expired`: a clean-up took an offset that was due, or a group that was empty and without offsets
+- `expired`, `group_expired`: a clean-up removed an offset that was due, or a group that was empty and without offsets
   (`GroupCoordinatorShard.cleanupGroupMetadata`). The rules are those of `expirations`.
-- `group_deleted`, `offset_deleted`: an administrator did (DeleteGroups, OffsetDelete; KIP-229, KIP-496).
+- `group_deleted`, `offset_deleted`: an administrator deleted it (DeleteGroups, OffsetDelete; KIP-229, KIP-496).
 - `topic_deleted`: the topic was deleted, and with it the offsets of all groups.
-- `member_left`, `session_timeout`, `rebalance_timeout`: the member left or was removed, was not heard of, or did not
-  give up partitions, join or sync in time (KIP-848).
+- `member_left`, `session_timeout`, `rebalance_timeout`: the member left or was removed, sent no heartbeat in time, or
+  did not give up partitions, join or sync in time (KIP-848).
 - `member_replaced`: a static member came back under a new id, which the same write adds (KIP-345).
 - `regex_unused`: no member subscribes by the regular expression any more.
-- `conversion`: the group went over between the classic and the consumer protocol, with its members.
-- `replaced_empty_group`: an empty group gave way to one of another kind; its offsets stay.
-- `record_unused`: a newer broker has no use for the record (type 4 since Kafka 4.1).
+- `conversion`: the group changed between the classic and the consumer protocol, with its members.
+- `replaced_empty_group`: an empty group was replaced by one of another kind; its offsets stay.
+- `record_unused`: newer brokers do not use the record (type 4 since Kafka 4.1).
 
-How sure that is:
+The confidence:
 
-- `high`: the log rules out every other cause, regardless of the retention and the timeouts. A cause of several words is
-  sure, too: it is one of them, and the log cannot tell which.
-- `medium`: others are possible, but not with the given retention and timeouts, or only by chance: an administrator may
-  delete just what the next clean-up would take.
+- `high`: the log rules out every other cause, for any retention and timeouts. Several causes joined by `or` are sure
+  too: it is one of them, and the log cannot tell which.
+- `medium`: other causes are ruled out only by the given retention and timeouts, or would be a coincidence: an
+  administrator may delete exactly what the next clean-up would remove.
 - `low`: records around it are missing, nothing is known of what it deleted, or it contradicts the rules.
   `possible_causes` lists the alternatives.
 
-At the end of a log, or at the moment that is asked for, more may follow. What stays is taken as proof when the clock of
-the log has gone on by more than a minute (one record counts for 20 seconds of it at most, for clocks jump), and the
-last records that were written are never `high`: what is said about these may still change.
+At the end of a log, or at the moment asked for, more may follow. That an offset stays is taken as proof once the clock
+of the log has advanced by more than a minute (each record counts for at most 20 seconds of it, because clocks jump).
+The last records written are never `high`, because their cause may still change.
 
-What evidence shows:
+The evidence:
 
-- `not_due`: this offset could not expire yet, with the retention that was given; where `expired` is not among the
-  possible causes, with none: its commit names a later time, or it is younger than a minute, the shortest retention
-  there is. `due`: it could, with the one that was given. `subscribed`: the group subscribed to its topic. `members`:
-  the group's members kept it. `open_transaction`: a transaction was open that commits it, or for the group.
+- `not_due`: this offset could not expire yet with the given retention. If `expired` is not among the possible causes,
+  it could not with any: its commit sets a later time, or it is younger than a minute, the shortest retention. `due`: it
+  could expire with the given retention. `subscribed`: the group subscribed to its topic. `members`: the group's members
+  kept it. `open_transaction`: a transaction that commits it, or any offset of the group, was open.
 - `stays`: this offset of the group was as due and stays, so no clean-up ran. `stays_in_topic`: this offset of the same
-  topic stays, so the topic was not deleted. `several_groups`: the write is about several, a request about one.
-- `topic_deleted`, `topic_there`: where the source has a metadata log too, the topics of all these offsets were deleted
-  within the minute before (also if they were created again since), or one of them was not. The first rules every other
-  cause out, and the second this one.
-- `group_ends`: the group ends in the same write, with this record. `other_kind`: there one of another kind begins.
-- `same_instance`: the record of the member that takes the place under the same instance id.
-- `seen_before`, `session_timeout_over`, `rebalance_timeout_over`: the last record that a heartbeat of the member made;
-  the session timeout was not over since, or just was, or the rebalance timeout was.
+  topic stays, so the topic was not deleted. `several_groups`: the write is about several groups, a request about one.
+- `topic_deleted`, `topic_there`: if the source has a metadata log too, the topics of all these offsets were deleted
+  within the minute before (even if created again since), or one of them was not. The first rules out every other cause,
+  the second rules out `topic_deleted`.
+- `group_ends`: the group ends in the same write, with this record. `other_kind`: a group of another kind begins there.
+- `same_instance`: the record of the member that takes over the instance id.
+- `seen_before`, `session_timeout_over`, `rebalance_timeout_over`: the last record that a heartbeat of the member
+  caused. Since then the session timeout was not over, was just over, or the rebalance timeout was over.
 
-A table is made of one log partition, so share state, which is in a topic of its own, is not in this one:
-`share_disappearances` has its tombstones.
+Share state is in a topic of its own: `share_disappearances` has its tombstones.
 
-What the log cannot know: heartbeats are in no record, so `member_left` and `session_timeout` are mostly one answer. A
-classic group keeps its members in one record; that one leaves is not a tombstone. Two requests that a coordinator
-carried out within a millisecond and wrote into one batch look like one. Where a cleaner has been, or the log begins in
-the middle, less is ruled out, and tombstones are gone that were there; a finding says from which offset on the log is
-complete. A source without `timestamp_ms` shows no times, one without `base_offset` fewer writes.
+What the log does not show: heartbeats, so `member_left` and `session_timeout` are mostly given together. A classic
+group keeps its members in one record, so a member that leaves writes no tombstone. Two requests that a coordinator
+carried out within a millisecond and wrote into one batch look like one. If the log was cleaned or begins in the middle,
+less is ruled out and tombstones are gone; a finding says from which offset on the log is complete. A source without
+`timestamp_ms` shows no times, and without `base_offset` fewer writes can be told apart.
 """,
 )

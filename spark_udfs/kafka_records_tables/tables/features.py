@@ -23,12 +23,12 @@ TABLE = Table(
     essential=("feature", "level"),
     details=(),
     rules="""\
-The log is replayed in its order, from its beginning, or else from the earliest checkpoint that it still has after its
-beginning; records of a metadata transaction count once it has ended (KIP-868). The end of the log on a disk may hold
-records that a quorum has not agreed on yet, which is a matter of milliseconds. The level of metadata.version is a
-number: 30 is 4.3-IV0 (`MetadataVersion`). The level of kraft.version is in control records (`KRaftVersionRecord`); it
-is 0 where voters are in the files of controllers.
+The log is replayed in order, from its beginning or else from the earliest later checkpoint that it still has. Records
+of a metadata transaction count once it has ended (KIP-868). The end of a log on disk may hold records that the quorum
+has not agreed on yet, a matter of milliseconds. The level of metadata.version is a number: 30 is 4.3-IV0
+(`MetadataVersion`). The level of kraft.version is in control records (`KRaftVersionRecord`); it is 0 if the voters are
+in the files of controllers.
 
-Of running brokers (`--bootstrap`) the rows are their answers of now, and when a level changed is null.
+Running brokers (`--bootstrap`) answer as of now; when a level changed is null.
 """,
 )

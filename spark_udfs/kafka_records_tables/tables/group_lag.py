@@ -24,23 +24,27 @@ TABLE: Final = Table(
     reads=(),
     columns=(
         Column("group_id", "string", "the group"),
-        Column("lag", "int64", "sum of the known lags; null if none is known, because no end is"),
-        Column("max_lag", "int64", "the largest of them"),
-        Column("stable_lag", "int64", "the same up to last stable offsets; null if one of the known lags has none"),
+        Column("lag", "int64", "sum of the known lags of partitions; null if none is known"),
+        Column("max_lag", "int64", "largest known lag of a partition"),
+        Column(
+            "stable_lag",
+            "int64",
+            "sum of the lags up to last stable offsets; null if a partition with a known lag has none",
+        ),
         Column("lost", "int64", "sum of the offsets that were deleted before the group consumed them"),
-        Column("topics", "int64", "topics with a row in lag"),
-        Column("partitions", "int64", "partitions with a row in lag"),
-        Column("unknown", "int64", "how many of them have lag null: above 0, the sums are lower bounds"),
+        Column("topics", "int64", "number of topics with a row in lag"),
+        Column("partitions", "int64", "number of partitions with a row in lag"),
+        Column("unknown", "int64", "number of partitions whose lag is null; above 0, the sums are lower bounds"),
         Column(
             "problems",
             "list<struct<problem: string, partitions: int64>>",
-            "the words of lag.problem, each with how many partitions have it",
+            "the values of lag.problem, each with the number of its partitions",
         ),
-        *timestamps("commit", "when the group last committed an offset that is still there; null if it has none"),
+        *timestamps("commit", "when the group last committed an offset that still exists; null if it has none"),
         Column(
             "log_partition",
             "int32",
-            "partition of `__consumer_offsets` with the group; null for queries of Spark",
+            "partition of `__consumer_offsets` that holds the group; null for Spark queries",
         ),
     ),
     sort=("group_id", "log_partition"),
@@ -49,8 +53,8 @@ TABLE: Final = Table(
     essential=("group_id", "lag", "partitions", "unknown", "problems"),
     details=("log_partition", "stable_lag", "topics", "commit_timestamp"),
     rules="""\
-One row per group with rows in lag; the rules of lag say what counts and what the logs cannot know. A group that is in
-two partitions of `__consumer_offsets` has a row for each.
+One row per group with rows in `lag`, which has the rules. A group in two partitions of `__consumer_offsets` has a row
+for each.
 """,
 )
 

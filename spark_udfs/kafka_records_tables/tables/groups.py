@@ -12,7 +12,7 @@ from kafka_records_tables.topics import OFFSETS
 TABLE: Final = Table(
     name="groups",
     topic=OFFSETS,
-    about="every group with its kind, its state as far as the log tells, and its epoch",
+    about="every group with its kind, its last logged state and its epoch",
     helper="fold",
     records=(*COMMITS, *GROUP_RECORDS, *PARTS),
     reads=("offset", "key", "value", "control"),
@@ -27,20 +27,22 @@ TABLE: Final = Table(
         Column(
             "state",
             "string",
-            "state as the broker spells it; null if the record with it cannot be decoded",
+            "group state in the broker's spelling; null if the record that holds it cannot be decoded",
             ("Empty", "Stable", "Assigning", "Reconciling", "NotReady"),
         ),
         Column(
-            "epoch", "int32", "epoch, or generation of a classic group; null for groups without a record of their own"
+            "epoch",
+            "int32",
+            "group epoch, or generation of a classic group; null for groups without a record of their own",
         ),
-        Column("protocol_type", "string", "consumer, connect, share, … and empty for simple groups"),
-        Column("protocol", "string", "assignor or protocol that members agreed on; null but for classic groups"),
-        Column("member_count", "int32", "members in the log"),
-        Column("log_partition", "int32", "partition of the topic that the group is in"),
+        Column("protocol_type", "string", "consumer, connect, share, …; empty for simple groups"),
+        Column("protocol", "string", "assignor or protocol that members agreed on; null except for classic groups"),
+        Column("member_count", "int32", "number of members in the log"),
+        Column("log_partition", "int32", "log partition that holds the group"),
         Column(
             "log_offset",
             "int64",
-            "offset of the group's own record; without one, of the newest record that shows the group",
+            "offset of the group's own record, or else of the newest record that shows the group",
         ),
     ),
     sort=("group_id",),
@@ -51,14 +53,13 @@ TABLE: Final = Table(
     rules="""\
 One row per group that a coordinator lists after loading the log (`GroupMetadataManager.replay`).
 
-A group exists from the first record of its kind on; the record of a member is enough. Any commit value makes a simple
-group if there is no group of that name, regardless of what became of its transaction and of the offset. The tombstone
-of a group record of any kind ends the group. Superseded, deleted or aborted commits may be all that shows a group;
-compaction may remove the last of them, and the group has no row then.
+A group exists from its first record on; a record of one member is enough. Any commit makes a simple group if no group
+of that name exists, even a commit that was aborted, deleted or replaced. When compaction removes the last such commit,
+the group has no row. The tombstone of a group record of any kind ends the group.
 
-What the log cannot know: brokers never log a classic group as PreparingRebalance, CompletingRebalance or Dead. A group
-that is Stable here may be rebalancing, or its members may have been gone for less than a session timeout; the same
-holds for members of the other kinds. A record that cannot be decoded makes no answer wrong: its group keeps its row, by
-the key of the record, with null for what the value would have said.
+What the log does not show: brokers never log a classic group as PreparingRebalance, CompletingRebalance or Dead. A
+group that is Stable here may be rebalancing, or its members may have been gone for less than a session timeout; the
+same holds for members of other kinds of groups. If a record cannot be decoded, its group keeps its row, known from the
+key, with null for what the value would have held.
 """,
 )

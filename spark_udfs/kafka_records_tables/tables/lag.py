@@ -24,18 +24,20 @@ BELOW_LOG_START: Final = "below_log_start"
 SPARK_CHECKPOINT: Final = Option(
     "spark_checkpoint",
     "checkpoints",
-    "rows of queries of Spark Structured Streaming too, by their checkpoints: DIR, or NAME=DIR to call the query NAME",
+    "add rows for Spark Structured Streaming queries, from their checkpoints: DIR, or NAME=DIR to call the query NAME",
     instead_of=("current_offsets", "assigned_partitions", "commit_progress"),
 )
 
 TIMES: Final = Option(
-    "times", "flag", "of brokers, read the batch at each offset for the time of its first unread record; files have it"
+    "times",
+    "flag",
+    "ask running brokers for the time of each first unread record (one batch per offset); files have it already",
 )
 
 _WINDOW: Final = Option(
     "window",
     "duration",
-    "read the history of commits too: rates over this time (10m is usual), and times that nothing else tells",
+    "also read the history of commits: for rates over this time (10m is usual), and for times otherwise unknown",
     least_ms=1000,
     adds=("progress",),
 )
@@ -70,20 +72,24 @@ TABLE: Final = Table(
     reads=(),
     columns=(
         Column("group_id", "string", "the group"),
-        Column("topic", "string", "topic whose records it consumes"),
+        Column("topic", "string", "topic that the group consumes"),
         Column(
-            "partition", "int32", "partition of that topic; null if the topic is hidden and records name its id only"
+            "partition", "int32", "partition of that topic; null if the topic is hidden and records have only its id"
         ),
-        Column("offset", "int64", "committed offset: that of the next record to consume; null if there is none"),
-        Column("log_start_offset", "int64", "offset at which the log starts; null if the source does not tell"),
-        Column("end_offset", "int64", "offset that lag counts up to; null if the source does not tell"),
-        Column("last_stable_offset", "int64", "where read_committed ends; null if no broker told it"),
+        Column("offset", "int64", "committed offset, that of the next record to consume; null if there is none"),
+        Column("log_start_offset", "int64", "first offset of the log; null if unknown"),
+        Column("end_offset", "int64", "offset that lag counts up to; null if unknown"),
+        Column("last_stable_offset", "int64", "offset at which read_committed ends; null if no broker reported it"),
         Column(
             "lag",
             "int64",
-            "offsets from the committed one to the end; null if the end is unknown, or problem leaves none",
+            "offsets from the committed one to the end; null if unknown, or if problem says that there is " "no lag",
         ),
-        Column("stable_lag", "int64", "the same up to the last stable offset, 0 after it; null if one is null"),
+        Column(
+            "stable_lag",
+            "int64",
+            "offsets from the committed one to the last stable offset, at least 0; null if lag or that " "offset is",
+        ),
         Column("lost", "int64", "offsets from the committed one to the log start, deleted before they were consumed"),
         Column(
             "problem",
@@ -95,50 +101,59 @@ TABLE: Final = Table(
         Column(
             "unread",
             "int64",
-            "records to read before the first open transaction: no markers, none of aborted transactions; null if "
-            "lag is, and if nobody counts them",
+            "records to read before the first open transaction, without markers and records of aborted "
+            "transactions; null if lag is, or if they are not counted",
         ),
         Column("held_back", "int64", "records from the first open transaction on; null if unread is"),
-        *timestamps("unread", "time of the first of the unread records; null if there is none, or it is unknown"),
+        *timestamps("unread", "time of the first unread record; null if there is none or it is unknown"),
         Column(
             "known_by",
             "string",
-            "how exact that time is: record is the time of the record, batch that of the batch with the record, "
-            "commits a time by which another group had consumed it; null if there is no time",
+            "how exact unread_timestamp is: record (the time of the record), batch (the time of its batch) "
+            "or commits (a time by which another group had consumed it); null without a time",
             ("record", "batch", BY_COMMITS),
         ),
-        Column("lag_ms", "int64", "milliseconds from that time to the moment of the answer; null if it is"),
+        Column(
+            "lag_ms", "int64", "milliseconds from unread_timestamp to the moment of the answer; null without that time"
+        ),
         Column(
             "margin_ms",
             "int64",
-            "milliseconds until the topic may delete the first unread record (`retention.ms`), negative once it may; "
-            "null if the metadata log beside the others has no such setting of the topic, and where the topic is "
+            "milliseconds until the topic may delete the first unread record (`retention.ms`), negative "
+            "once it may; null without a metadata log that has this setting, and for topics that are "
             "compacted, limited in size or kept for ever",
         ),
         Column(
-            "commit_rate", "float64", "offsets a second that the group moved on, over window; null without, or unknown"
+            "commit_rate",
+            "float64",
+            "offsets per second by which the group advanced, over window; null without window, or if " "unknown",
         ),
-        Column("produce_rate", "float64", "offsets a second that the log got in that time; null as above"),
+        Column(
+            "produce_rate",
+            "float64",
+            "offsets per second that were written to the log, over window; null without window, or if " "unknown",
+        ),
         Column(
             "caught_up_in_ms",
             "int64",
-            "how long it takes to the end at these rates; null if it is there, never gets there, or a rate is null",
+            "milliseconds until the group reaches the end at these rates; null if it is there, never gets "
+            "there, or a rate is null",
         ),
-        Column("member_id", "string", "member of the group that has the partition; null if none has"),
-        Column("client_id", "string", "client.id of that member; null if there is none, or no record tells"),
-        Column("client_host", "string", "address that it joined from; null as above"),
+        Column("member_id", "string", "member of the group that has the partition; null for none"),
+        Column("client_id", "string", "client.id of that member; null for none, or if no record has it"),
+        Column("client_host", "string", "address that the member joined from; null for none, or if no record has it"),
         Column(
             "has_left",
             "bool",
-            "true where no member of the group subscribes to the topic any more, false where a member has the "
+            "true if no member of the group subscribes to the topic any more, false if a member has the "
             "partition; null if neither is known",
         ),
-        Column("topic_id", "string", "id of the topic that the commit names; null if it names none"),
+        Column("topic_id", "string", "id of the topic in the commit; null if it has none"),
         *timestamps("commit", "when the offset was committed; null if there is none"),
         Column(
             "log_partition",
             "int32",
-            "partition of `__consumer_offsets` with the group; null for queries of Spark",
+            "partition of `__consumer_offsets` that holds the group; null for Spark queries",
         ),
     ),
     sort=("group_id", "topic", "partition", "log_partition"),
@@ -164,83 +179,82 @@ TABLE: Final = Table(
         "unread_timestamp",
     ),
     rules="""\
-One row per committed offset, and one per partition that a member of the group has by its assignment and the group has
-no commit for, if the partition has offsets to consume or its end is unknown. Partitions of share groups have no
-committed offsets: `share_partitions` has what they have acknowledged.
+One row per committed offset. There is also one per partition that a member of the group has by its assignment and the
+group has no commit for, if the partition has offsets to consume or its end is unknown. Share groups have no committed
+offsets: `share_partitions` has what they have acknowledged.
 
-With `spark_checkpoint` there are also rows of queries of Spark Structured Streaming, which keep their offsets in
-checkpoints: a row per partition of Kafka's topics in the last batch that is committed (the newest file in `commits/`
-and its offsets in `offsets/`, of either format). `group_id` is the name that was given, or else the id of the query,
-as checkpoints do not have its name; members, `topic_id` and `log_partition` are null, and `commit_timestamp` is when
-Spark planned the batch. A note says which batch is planned and not committed: Spark will run it again. Before the first
-batch is committed, partitions are `no_commit`. Partitions that are newer than the batch have no row. Sources of the
-query that are not Kafka are left out with a note. If two sources read a partition, the lower offset counts.
-Checkpoints are read from local directories, after log starts and before log ends. One that is damaged, by its
-checksums (`.N.crc`) too, is refused. The source need not have `__consumer_offsets` then.
+With `spark_checkpoint` there are also rows for queries of Spark Structured Streaming, which keep their offsets in
+checkpoints: one per partition of Kafka's topics in the last committed batch (the newest file in `commits/` and its
+offsets in `offsets/`, of either format). The source then need not have `__consumer_offsets`. `group_id` is the given
+name, or else the id of the query, because checkpoints do not have its name; the columns about members, `topic_id` and
+`log_partition` are null, and `commit_timestamp` is when Spark planned the batch. A note names a batch that is planned
+but not committed: Spark will run it again. Before the first batch is committed, partitions are `no_commit`. Partitions
+that are newer than the batch have no row. Sources of the query that are not Kafka are left out with a note. If two
+sources read a partition, the lower offset counts. Checkpoints are read from local directories, after log starts and
+before log ends; a damaged one, as found by its checksums (`.N.crc`) too, is refused.
 
-The coordinator of a group reads one partition of `__consumer_offsets`, by the hash of the group id. Records of the
-group in another one, as after a change of their number, are left out with a note, if the metadata log or brokers tell
-that number; `checks` has them as `wrong_partition`.
+The coordinator of a group reads one partition of `__consumer_offsets`, chosen by the hash of the group id. Records of
+the group in another partition, for example after their number changed, are left out with a note if brokers or the
+metadata log report that number; `checks` has them as `wrong_partition`.
 
-Lag is what `kafka-consumer-groups --describe` shows: the high watermark less the committed offset, as the leader tells
-it to consumers. In a directory it counts up to the log end, since the file of high watermarks is seconds old.
-Offsets are counted and not records: transaction markers have one each, and a cleaner leaves gaps. `stable_lag` is what
-a consumer with `read_committed` has before it; an open transaction in the topic holds back the rest.
+Lag is what `kafka-consumer-groups --describe` shows: the high watermark, as the leader reports it to consumers, minus
+the committed offset. In a directory it counts up to the log end, because the file of high watermarks is seconds old. It
+counts offsets, including transaction markers and the gaps that a cleaner leaves. `stable_lag` is what a consumer with
+`read_committed` has left to read; an open transaction in the topic holds back the rest.
 
-`unread` counts records, where `lag` counts offsets: markers and records of aborted transactions are nothing to read.
-`unread_timestamp` is the time that the first of them has, by its producer, or by the broker where the topic says so
-(`message.timestamp.type`), and `lag_ms` is how long ago that was. In a directory this follows from the offset index
-and the heads of the batches from the committed offset on; records are not read. Heads say when the first record of a
-batch was made, so of an offset within a batch `known_by` is `batch`, and the record may be as new as the last one of
-that batch. Records from the first open transaction on, which `read_committed` does not get, are in `held_back`. Open
-transactions are looked for from the committed offset on, and in the last 1 MiB of the log in any case. Of one that has
-no record there nothing is known, and what it holds back counts as `unread`. Which other groups are asked about makes no
-difference. Of batches that a cleaner has been at, `unread` may be higher by the records it took from the first one.
-Where more than 64 MiB of the log are left, records are not counted, and the time is that of the next batch with
-records, of an aborted transaction too. Saved rows and snapshots tell none of this.
+`unread` counts records, without markers and records of aborted transactions. `unread_timestamp` is the time of the
+first of them, set by its producer, or by the broker if the topic says so (`message.timestamp.type`). `held_back` counts
+the records from the first open transaction on, which `read_committed` does not get. In a directory all of this follows
+from the offset index and the headers of batches; records are not read, which has limits:
 
-Brokers tell none of this either unless `times` is asked for: then one batch is fetched per offset with lag, from many
-partitions at once, which takes the right READ on their topics. Its head gives `unread_timestamp`, as above; markers and
-aborted records are passed over, for at most eight Fetch requests per offset. Records are still not counted. The time is
-null if the first record is in an open transaction.
+- The header has the time of the first record of a batch. For an offset within a batch `known_by` is `batch`: the record
+  may be as new as the last one of the batch.
+- Open transactions are looked for from the committed offset on, and in at least the last 1 MiB of the log. What a
+  transaction without a record there holds back counts as `unread`. The requested groups make no difference.
+- For batches that a cleaner has reduced, `unread` may be too high by the records removed from the first of them.
+- If more than 64 MiB of the log are left, records are not counted, and the time is that of the next batch with records,
+  even of an aborted transaction.
 
-`member_id` is the member that has the partition by its last assignment. `has_left` is true where no member subscribes
-to the topic, as of groups without members, false where a member has the partition, and null otherwise: where it is
-about to be assigned, and in groups whose consumers assign partitions to themselves.
+Brokers report none of this unless `times` is given. Then one batch is fetched per offset with lag, from many partitions
+at once, which needs READ on the topics. Its header gives `unread_timestamp`; markers and aborted records are skipped,
+with at most eight Fetch requests per offset. Records are not counted, and the time is null if the first record is in an
+open transaction. Saved rows and snapshots have none of this.
 
-`problem` says why an offset is not what it seems, the first that applies:
+`member_id` is the member that the partition is assigned to. `has_left` is true if no member subscribes to the topic, as
+in groups without members, false if a member has the partition, and null otherwise: while it is about to be assigned,
+and in groups whose consumers assign partitions to themselves.
 
-- `not_authorized`: brokers do not describe the topic to whoever asks, so that nothing is known of its logs, nor whether
-  it is there. A finding names the missing right. Groups of the newer protocol name topics of assignments by ids, and
-  only a broker or a commit says which topic an id is: if a member has partitions of an id without a name, each hidden
-  topic that its group subscribes to has one row, without a partition.
+`problem` says why an offset is not what it seems; it is the first that applies:
+
+- `not_authorized`: brokers do not describe the topic to this client, so nothing is known of its logs, nor whether it
+  exists. A finding names the missing right. Groups of the newer protocol identify assigned topics by id, and only a
+  broker or a commit has the name of an id: if a member has partitions of an id without a name, each hidden topic that
+  its group subscribes to has one row, without a partition.
 - `no_log`: the source has no log of this partition. Its topic is deleted, or is elsewhere.
-- `topic_recreated`: the topic has another id than the commit names (Kafka 4.1 and later write it). The offset belongs
-  to a topic that is gone, and the coordinator gives it to nobody who asks by the new id
-  (`OffsetMetadataManager.fetchOffsets`).
-- `end_unknown`: the source knows the log and not its end, so it is unknown whether the group has all of it. The same
-  holds if the offset is above the end, and the last file continues there with bytes that are not a whole batch, as in a
-  copy of a running broker or a damaged one (`log_ends` has `is_cut`).
-- `no_commit`: a member of the group has the partition and has not committed an offset for it, or a negative one. Where
-  it begins after a restart says `auto.offset.reset`.
-- `beyond_end`: the offset is above the end, of a log that was cut or recreated. The consumer goes where
+- `topic_recreated`: the topic has another id than the commit (Kafka 4.1 and later write it). The offset belongs to a
+  deleted topic, and the coordinator does not return it for the new id (`OffsetMetadataManager.fetchOffsets`).
+- `end_unknown`: the source has the log but not its end, so it is unknown whether the group has read all of it. The same
+  holds if the offset is above the end and the last file continues there with bytes that are not a whole batch (`is_cut`
+  in `log_ends`), as in a damaged log or a copy of a running broker.
+- `no_commit`: a member of the group has the partition, but the group has committed no offset for it, or a negative one.
+  After a restart it begins where `auto.offset.reset` says.
+- `beyond_end`: the offset is above the end of a log that was cut or recreated. The consumer goes where
   `auto.offset.reset` sends it, so there is no lag. Kafka's tool shows a negative one.
-- `below_log_start`: records that the group has not consumed are deleted, `lost` offsets of them. `lag` has them too.
+- `below_log_start`: records that the group has not consumed are deleted: `lost` offsets, which `lag` includes.
 
 Log starts are asked for first, then commits are read up to where their logs end at that moment, and topics (ids,
-partitions) and log ends are asked for last. So neither records that are deleted nor records that arrive meanwhile make
-an offset `below_log_start` or `beyond_end`: they make lag larger. The log start of a partition that was created
-meanwhile is null. `counts.moments` of a result has the moments of running brokers, and so does a note among its
-findings. Where Spark gives a DataFrame over a directory that a broker is writing to, its tasks run in any order, and an
-offset of the last moment may seem `beyond_end`.
+partitions) and log ends are asked for last. So records that are deleted or arrive meanwhile make lag larger, and never
+an offset `below_log_start` or `beyond_end`. The log start of a partition that was created meanwhile is null. For
+running brokers, `counts.moments` of a result and a note have the moments. A DataFrame in Spark over a directory that a
+broker is writing to reads in any order, so the newest offsets may seem `beyond_end`.
 
-With `window` the history of commits is read as well, as for `progress`, which has the rules. Then there are
-`commit_rate`, `produce_rate` and `caught_up_in_ms`, and where neither files nor batches tell a time, `unread_timestamp`
-is the one by which another group had consumed the first record that is left (`known_by`: `commits`): the record was
-there by then, or earlier. The time stays unknown for a record that no group has consumed.
+With `window` the history of commits is read too, by the rules of `progress`, which gives `commit_rate`, `produce_rate`
+and `caught_up_in_ms`. If neither files nor batches have a time, `unread_timestamp` is then the time by which another
+group had consumed the first record left (`known_by`: `commits`): the record was there by then or earlier. It stays
+unknown for a record that no group has consumed.
 
-What the logs cannot know: whether members still consume the topic; offsets that consumers have not committed yet, or
-keep elsewhere. Saved rows and snapshots hold `__consumer_offsets` alone as a rule: all other topics are `no_log` then.
+What the logs do not show: whether members still consume the topic; offsets that consumers have not committed yet, or
+keep elsewhere. Saved rows and snapshots usually have only `__consumer_offsets`: all other topics are then `no_log`.
 """,
 )
 

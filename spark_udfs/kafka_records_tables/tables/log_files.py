@@ -32,52 +32,63 @@ TABLE: Final = Table(
     records=(),
     reads=(),
     columns=(
-        Column("topic", "string", "topic"),
-        Column("partition", "int32", "partition of the topic"),
-        Column("segments", "int64", "files with records; null if the source has no files"),
-        Column("bytes", "int64", "their bytes; null as above"),
-        Column("log_start_offset", "int64", "offset at which the log starts; null if the source does not tell"),
+        Column("topic", "string", "topic of the log"),
+        Column("partition", "int32", "partition of that topic"),
+        Column("segments", "int64", "number of files with records; null if the source has no files"),
+        Column("bytes", "int64", "bytes of these files; null if the source has no files"),
+        Column("log_start_offset", "int64", "first offset of the log; null if unknown"),
         Column("log_end_offset", "int64", "offset after the last record"),
         Column(
             "records_to_load",
             "int64",
-            "records and markers of transactions that a coordinator reads before it answers; null for other topics",
+            "records and transaction markers that a coordinator reads before it answers; null for users' " "topics",
         ),
         Column(
             "superseded",
             "int64",
-            "how many of them a later record with the same key replaces, or belong to aborted transactions",
+            "how many of these records are replaced by a later one of the same key, or belong to aborted "
+            "transactions",
         ),
         Column(
             "superseded_percent",
             "int32",
-            "superseded records in percent of all, rounded down; null if there is no record",
+            "superseded records in percent of all records, rounded down; null if there are none",
         ),
-        Column("tombstones", "int64", "tombstones that are not among these"),
+        Column("tombstones", "int64", "tombstones that are not superseded"),
         Column(
             "cleaner_offset",
             "int64",
-            "offset up to which the log is cleaned (cleaner-offset-checkpoint); null if it never was or has no files",
+            "offset up to which the log is cleaned (cleaner-offset-checkpoint); null if it never was, or "
+            "without files",
         ),
         Column(
             "cleanable_offset",
             "int64",
-            "offset up to which a cleaner may clean now; null for logs that no cleaner compacts, and without files",
+            "offset up to which a cleaner may clean now; null for logs that are not compacted, and without " "files",
         ),
-        Column("dirty_bytes", "int64", "bytes between the two, by whole files; null as above"),
+        Column(
+            "dirty_bytes",
+            "int64",
+            "bytes from cleaner_offset to cleanable_offset, in whole files; null if cleanable_offset is",
+        ),
         Column(
             "dirty_percent",
             "int32",
-            "those bytes in percent of all up to cleanable_offset, rounded down; null as above",
+            "dirty bytes in percent of all bytes up to cleanable_offset, rounded down; null if " "cleanable_offset is",
         ),
         Column(
             "held_by",
             "string",
-            "what holds the cleaner back: open_transaction, active_segment, dirty_ratio or cleaner; null as above",
+            "what holds the cleaner back: open_transaction, active_segment, dirty_ratio or cleaner; null "
+            "if cleanable_offset is",
             _HELD_BY,
         ),
-        Column("open_transaction_offset", "int64", "first record of the first open transaction; null for none"),
-        Column("place", "string", "folder of the log, or the broker that told its end"),
+        Column(
+            "open_transaction_offset",
+            "int64",
+            "offset of the first record of the first open transaction; null for none",
+        ),
+        Column("place", "string", "folder of the log, or broker that reported its end"),
     ),
     sort=("topic", "partition"),
     group=None,
@@ -93,15 +104,15 @@ TABLE: Final = Table(
         "open_transaction_offset",
     ),
     rules=f"""\
-One row per log partition of every topic in the source. Records of the coordinators' topics are read; of other topics
+One row per log partition of every topic in the source. Records are read of the coordinators' topics; of other topics
 only names and sizes of files, and the ends of the logs.
 
 A coordinator that gets a partition reads its whole log before it answers (`CoordinatorLoaderImpl`,
-`TransactionStateManager`), superseded records and markers too: `records_to_load`, out of `bytes`. What a cleaner would
-save of that is `superseded`: records with a later one of the same key, compared as bytes, and records of aborted
+`TransactionStateManager`), including superseded records and markers: `records_to_load` in `bytes`. A cleaner would
+remove the `superseded` ones: records with a later one of the same key, compared as bytes, and records of aborted
 transactions, which replace none (`Cleaner.buildOffsetMapForSegment`). A record of a transaction that is open, or whose
-marker is unknown, is replaced only by a later one of the same producer, and replaces no other. Records are counted up
-to the end of the log: the newest file and what an open transaction holds back too, though a cleaner has to wait there.
+marker is unknown, is replaced only by a later one of the same producer, and replaces no other. All records up to the
+end of the log are counted, even those that a cleaner cannot reach yet.
 
 A cleaner compacts `{OFFSETS}`, `{TRANSACTIONS}`, and topics with an entry in `cleaner-offset-checkpoint`
 (`LogCleanerManager.cleanableOffsets`): from the offset in that file, or the log start, up to `cleanable_offset`, the
@@ -110,19 +121,18 @@ its coordinator deletes the beginning. `held_by` is the first that applies:
 
 - `open_transaction`: an open transaction begins in an older file, and nothing after its beginning is cleaned. If it
   does not end, the log grows without limit. `open_transactions` names its owner.
-- `active_segment`: all that is older than the newest file is cleaned, which is never. This is how it should be.
-- `dirty_ratio`: half of the bytes up to `cleanable_offset` or less are dirty (`min.cleanable.dirty.ratio`, 0.5 by
+- `active_segment`: everything before the newest file is cleaned, and the newest file never is. This is normal.
+- `dirty_ratio`: at most half of the bytes up to `cleanable_offset` are dirty (`min.cleanable.dirty.ratio`, 0.5 by
   default), so a cleaner does not clean the log yet (`LogCleanerManager.grabFilthiestCompactedLog`).
-- `cleaner`: more than half of them are, and a cleaner would clean. It may be about to (it looks every 15 seconds),
-  slow, or dead: a cleaner that has failed at one partition never tries it again before a restart
-  (`uncleanable-partitions-count`), and an offset in the checkpoint that does not move for days means just that.
+- `cleaner`: more than half of them are dirty, so a cleaner would clean. It may be about to (it looks every 15 seconds),
+  slow, or dead: a cleaner that failed on a partition does not try it again before a restart
+  (`uncleanable-partitions-count`). An offset in the checkpoint that does not move for days means that it is dead.
 
-Topics have their own settings (`min.cleanable.dirty.ratio`, `min.compaction.lag.ms`, `max.compaction.lag.ms`), which
-are not looked at here. Of a topic that is not a coordinator's, open transactions are not looked for.
+The settings of single topics (`min.cleanable.dirty.ratio`, `min.compaction.lag.ms`, `max.compaction.lag.ms`) are
+ignored here. Open transactions are looked for only in the coordinators' topics.
 
-Files are on the disks of brokers: running brokers, snapshots and saved rows do not show them, so of these sources
-columns about files and the cleaner are null, and a finding says so. Read the data directory of a broker for them. What
-is counted in records is there for every source.
+Running brokers, snapshots and saved rows have no files: columns about files and the cleaner are null, and a finding
+says so. Read the data directory of a broker for them. Counts of records are there for every source.
 """,
 )
 

@@ -24,16 +24,17 @@ TABLE: Final = Table(
             GROUP_KINDS,
         ),
         Column("member_id", "string", "the member"),
-        Column("instance_id", "string", "its group.instance.id; null for dynamic members, and in share groups"),
-        Column("client_id", "string", "client.id of the client; null if no record tells"),
-        Column("client_host", "string", "address that it joined from, mostly with a slash before it"),
-        Column("rack_id", "string", "client.rack of the client; null if it named none"),
+        Column("instance_id", "string", "group.instance.id; null for dynamic members and in share groups"),
+        Column("client_id", "string", "client.id; null if no record has it"),
+        Column("client_host", "string", "address that the member joined from, usually with a leading slash"),
+        Column("rack_id", "string", "client.rack; null if not set"),
         Column(
             "member_epoch",
             "int32",
-            "epoch that it has reached, the generation in classic groups; -2: a static member that is away",
+            "epoch that the member has reached, or generation in a classic group; -2 for a static member "
+            "that is away",
         ),
-        Column("previous_member_epoch", "int32", "the epoch before that one; null in classic groups"),
+        Column("previous_member_epoch", "int32", "member epoch before that one; null in classic groups"),
         Column(
             "state",
             "string",
@@ -45,52 +46,58 @@ TABLE: Final = Table(
         Column(
             "uses_classic_protocol",
             "bool",
-            "whether it speaks the classic protocol (JoinGroup, SyncGroup), as members of consumer groups may",
+            "whether the member uses the classic protocol (JoinGroup, SyncGroup), as it may in a consumer " "group",
         ),
-        Column("subscribed_topics", "list<string>", "topics it subscribes to by name; null if it does not say so"),
-        Column("subscribed_regex", "string", "regular expression that it subscribes to; null for none"),
-        Column("regex_topics", "list<string>", "topics that the expression was last found to match; null for none"),
-        Column("server_assignor", "string", "assignor of the broker that it asks for; null for none"),
+        Column(
+            "subscribed_topics",
+            "list<string>",
+            "topics that the member subscribes to by name; null if no record lists them",
+        ),
+        Column("subscribed_regex", "string", "regular expression that the member subscribes to; null for none"),
+        Column("regex_topics", "list<string>", "topics that the regular expression last matched; null for none"),
+        Column("server_assignor", "string", "assignor of the broker that the member requests; null for none"),
         Column(
             "rebalance_timeout_ms",
             "int32",
-            "milliseconds it may take to give up or take over partitions; null in share groups",
+            "milliseconds the member may take to give up or take over partitions; null in share groups",
         ),
         Column(
             "session_timeout_ms",
             "int32",
-            "milliseconds without a heartbeat after which it is out; null but with the classic protocol",
+            "milliseconds without a heartbeat after which the member is removed; null except with the "
+            "classic protocol",
         ),
-        Column("topology_epoch", "int32", "epoch of the topology it runs; null but in streams groups"),
-        Column("process_id", "string", "process that it runs in; null but in streams groups"),
+        Column("topology_epoch", "int32", "epoch of the topology that the member runs; null except in streams groups"),
+        Column("process_id", "string", "process that the member runs in; null except in streams groups"),
         Column(
             "user_endpoint",
             "struct<host: string, port: int32>",
-            "where it answers interactive queries; null for none, and outside streams groups",
+            "endpoint for interactive queries; null for none, and outside streams groups",
         ),
         Column(
             "client_tags",
             "list<struct<key: string, value: string>>",
-            "tags for rack-aware assignment; null but in streams groups",
+            "tags for rack-aware assignment; null except in streams groups",
         ),
         Column(
             "protocols",
             "list<struct<name: string, version: int16, opened: string, user_data: string, bytes: binary>>",
-            "what it told each protocol (assignor) when it joined: as JSON where it can be read, and the bytes; "
-            "user_data is that of the sticky assignors and of Kafka Streams (SubscriptionInfoData, versions 1 to 11), "
-            "and the allocation of a Connect worker; null for other bytes, and but with the classic protocol",
+            "what the member sent to each protocol (assignor) when it joined, as bytes and, if it can be "
+            "read, as JSON; user_data is decoded for the sticky assignors, Kafka Streams "
+            "(SubscriptionInfoData, versions 1 to 11) and Connect workers (their allocation), and null "
+            "otherwise; null except with the classic protocol",
         ),
         Column(
             "assignment",
             "struct<version: int16, opened: string, bytes: binary>",
-            "what the leader of a classic group gave it: as JSON if it can be read, and the bytes",
+            "what the leader of a classic group assigned to the member, as bytes and, if it can be read, " "as JSON",
         ),
-        *timestamps("log", "when the record was written that makes the member"),
-        Column("log_partition", "int32", "partition of the topic that the group is in"),
+        *timestamps("log", "when the member's record was written, or the group's record in a classic group"),
+        Column("log_partition", "int32", "log partition that holds the group"),
         Column(
             "log_offset",
             "int64",
-            "offset of the record that makes the member: its own, or that of the classic group",
+            "offset of the member's record, or of the group's record in a classic group",
         ),
     ),
     sort=("group_id", "member_id"),
@@ -123,21 +130,20 @@ TABLE: Final = Table(
 One row per member that a coordinator knows after loading the log (`GroupMetadataManager.replay`; `ClassicGroupMember`,
 `ConsumerGroupMember`, `ShareGroupMember`, `StreamsGroupMember`).
 
-The members of a classic group are those in its last record. In the other kinds a member is there from its first record
-on, that of its metadata or of its current assignment, until a tombstone of its metadata or of the group. Epoch and
-state are those of its last current assignment. Without one they are 0 and Stable, as the coordinator starts (the epoch
-before is 0 in streams groups and -1 otherwise); after a tombstone of it alone both epochs are -1. A state whose number
-has no name stays a number.
+The members of a classic group are those in its last record. In other groups a member exists from its first record on
+(its metadata or its current assignment) until a tombstone of its metadata or of the group. Epoch and state come from
+its last current assignment. Without one they are 0 and Stable, as in the coordinator, and the previous epoch is 0 in
+streams groups and -1 in others. If a tombstone removed only the current assignment, both epochs are -1. A state number
+without a name stays a number.
 
-The topics that a classic member subscribes to are those that the coordinator reads, for every version
-(`ClassicGroup.computeSubscribedTopics`; KIP-496): null if the protocol type is not consumer, or the bytes cannot be
-read so. A member of a streams group subscribes to nothing by itself; the topology of the group names its topics. A
-classic member without a rebalance timeout (values before version 1) has its session timeout for one, as the coordinator
-takes it.
+For a classic member, `subscribed_topics` has the topics that the coordinator reads, for every version
+(`ClassicGroup.computeSubscribedTopics`; KIP-496): null if the protocol type is not consumer or the bytes cannot be
+read. A member of a streams group has no subscription of its own: the topology of the group names the topics. A classic
+member without a rebalance timeout (values before version 1) gets its session timeout instead, as in the coordinator.
 
-What the log cannot know: whether a member still lives, since no heartbeat is recorded; members that are joining or
-syncing, and members that left a classic group in a rebalance under way; which other protocols a classic member offered;
-the end offsets of its tasks that a member of a streams group reports. A record that cannot be decoded leaves its values
-null; the members of a classic group whose record cannot be decoded have no rows, and a finding names it.
+What the log does not show: whether a member is alive, because heartbeats are not recorded; members that are joining or
+syncing, or that left a classic group during a rebalance; the other protocols that a classic member offered; the end
+offsets of tasks that a member of a streams group reports. A record that cannot be decoded leaves its values null. A
+classic group whose record cannot be decoded has no rows, and a finding names the record.
 """,
 )

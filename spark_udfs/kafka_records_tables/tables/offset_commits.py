@@ -18,7 +18,10 @@ TABLE: Final = Table(
     reads=("offset", "timestamp_ms", "key", "value", "producer_id", "transaction", "control"),
     columns=(
         *committed("; null for a tombstone"),
-        *timestamps("expire", "when it expires, if a client before Kafka 2.1 said so (value version 1); else null"),
+        *timestamps(
+            "expire",
+            "when the offset expires, if a client before Kafka 2.1 set that (value version 1); otherwise " "null",
+        ),
         Column("is_tombstone", "bool", "whether the record deletes the offset"),
         Column(
             "transaction",
@@ -45,11 +48,11 @@ TABLE: Final = Table(
         "log_offset",
     ),
     rules="""\
-One row per record that commits an offset or deletes one (types 0 and 1), aborted and open commits too.
+One row per record that commits or deletes an offset (types 0 and 1), including commits of aborted and open
+transactions.
 
-A cleaner removes records that were written over later and, after a while, tombstones. Where it has been, rows are
-missing; a finding says from which offset on the rows are complete. A record that cannot be decoded has no row; a
-finding names it. A commit is `unknown` if damage or a missing file hides the marker of its transaction; a finding names
-it too.
+A cleaner removes replaced records and, later, tombstones, so a cleaned log lacks rows; a finding says from which offset
+on the rows are complete. A record that cannot be decoded has no row, and a finding names it. A commit is `unknown` if
+damage or a missing file hides the marker of its transaction; a finding names it too.
 """,
 )

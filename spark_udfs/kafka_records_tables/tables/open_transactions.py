@@ -19,7 +19,7 @@ LIVE_STATES: Final = ("Ongoing", "PrepareCommit", "PrepareAbort")
 """The states in which a coordinator still has to write markers."""
 
 MARGIN_MS: Final = 300_000
-"""How much longer than its time-out a transaction may be open before Kafka calls it late
+"""How much longer than its timeout a transaction may be open before Kafka calls it late
 (`ProducerStateManager.LATE_TRANSACTION_BUFFER_MS`, KIP-664)."""
 
 _Row = dict[str, Any]
@@ -40,7 +40,7 @@ TIMED_OUT: Final = "timeout"
 NO_ENTRY: Final = "no_entry"
 
 MOST_TIMEOUT_MS: Final = 900_000
-"""The longest time-out that coordinators grant by default (`transaction.max.timeout.ms`)."""
+"""The longest timeout that coordinators grant by default (`transaction.max.timeout.ms`)."""
 
 TABLE: Final = Table(
     name="open_transactions",
@@ -54,52 +54,65 @@ TABLE: Final = Table(
     reads=(),
     columns=(
         Column("transactional_id", "string", "the transactional id; null if none has this producer id"),
-        Column("producer_id", "int64", "its producer id"),
+        Column("producer_id", "int64", "producer id of the transaction"),
         Column("topic", "string", "topic in which it is open; null if no log in the source shows it open"),
-        Column("partition", "int32", "partition of that topic; null as above"),
+        Column("partition", "int32", "partition of that topic; null if topic is"),
         Column(
-            "state", "string", "state of the transactional id: Ongoing, PrepareCommit, …; null if none has it", STATES
+            "state",
+            "string",
+            "state of the transactional id: Ongoing, PrepareCommit, …; null without a transactional id",
+            STATES,
         ),
         *timestamps(
             "since",
-            "when the transaction began; of one without an entry, log timestamp of its first record there, and if that "
-            "is unknown, as of running brokers, of the last one",
+            "when the transaction began; without an entry in __transaction_state, log timestamp of its "
+            "first record in the log, or of its last one if the first is unknown, as with running brokers",
         ),
-        Column("first_offset", "int64", "offset at which it begins in this log; null as topic"),
-        *timestamps("last", "when its producer wrote to this log last; null if the source does not tell"),
-        Column("last_stable_offset", "int64", "where the first open transaction of this log begins; null as above"),
+        Column("first_offset", "int64", "offset at which it begins in this log; null if topic is"),
+        *timestamps("last", "when its producer last wrote to this log; null if unknown"),
+        Column(
+            "last_stable_offset",
+            "int64",
+            "offset at which the first open transaction of this log begins; null if unknown",
+        ),
         Column(
             "held_back",
             "int64",
-            "offsets from there to the end, which consumers of committed records wait for; 0 if an earlier "
-            "transaction holds them back; null as above",
+            "offsets from last_stable_offset to the end, for which read_committed consumers wait; 0 if an "
+            "earlier transaction holds them back; null if unknown",
         ),
         Column(
             "holds_cleaner",
             "bool",
-            "whether a compacted log has older files that no cleaner takes because of it; null without files",
+            "whether it keeps a cleaner from older files of a compacted log; null without files",
         ),
-        Column("timeout_ms", "int32", "milliseconds after which the coordinator aborts it; null without an entry"),
+        Column(
+            "timeout_ms",
+            "int32",
+            "milliseconds after which the coordinator aborts it; null without an entry in " "__transaction_state",
+        ),
         Column(
             "is_hanging",
             "bool",
-            "whether it may stay open until somebody aborts it (KIP-664); null without __transaction_state",
+            "whether it may stay open until somebody aborts it (KIP-664); null if unknown without "
+            "__transaction_state",
         ),
         Column(
             "hanging_rule",
             "string",
-            "timeout: it is open for longer than its time-out and five minutes. no_entry: no transactional id has it "
-            "open in this partition. Null if it does not hang",
+            "timeout: it is open for longer than its timeout and five minutes; no_entry: no transactional "
+            "id has it open in this partition; null if it does not hang",
         ),
         Column(
             "partitions",
             "list<struct<topic: string, partitions: list<int32>>>",
-            "partitions that wait for its marker, as its entry says; null without an entry",
+            "partitions that wait for its marker; null without an entry in __transaction_state",
         ),
         Column(
             "holds_back",
             "list<struct<group_id: string, topic: string, partition: int32, log_partition: int32, log_offset: int64>>",
-            "pending offsets, with the place of its first commit of each: no cleaner goes after that",
+            "pending offsets, each with the place of its first commit in the transaction: no cleaner goes "
+            "past that place",
         ),
     ),
     sort=("since_timestamp_ms", "producer_id", "is_hanging", "topic", "partition"),
@@ -127,31 +140,33 @@ TABLE: Final = Table(
         "state",
     ),
     rules="""\
-One row per open transaction and log: each producer that has begun to write to a partition of any topic, and has no
+One row per open transaction and log: each producer that has begun to write to a partition of any topic and has no
 marker there yet. A transaction in state Ongoing, PrepareCommit or PrepareAbort that is open in no log of the source has
 one row without a topic.
 
-Files tell open transactions by the newest `.snapshot` of a log, in which a broker keeps its producers
-(`ProducerStateManager`), and the heads of the batches after it; without a snapshot, by the heads of all batches.
-Records of users' topics are not read. Running brokers are asked (DescribeProducers, which takes READ on the topic), and
-after them the coordinators (ListTransactions, DescribeTransactions; KIP-664). Other sources have `__consumer_offsets`
-and `__transaction_state` alone: there open is what has pending offsets, and of another moment than now (`as_of`), too.
+In files, open transactions are found in the newest `.snapshot` of a log, where a broker keeps its producers
+(`ProducerStateManager`), and in the headers of later batches; without a snapshot, in the headers of all batches.
+Records of users' topics are not read. Running brokers are asked (DescribeProducers, which needs READ on the topic), and
+after them the coordinators (ListTransactions, DescribeTransactions; KIP-664). Other sources have only
+`__consumer_offsets` and `__transaction_state`, which show the transactions with pending offsets; `as_of` an earlier
+moment shows only those, too.
 
-A transaction in a partition is answered for if the transactional id with its producer id is in one of these states and
-names this partition (`TransactionsCommand.FindHangingTransactionsCommand`; KIP-664): then the coordinator will write a
-marker there. Nobody will end any other one: it hangs by the rule `no_entry`. By the rule `timeout` hangs what is open
-for longer than `timeout_ms` and a margin of five minutes, after which Kafka counts it as late
-(`ProducerStateManager.LATE_TRANSACTION_BUFFER_MS`); the coordinator aborts it after `timeout_ms`, so either no
-coordinator is at work or its markers do not arrive. It is judged as of the newest time in the source: for running
-brokers, and the directory that a broker writes to (`replication-offset-checkpoint`), that is now, and for a copy when
-it was made. A note says so if it makes a difference; `as_of` names another moment. Where the source has no
-`__transaction_state`, `timeout` counts 15 minutes (`transaction.max.timeout.ms`) and the margin, and whether a younger
-one hangs is unknown. `kafka-records abort-transaction` ends those of the rule `no_entry`.
+The coordinator will write a marker to a partition if the transactional id with this producer id is in one of the states
+above and lists the partition (`TransactionsCommand.FindHangingTransactionsCommand`; KIP-664). Nobody ends any other
+transaction: it hangs by the rule `no_entry`, and `kafka-records abort-transaction` ends it. By the rule `timeout` a
+transaction hangs if it is open for longer than `timeout_ms` and a margin of five minutes, after which Kafka counts it
+as late (`ProducerStateManager.LATE_TRANSACTION_BUFFER_MS`). The coordinator aborts it after `timeout_ms`, so either no
+coordinator is at work or its markers do not arrive.
 
-What the logs cannot know: read all partitions of `__transaction_state`, since an entry that was not read is missing. Of
-live directories not all logs are read at one moment, and a transaction that begins or ends in between seems to have no
-entry; look again, or name a moment some seconds ago with `as_of`. Brokers leave transactional ids out for whoever lacks
-DESCRIBE on them.
+Timeouts are judged as of the newest time in the source: now for running brokers and the directory that a broker writes
+to (`replication-offset-checkpoint`), and for a copy when it was made. A note says so if it makes a difference; `as_of`
+names another moment. Without `__transaction_state`, `timeout` counts 15 minutes (`transaction.max.timeout.ms`) and the
+margin, and whether a younger transaction hangs is unknown.
+
+What the logs do not show: an entry in a partition of `__transaction_state` that was not read seems to be missing, so
+read all of its partitions. Live directories are not read at one moment, so a transaction that begins or ends meanwhile
+seems to have no entry: look again, or pass a moment some seconds ago as `as_of`. Brokers leave out transactional ids on
+which the client lacks DESCRIBE.
 """,
 )
 

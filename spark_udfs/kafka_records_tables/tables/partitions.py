@@ -13,14 +13,14 @@ TABLE = Table(
     records=("TopicRecord", "PartitionRecord", "PartitionChangeRecord", "RemoveTopicRecord", "ClearElrRecord"),
     reads=("offset", "timestamp_ms", "key", "value", "control"),
     columns=(
-        Column("topic", "string", "topic"),
-        Column("topic_id", "string", "id of the topic, in Kafka's 22 characters"),
-        Column("partition", "int32", "partition of the topic"),
-        Column("leader", "int32", "broker that leads it; -1 for none"),
-        Column("replicas", "list<int32>", "brokers that hold it, the preferred leader first"),
+        Column("topic", "string", "name of the topic"),
+        Column("topic_id", "string", "id of the topic, 22 characters"),
+        Column("partition", "int32", "partition of that topic"),
+        Column("leader", "int32", "broker that leads the partition; -1 for none"),
+        Column("replicas", "list<int32>", "brokers that hold the partition, the preferred leader first"),
         Column("isr", "list<int32>", "replicas that are in sync"),
         Column("elr", "list<int32>", "replicas that may be elected although not in sync"),
-        Column("leader_epoch", "int32", "how often it has changed its leader"),
+        Column("leader_epoch", "int32", "number of times that the leader has changed"),
     ),
     sort=("topic", "partition"),
     group=None,
@@ -28,12 +28,12 @@ TABLE = Table(
     essential=("topic", "partition", "leader"),
     details=("topic_id", "elr"),
     rules="""\
-The log is replayed from its beginning, or else from the earliest checkpoint that it still has after its beginning, in
-the order of the log; records of a metadata transaction count once it has ended (KIP-868). The end of the log on a disk
-may hold records that a quorum has not agreed on yet, which is a matter of milliseconds. A change says what is new and
-leaves the rest as it was; each new leader raises the leader epoch by one (`PartitionRegistration.merge`). When the last
-broker of a cluster stops, its partitions have no leader: that is what the log of a stopped cluster says.
+The log is replayed in order, from its beginning or else from the earliest later checkpoint that it still has. Records
+of a metadata transaction count once it has ended (KIP-868). The end of a log on disk may hold records that the quorum
+has not agreed on yet, a matter of milliseconds. A change record has what is new and leaves the rest as it was; each new
+leader raises the leader epoch by one (`PartitionRegistration.merge`). When the last broker of a cluster stops, its
+partitions have no leader, and the log of a stopped cluster shows that.
 
-Of running brokers (`--bootstrap`) the rows are their answers of now: partitions of topics that may be described.
+Running brokers (`--bootstrap`) answer as of now: partitions of topics that the client may describe.
 """,
 )

@@ -13,16 +13,19 @@ from kafka_records_tables.topics import OFFSETS
 TABLE: Final = Table(
     name="pending_offsets",
     topic=OFFSETS,
-    about="every commit whose transaction is open: what a group waits for",
+    about="every commit in an open transaction, for which a group has to wait",
     helper="latest",
     records=COMMITS,
     reads=("offset", "timestamp_ms", "key", "value", "producer_id", "transaction", "control"),
     columns=(
         *committed(),
         Column("producer_id", "int64", "producer of the open transaction"),
-        *timestamps("since", "log timestamp of its first commit for this partition; null if the source has none"),
+        *timestamps(
+            "since",
+            "log timestamp of the first commit for this partition in the transaction; null if the source " "has none",
+        ),
         *LOG_PLACE,
-        Column("since_log_offset", "int64", "offset of the first commit of this partition in the transaction"),
+        Column("since_log_offset", "int64", "log offset of the first commit for this partition in the transaction"),
     ),
     sort=("group_id", "topic", "partition", "log_offset"),
     group="group_id",
@@ -38,14 +41,14 @@ TABLE: Final = Table(
         "since_log_offset",
     ),
     rules="""\
-One row per group, topic, partition and producer with a commit in a transaction that has no marker up to the end of the
-log, and with no tombstone of that partition after the commit: a tombstone drops what is pending
-(`OffsetMetadataManager.replay`, `replayEndTransactionMarker`). Of several commits in one transaction the last one is
-the row; `since_timestamp` and `since_log_offset` are those of the first.
+One row per group, topic, partition and producer with a commit in a transaction that has no marker yet at the end of the
+log. A later tombstone of the partition drops the pending commit and its row (`OffsetMetadataManager.replay`,
+`replayEndTransactionMarker`). If a transaction has several commits for the partition, the row is the last one;
+`since_timestamp` and `since_log_offset` are those of the first.
 
-A client that asks a coordinator for stable offsets gets UNSTABLE_OFFSET_COMMIT for these partitions, and waits
-(KIP-447). Plain commits do not change that. When the transaction commits, the row becomes the committed offset unless a
-commit after it is there already. open_transactions says who holds it back.
+A client that asks for stable offsets gets UNSTABLE_OFFSET_COMMIT for these partitions and waits (KIP-447). Plain
+commits do not change that. When the transaction commits, the row becomes the committed offset, unless a later commit is
+already there. `open_transactions` shows who holds the transaction open.
 
 A commit has no row, and a finding names it, if its value cannot be decoded, or if damage or a missing file may hide the
 marker of its transaction.

@@ -18,10 +18,10 @@ TABLE: Final = Table(
     reads=("offset", "timestamp_ms", "key", "value", "producer_id", "transaction", "control"),
     columns=(
         Column("group_id", "string", "the group"),
-        Column("topic", "string", "topic whose records it consumes"),
+        Column("topic", "string", "topic that the group consumes"),
         Column("partition", "int32", "partition of that topic"),
-        Column("from_offset", "int64", "committed offset before"),
-        Column("to_offset", "int64", "the lower one that took its place"),
+        Column("from_offset", "int64", "committed offset before the fall"),
+        Column("to_offset", "int64", "lower offset that replaced it"),
         Column(
             "kind",
             "string",
@@ -31,25 +31,42 @@ TABLE: Final = Table(
         Column(
             "confidence",
             "string",
-            "how sure the kind is: low if it depends on members, or on the id of a topic, that the log does not "
-            "show, high otherwise",
+            "how sure the kind is: low if it depends on members or topic ids that the log does not show, "
+            "otherwise high",
             ("high", "low"),
         ),
-        Column("group_kind", "string", "kind of the group right before the commit; null if there was no group"),
-        Column("group_state", "string", "its state then, as far as the log shows; null if there was no group"),
-        Column("producer_id", "int64", "producer of the transaction that committed the lower offset; null without one"),
-        Column("topic_id", "string", "id of the topic by the lower commit, or the last one before it that tells one"),
-        Column("from_topic_id", "string", "the same of the commit before; null if none shows one"),
+        Column("group_kind", "string", "kind of the group just before the commit; null if there was no group"),
+        Column(
+            "group_state",
+            "string",
+            "state of the group just before the commit, as far as the log shows; null if there was no group",
+        ),
+        Column(
+            "producer_id",
+            "int64",
+            "producer of the transaction that committed the lower offset; null without a transaction",
+        ),
+        Column(
+            "topic_id",
+            "string",
+            "id of the topic in the lower commit, or else in the last commit before it that has one",
+        ),
+        Column(
+            "from_topic_id",
+            "string",
+            "id of the topic in the commit before the fall, or else in an earlier one; null if none has one",
+        ),
         *timestamps("commit", "when the lower offset was committed"),
-        *timestamps("from_commit", "when the offset before was committed"),
+        *timestamps("from_commit", "when the higher offset was committed"),
         *LOG_PLACE,
-        Column("from_log_offset", "int64", "offset in that partition of the commit before"),
+        Column("from_log_offset", "int64", "log offset of the commit before the fall"),
         Column(
             "evidence",
             "list<struct<shows: string, log_offset: int64>>",
-            "the other records that show it: the tombstone between, the marker of the transaction, the last commits "
-            "of the other sequence of a sawtooth (high) and of this one (low), and, for the last two kinds, the last "
-            "record that shows who is, or is no longer, a member of the group (group)",
+            "other records that show it: the tombstone in between (tombstone), the marker of the "
+            "transaction (marker), the last commits of the other sequence of a sawtooth (high) and of this "
+            "one (low), and for the last two kinds the last record that shows who is a member of the "
+            "group, or no longer is (group)",
         ),
     ),
     sort=("group_id", "topic", "partition", "log_partition", "log_offset"),
@@ -67,39 +84,37 @@ TABLE: Final = Table(
         "from_log_offset",
     ),
     rules="""\
-One row per commit that took effect and is lower than the one it took the place of, of the same group, topic and
-partition. A commit in a transaction takes effect at the marker, and not at all if an offset after it did so meanwhile
-(`OffsetMetadataManager.replayEndTransactionMarker`). A source that has no markers and says `committed` has each of them
-take effect at its own place: the lower of two of one transaction is a fall then, which it is not where markers tell
-that both came at once. The kind is the first that applies:
+One row per commit that took effect and is lower than the committed offset it replaced, of the same group, topic and
+partition. A commit in a transaction takes effect at the marker, or not at all if a later commit took effect before
+(`OffsetMetadataManager.replayEndTransactionMarker`). In a source that reports `committed` but has no markers, each
+commit takes effect where it was written. There the lower of two commits in one transaction is a fall; with markers both
+take effect at once, so it is not. The kind is the first that applies:
 
-- `topic_recreated`: the two commits name topics with different ids (Kafka 4.1 and later write them). It is not a
-  rewind: a new topic has the old name, and begins at 0.
-- `after_deletion`: the offset was deleted in between, by a clean-up, by somebody, or with its topic where no ids are
-  told. The group started over and lower. disappearances says why; evidence names the tombstone.
-- `sawtooth`: two committers take turns. After a fall the offset had come back to where it fell from, most of the way in
-  one step, and now falls to no less than what it had left then: two rising sequences, of a zombie and its successor, of
-  two applications with one group name, of consumers that assign themselves the same partition. The first fall of a
-  sawtooth looks like any other, and has another kind.
-- `reset_while_empty`: the group had no member. So an administrator has reset it, or a consumer that assigns itself
-  partitions went back; both commit without being a member, and the log does not tell them apart.
-- `rewind_by_member`: the group had members, and of others a coordinator takes no commit, but in transactions. A member
-  went back by itself, or started over where its offset was out of range (`auto.offset.reset`).
+- `topic_recreated`: the two commits have different topic ids (Kafka 4.1 and later write them). This is not a rewind: a
+  new topic has the old name and begins at 0.
+- `after_deletion`: the offset was deleted in between: by a clean-up, by somebody, or with its topic if the log has no
+  topic ids. The group started again at a lower offset. `disappearances` says why; evidence names the tombstone.
+- `sawtooth`: two committers take turns. After a fall the offset came back to where it fell from, most of the way in one
+  step, and now falls again, to no less than the offset it came back from. There are two rising sequences: of a zombie
+  and its successor, of two applications with one group name, or of consumers that assign themselves the same partition.
+  The first fall of a sawtooth looks like any other and has another kind.
+- `reset_while_empty`: the group had no members. Either an administrator reset the offset, or a consumer that assigns
+  partitions to itself went back: both commit without being a member, and the log does not tell them apart.
+- `rewind_by_member`: the group had members, and outside transactions a coordinator accepts commits only from them. A
+  member went back by itself, or started again because its offset was out of range (`auto.offset.reset`).
 
-Each of these may be meant. A broker that restarts, or a coordinator that loads its log, writes nothing; a commit of the
-same offset, with another leader epoch or metadata, is not a fall.
+Each of these may be intended. A restarting broker and a coordinator that loads its log write nothing. A commit of the
+same offset with another leader epoch or metadata is not a fall.
 
-What compaction hides: where a cleaner has been, it has left the last commit of each partition of a group, so there are
-no falls to tell. A finding says after which offset no record is missing; a fall onto the first commit of a partition
-after it is missing where the commit before is. For every fall that is left the log has what tells the members of the
-group then, since a cleaner takes only what a record within its reach replaces. Of a sawtooth it may leave
-one fall, which has another kind then. `confidence` is low where bytes before the commit could not be read, or a
-record of the group could not be decoded, and the kind depends on its members; and where the lower commit tells the id
-of
-its topic and none before it that is left does: an earlier one may have told another id, and the topic be a new one.
+What compaction hides: where a log was cleaned, only the last commit of each partition of a group is left, so no fall is
+visible. A finding says after which offset no record is missing. If the last commit of a partition before that offset
+was removed, a fall to the first commit after it is missed. For the remaining falls the log still shows the members of
+the group, because a cleaner removes only records that are replaced in the part it has cleaned. A sawtooth may be left
+with a single fall, of another kind. `confidence` is low if the kind depends on members and a record of the group, or
+bytes before the commit, could not be read; and if the lower commit has a topic id but no remaining earlier commit does:
+the topic may have been recreated.
 
-What the log cannot know: classic members that join for the first time are in no record until they are assigned
-partitions. Records that were consumed again without a lower commit show nowhere. Which client has sent a commit is in
-no record.
+What the log does not show: classic members that join for the first time, until they are assigned partitions; records
+that were consumed again without a lower commit; which client sent a commit.
 """,
 )

@@ -16,26 +16,32 @@ TABLE: Final = Table(
     reads=("offset", "timestamp_ms", "base_offset", "key", "value", "control"),
     columns=(
         Column("group_id", "string", "the share group"),
-        Column("topic_id", "string", "id of the topic that it consumed, 22 characters"),
-        Column("topic", "string", "its name; null if the source does not tell it, as of most topics that are gone"),
+        Column("topic_id", "string", "id of the topic, 22 characters"),
+        Column("topic", "string", "name of the topic; null if unknown, as for most deleted topics"),
         Column("partition", "int32", "partition of that topic"),
-        Column("cause", "string", "why it was written: state_deleted, or state_deleted or topic_deleted, see below"),
-        Column("confidence", "string", "high or medium, see below", ("high", "medium")),
+        Column(
+            "cause",
+            "string",
+            "why the tombstone was written: `state_deleted`, or `state_deleted or topic_deleted`",
+        ),
+        Column("confidence", "string", "how sure the cause is: high or medium", ("high", "medium")),
         Column(
             "possible_causes",
             "list<string>",
-            "every cause that the log does not rule out, regardless of what is assumed",
+            "all causes that the log does not rule out",
         ),
         Column(
             "evidence",
             "list<struct<shows: string, log_offset: int64>>",
-            "what the log shows, see below, and the record that shows it",
+            "what the log shows, in one word, and the offset of the record that shows it",
         ),
-        Column("state_epoch", "int32", "state epoch of the state before; null if the log does not tell it"),
-        Column("start_offset", "int64", "its first offset that was not done with; null if undecided or not told"),
-        Column("state_log_offset", "int64", "offset of the last record of that state; null if it is not in the log"),
-        *timestamps("log", "when it was written"),
-        Column("write_offset", "int64", "offset of the first of the tombstones that may have been written with it"),
+        Column("state_epoch", "int32", "state epoch of the deleted state; null if the log does not have it"),
+        Column("start_offset", "int64", "start offset of the deleted state; null if undecided or unknown"),
+        Column(
+            "state_log_offset", "int64", "offset of the last record of the deleted state; null if it is not in the log"
+        ),
+        *timestamps("log", "when the tombstone was written"),
+        Column("write_offset", "int64", "offset of the first tombstone that may belong to the same write"),
         *LOG_PLACE,
     ),
     sort=("log_partition", "log_offset"),
@@ -53,35 +59,36 @@ TABLE: Final = Table(
         "log_offset",
     ),
     rules="""\
-One row per tombstone that the log still holds. `disappearances` has the tombstones of `__consumer_offsets`, and columns
+One row per tombstone that the log still holds. `disappearances` has the tombstones of `__consumer_offsets`; columns
 with the same name mean the same in both tables.
 
-Kafka 4.1 and later write a tombstone for one of two causes, and no earlier release writes any:
+Kafka 4.1 and later write a tombstone for one of two causes, earlier releases write none:
 
-- `state_deleted`: a group coordinator asked for it (DeleteShareGroupState; `ShareCoordinatorShard.deleteState`), for an
-  administrator deleted the group, or the group's offsets of the topic.
+- `state_deleted`: a group coordinator requested it (DeleteShareGroupState; `ShareCoordinatorShard.deleteState`) because
+  an administrator deleted the group, or the group's offsets of the topic.
 - `topic_deleted`: the topic was deleted, and with it the state of all groups in it
   (`ShareCoordinatorShard.maybeCleanupShareState`).
 
-How sure that is, and what evidence shows:
+The confidence, and the evidence for it:
 
 - `high`, with `stays_in_topic`: the state that this record belongs to is of the same topic and stays, so the topic was
   not deleted.
 - `high`, without evidence: it is one of the two causes, and the log cannot tell which.
-- `medium`, with `topic_goes_on`: this later record is about the same topic id, which a deleted topic does not have any
-  more. Only a write that was under way when the topic was deleted looks the same.
+- `medium`, with `topic_goes_on`: this later record has the same topic id, which a deleted topic no longer has. Only a
+  write that was under way when the topic was deleted looks the same.
 
-A coordinator may put several requests into one batch (`share.coordinator.append.linger.ms`), and deletes the topic's
-state in one write. So tombstones that are one behind the other in one batch and millisecond are taken for one write,
-and what stays has to stay after the last of them. Without `base_offset` or `timestamp_ms` more look like one write.
+A coordinator deletes a topic's state in one write, but may put several requests into one batch
+(`share.coordinator.append.linger.ms`). So consecutive tombstones in one batch and millisecond are taken for one write,
+and a state counts as staying only if it stays after the last of them. Without `base_offset` or `timestamp_ms` more look
+like one write.
 
-What the log cannot know: whether an administrator deleted the group or its offsets of the topic, for the request is the
-same. Records of `__consumer_offsets` tell: the tombstone of the group (`disappearances`), and the lists of topics in
-records of type 15, of which `share_group_topics` has the last. A request for state that is not there writes nothing. An
-initialization with a higher state epoch replaces a state and is not a deletion.
+What the log does not show: whether an administrator deleted the group or its offsets of the topic, because the request
+is the same. `__consumer_offsets` shows it: the tombstone of the group (`disappearances`), and the lists of topics in
+records of type 15, the last of which is in `share_group_topics`. A request to delete state that does not exist writes
+nothing. Initialization with a higher state epoch replaces a state and is not a deletion.
 
-The coordinator deletes the beginning of this log when later snapshots replace it; no tombstone shows that, and
-tombstones go with it. A finding says from which offset on the log is complete. If a record is missing or cannot be read
-between the one that `stays_in_topic` would name and the first one after the write, there is no such evidence.
+The coordinator deletes the beginning of this log, tombstones included, when later snapshots replace it. A finding says
+from which offset on the log is complete. There is no `stays_in_topic` if a record is missing or unreadable between the
+one that it would name and the first one after the write.
 """,
 )

@@ -13,19 +13,19 @@ _RECORDS: Final = ("ShareGroupStatePartitionMetadata",)
 TABLE: Final = Table(
     name="share_group_topics",
     topic=OFFSETS,
-    about="the topic partitions in which share groups have state, or get it, or lose it",
+    about="the topic partitions in which share groups have, get or lose state",
     helper="latest",
     records=_RECORDS,
     reads=("offset", "key", "value", "control"),
     columns=(
         Column("group_id", "string", "the share group"),
         Column("topic", "string", "name of the topic"),
-        Column("topic_id", "string", "its id, 22 characters; share_partitions has the state under it"),
-        Column("partition", "int32", "partition of that topic; null for a topic that is deleting"),
+        Column("topic_id", "string", "id of the topic, 22 characters, as in share_partitions"),
+        Column("partition", "int32", "partition of that topic; null for a topic that is being deleted"),
         Column(
             "initialization",
             "string",
-            "initializing (the share coordinator was asked for state), initialized (it has state), deleting",
+            "initializing (the share coordinator was asked for state), initialized (it has state) or " "deleting",
         ),
         *LOG_PLACE,
     ),
@@ -35,12 +35,12 @@ TABLE: Final = Table(
     essential=("group_id", "topic", "partition", "initialization"),
     details=("topic_id", "log_partition", "log_offset"),
     rules="""\
-One row per partition in the lists of a group's record of type 15 (`ShareGroupStatePartitionMetadata`; KIP-932), and
-one per topic that is deleting, for which the record names no partitions. The last record of each group counts; a
-tombstone leaves no row. A group whose offsets an administrator set may have this record and no other one.
+One row per partition listed in a group's record of type 15 (`ShareGroupStatePartitionMetadata`; KIP-932), and one per
+topic that is being deleted, for which the record lists no partitions. The last record of each group counts; a tombstone
+leaves no row. A group whose offsets an administrator set may have only this record.
 
-The group coordinator writes it before it asks the share coordinator for state (initializing) and after it got an answer
-(initialized), so the two topics differ for a moment. A record that cannot be decoded leaves its group without rows,
-because older lists would be wrong; a finding names it.
+The group coordinator writes it before it asks the share coordinator for state (initializing) and after the answer
+(initialized), so the two topics differ for a moment. A group whose record cannot be decoded has no rows, because older
+lists would be wrong; a finding names the record.
 """,
 )

@@ -27,28 +27,34 @@ TABLE: Final = Table(
     reads=(),
     columns=(
         Column("group_id", "string", "the share group"),
-        Column("topic", "string", "topic whose records it consumes; null if the source has no log of it"),
+        Column("topic", "string", "topic that the group consumes; null if the source has no log of it"),
         Column("partition", "int32", "partition of that topic"),
-        Column("start_offset", "int64", "first offset that is not done with; null while it is not decided"),
-        Column("log_start_offset", "int64", "offset at which the log starts; null if the source does not tell"),
-        Column("end_offset", "int64", "offset that lag counts up to; null if the source does not tell"),
-        Column("done", "int64", "offsets from the start offset on that are done with: acknowledged or archived"),
-        Column("lag", "int64", "offsets from the start offset to the end, without those that are done with"),
+        Column("start_offset", "int64", "first offset that is not acknowledged or archived; null until it is decided"),
+        Column("log_start_offset", "int64", "first offset of the log; null if unknown"),
+        Column("end_offset", "int64", "offset that lag counts up to; null if unknown"),
+        Column("done", "int64", "offsets from the start offset on that are acknowledged or archived"),
+        Column(
+            "lag",
+            "int64",
+            "offsets from the start offset to the end that are not acknowledged or archived; null if " "unknown",
+        ),
         *timestamps(
             "unread",
-            "time of the first record from the start offset on; null if there is none, or it is unknown",
+            "time of the first record from the start offset on; null if there is none or it is unknown",
         ),
         Column(
             "known_by",
             "string",
-            "how exact that time is: record is the time of the record, batch that of the batch with the record; null "
-            "if there is no time",
+            "how exact unread_timestamp is: record (the time of the record) or batch (the time of its "
+            "batch); null without a time",
             ("record", "batch"),
         ),
-        Column("lag_ms", "int64", "milliseconds from that time to the moment of the answer; null if it is"),
+        Column(
+            "lag_ms", "int64", "milliseconds from unread_timestamp to the moment of the answer; null without that time"
+        ),
         Column("topic_id", "string", "id of the topic, 22 characters"),
-        *timestamps("write", "when the last snapshot of the state was written; null if there is none in the log"),
-        Column("log_partition", "int32", "partition of `__share_group_state` with the state"),
+        *timestamps("write", "when the last snapshot of the state was written; null if the log has none"),
+        Column("log_partition", "int32", "partition of `__share_group_state` that holds the state"),
     ),
     sort=("group_id", "topic", "partition", "topic_id"),
     group="group_id",
@@ -56,21 +62,19 @@ TABLE: Final = Table(
     essential=("group_id", "topic", "partition", "start_offset", "lag"),
     details=("topic_id", "log_partition", "write_timestamp", "log_start_offset", "known_by", "unread_timestamp"),
     rules="""\
-One row per share partition (`share_partitions`). Lag is what Kafka's own tool `kafka-share-groups --describe` shows
-from Kafka 4.2 on (KIP-1226): the high watermark less the start offset, less the records after the start offset that
-are done with, whose number the state of the share partition has. State of an older Kafka does not have that number:
-then the batches of the state tell it. In a directory lag counts up to the log end.
+One row per share partition (`share_partitions`). Lag is what `kafka-share-groups --describe` shows since Kafka 4.2
+(KIP-1226): the high watermark minus the start offset, minus the acknowledged and archived records after the start
+offset. The state has their number; for the state of an older Kafka they are counted in its batches. In a directory lag
+counts up to the log end.
 
-Null: the start offset is decided when the group reads the partition for the first time, and so is its lag. A topic
-that was deleted, or whose log the source does not have, has no name and no end. `share_disappearances` has the state
-of deleted topics.
+The start offset, and with it lag, is null until the group first reads the partition. A topic that was deleted, or whose
+log the source does not have, has no name and no end. `share_disappearances` has the state of deleted topics.
 
-With `--source requests` lag is the number that the coordinator returns, and `done` is null. Brokers older than 4.2 do
-not return it: then lag is null.
+With `--source requests` lag is the number that the coordinator returns, or null before Kafka 4.2, and `done` is null.
 
-Records that a member has now, but has not acknowledged, are lag. So are transaction markers and gaps up to the end.
-`unread_timestamp` is the time of the first record from the start offset on; that one is not done with, unless it is a
-marker or was aborted, which are left out. Of brokers it is asked for with `times`.
+Lag includes records that a member has acquired but not acknowledged, transaction markers, and gaps. `unread_timestamp`
+is the time of the first record from the start offset on, without markers and aborted records. Running brokers are asked
+for it only with `times`.
 """,
 )
 

@@ -22,40 +22,39 @@ TABLE: Final = Table(
     reads=("offset", "key", "value", "control"),
     columns=(
         Column("group_id", "string", "the share group"),
-        Column(
-            "topic_id", "string", "id of the topic that it consumes, 22 characters; share_group_topics has its name"
-        ),
+        Column("topic_id", "string", "id of the topic, 22 characters; share_group_topics has its name"),
         Column("partition", "int32", "partition of that topic"),
-        Column("state_epoch", "int32", "rises when the state is initialised again; null if `is_partial`"),
+        Column("state_epoch", "int32", "increases when the state is initialized again; null if `is_partial`"),
         Column("leader_epoch", "int32", "epoch of the partition leader that wrote last; null if there is none"),
-        Column("start_offset", "int64", "first offset that is not done with; null while it is not decided"),
+        Column("start_offset", "int64", "first offset that is not acknowledged or archived; null until it is decided"),
         Column(
             "delivery_complete_count",
             "int32",
-            "records from the start offset on that are done with, as the last record says (Kafka 4.2); else null",
+            "number of acknowledged or archived records from the start offset on, if the last record has "
+            "it (Kafka 4.2); otherwise null",
         ),
         Column(
             "coordinator_lag",
             "int64",
-            "with --source requests: offsets from the start offset to the end that are not done with, as the "
-            "coordinator counts them (Kafka 4.2); else null",
+            "with --source requests: offsets from the start offset to the end that are not acknowledged or "
+            "archived, as the coordinator counts them (Kafka 4.2); otherwise null",
         ),
-        Column("available_count", "int64", "offsets in batches that are available: to be delivered, or again"),
-        Column("acknowledged_count", "int64", "offsets in batches that are acknowledged"),
-        Column("archived_count", "int64", "offsets in batches that are archived: rejected, or delivered too often"),
+        Column("available_count", "int64", "offsets in available batches: to be delivered for the first time or again"),
+        Column("acknowledged_count", "int64", "offsets in acknowledged batches"),
+        Column("archived_count", "int64", "offsets in archived batches: rejected, or delivered too often"),
         Column("other_count", "int64", "offsets in batches in any other state"),
         Column(
             "batches",
             f"list<struct<{_BATCH}>>",
-            "ranges of offsets, with the state of their records; 0 is available, 2 acknowledged, 4 archived",
+            "ranges of offsets with the state of their records: 0 is available, 2 acknowledged, 4 archived",
         ),
         Column("snapshot_epoch", "int32", "number of the last snapshot"),
-        Column("update_count", "int32", "updates on top of it"),
+        Column("update_count", "int32", "number of updates after the last snapshot"),
         *timestamps("create", "when the state was created; null if `is_partial`"),
         *timestamps("write", "when the last snapshot was written; null if `is_partial`"),
-        Column("is_partial", "bool", "whether the snapshot that an update builds on is not in the log"),
-        Column("log_partition", "int32", "partition of the topic that the records are in"),
-        Column("log_offset", "int64", "offset of the last record that made the row"),
+        Column("is_partial", "bool", "whether the log lacks the snapshot that the updates build on"),
+        Column("log_partition", "int32", "log partition that holds the records"),
+        Column("log_offset", "int64", "offset of the last record of the state"),
         Column("snapshot_log_offset", "int64", "offset of the last snapshot; null if it is not in the log"),
     ),
     sort=("group_id", "topic_id", "partition"),
@@ -75,21 +74,20 @@ TABLE: Final = Table(
         "snapshot_log_offset",
     ),
     rules="""\
-One row per share partition (group, topic id, partition) with a snapshot or an update and no tombstone behind it
+One row per share partition (group, topic id, partition) with a snapshot or an update and no later tombstone
 (`ShareCoordinatorShard.replay`; KIP-932).
 
-A snapshot is the whole state. An update changes it: -1 leaves start offset and leader epoch as they are, the complete
-count is always replaced, and batches are merged as `PersisterStateBatchCombiner` does it: offsets below the start
-offset are dropped, and where two batches overlap the one with more deliveries wins, or else the one with the higher
-state. So the batches are those of a coordinator, which does not merge some neighbours with equal state.
+A snapshot is the whole state. An update changes it: -1 keeps the start offset or the leader epoch, the complete count
+is always replaced, and batches are merged as in `PersisterStateBatchCombiner`. Offsets below the start offset are
+dropped; of two overlapping batches the one with more deliveries wins, or else the one with the higher state. So the
+batches are those of a coordinator, which leaves some neighbours with equal state unmerged.
 
-The coordinator deletes the beginning of this log, up to the oldest of the last snapshots: the least
-`snapshot_log_offset` is what it may delete now. So the log does not show earlier moments what it shows its end, and a
-note says so. A state that begins with an update is partial: what the snapshot said is not known, and other offsets may
-have batches too. If a record cannot be decoded, is an update without a value, or holds a batch that ends before it
-begins, then no coordinator loads this log. Its share partition has no row then, unless a snapshot follows; a finding
-names the record.
+The coordinator deletes the beginning of this log, up to the oldest of the last snapshots: now it may delete up to the
+lowest `snapshot_log_offset`. So the log may not show the state as of an earlier moment, and a note says so. A state
+that begins with an update is partial: the content of its snapshot is unknown, and other offsets may have batches too.
+No coordinator loads a log with a record that cannot be decoded, an update without a value, or a batch that ends before
+it begins. The share partition of that record has no row unless a snapshot follows; a finding names the record.
 
-What the log cannot know: which records a member has now (acquired), and what it has acknowledged since the last write.
+What the log does not show: the records that a member has acquired, and what it has acknowledged since the last write.
 """,
 )

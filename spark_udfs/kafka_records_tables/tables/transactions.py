@@ -30,7 +30,7 @@ TABLE: Final = Table(
     reads=("offset", "key", "value", "control"),
     columns=(
         Column("transactional_id", "string", "the transactional id"),
-        Column("producer_id", "int64", "producer id it maps to"),
+        Column("producer_id", "int64", "producer id of this transactional id"),
         Column("producer_epoch", "int16", "epoch of that producer; a higher one fences lower ones"),
         Column(
             "state",
@@ -54,8 +54,8 @@ TABLE: Final = Table(
     essential=("transactional_id", "state", "last_update_timestamp"),
     details=("producer_epoch", "timeout_ms", "start_timestamp", "log_partition", "log_offset"),
     rules="""\
-One row per transactional id that has a record and no tombstone behind it
-(`TransactionStateManager.loadTransactionMetadata`; KIP-98). A record that cannot be decoded has no row, because an
-older state would be wrong; a finding names it.
+One row per transactional id with a record and no later tombstone (`TransactionStateManager.loadTransactionMetadata`;
+KIP-98). An id whose last record cannot be decoded has no row, because an older state would be wrong; a finding names
+the record.
 """,
 )

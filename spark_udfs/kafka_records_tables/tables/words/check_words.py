@@ -1,5 +1,5 @@
-"""The words of the table `checks`, and what its inputs have in common. Imports nothing heavy, so that declarations can
-name it."""
+"""The values in the table `checks`, and the columns that its inputs share. Imports nothing heavy, so that declarations
+can import it."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ CHECKS: Final = (
     STATE_INITIALIZING,
     STATE_DELETING,
 )
-"""The words of the column `check`."""
+"""The values of the column `check`."""
 
 BROKEN: Final = "broken"
 TRANSIENT: Final = "transient"
@@ -51,26 +51,26 @@ COLUMNS: Final = (
     Column(
         "level",
         "string",
-        "broken: no coordinator fixes it on its own; transient: it goes when the work under way ends; information",
+        "broken: no coordinator fixes it by itself; transient: it goes away when the work under way ends; information",
         (BROKEN, TRANSIENT, INFORMATION),
     ),
-    Column("group_id", "string", "the group; null if a key does not tell, and in __transaction_state"),
-    Column("transactional_id", "string", "the transactional id; null but in __transaction_state"),
-    Column("member_id", "string", "the member; null if it is about none"),
-    Column("topic", "string", "topic of the partition; null if it is about none, or its name is unknown"),
-    Column("topic_id", "string", "its id, 22 characters; null if it is about none"),
+    Column("group_id", "string", "the group; null if the key does not name it, and in __transaction_state"),
+    Column("transactional_id", "string", "the transactional id; null except in __transaction_state"),
+    Column("member_id", "string", "the member; null for none"),
+    Column("topic", "string", "topic of the partition; null for none, or if its name is unknown"),
+    Column("topic_id", "string", "id of the topic, 22 characters; null for none"),
     Column("partition", "int32", "the partition, the first of several, or the number of a task; null for none"),
-    Column("detail", "string", "one sentence with the numbers"),
-    Column("log_topic", "string", "topic of the record that shows it: __consumer_offsets, for instance"),
+    Column("detail", "string", "the problem in one sentence, with the numbers"),
+    Column("log_topic", "string", "topic of the record that shows the problem, such as __consumer_offsets"),
     *timestamps("log", "when that record was written; null if the source has no times"),
-    Column("log_partition", "int32", "partition of that topic"),
+    Column("log_partition", "int32", "log partition that holds the record"),
     Column("log_offset", "int64", "offset of the record, or of the first of several; null if no record shows it"),
 )
 
 PARTITIONS: Final = Option(
     "partitions",
     "partitions",
-    "how many partitions __consumer_offsets has, or TOPIC=N with commas between, if the source does not know",
+    "number of partitions of __consumer_offsets, or TOPIC=N,… for other topics, if the source does not know it",
 )
 
 OPTIONS: Final = (
@@ -78,7 +78,7 @@ OPTIONS: Final = (
     Option("loads_in", "release", "find what this release of Kafka could not load, from 2.8 on"),
 )
 
-# -- facts, which inputs tell the view beside what they find -----------------------------------------------------------
+# -- facts that inputs pass to the view, next to the problems ----------------------------------------------------------
 
 READ: Final = "read"
 """A log partition was read; `partition` is the number of partitions of its topic, null if unknown, and the time is the
@@ -95,7 +95,7 @@ INITIALIZED: Final = "initialized"
 DELETING: Final = "deleting"
 
 PART_COLUMNS: Final = (
-    Column("fact", "string", "what is missing for the view, in the place of a problem; null for a problem"),
+    Column("fact", "string", "kind of a fact that the view needs; null if the row is a problem"),
     *COLUMNS,
 )
 READS: Final = ("offset", "timestamp_ms", "key", "value", "control")

@@ -23,30 +23,32 @@ OFFSETS_RESET: Final = "offsets_reset"
 OFFSETS_DELETED: Final = "offsets_deleted"
 
 MEANINGS: Final = {
-    CREATED: "the first record of a group is here, or the first after `deleted`; detail has the record",
-    CONVERTED: "the group has become one of another kind; detail has both kinds",
-    MEMBER_JOINED: "a member is there that was not; detail has its instance id and its client",
+    CREATED: "the first record of a group, or the first after `deleted`; detail names the record",
+    CONVERTED: "the group became one of another kind; detail has both kinds",
+    MEMBER_JOINED: "a new member; detail has its instance id and its client",
     MEMBER_REPLACED: "a static member came back under another member id; detail has the former one",
-    MEMBER_AWAY: "a static member has left and may come back (epoch -2)",
-    MEMBER_RETURNED: "it came back under the same member id",
+    MEMBER_AWAY: "a static member left and may come back (epoch -2)",
+    MEMBER_RETURNED: "a static member came back under the same member id",
     MEMBER_LEFT: "a member left, was fenced or timed out",
     EMPTIED: "the last member is gone",
-    EPOCH: "the group has another epoch, a classic group another generation; detail has both",
+    EPOCH: "the epoch of the group changed, or the generation of a classic group; detail has both numbers",
     REBALANCE_STARTED: (
-        "members have to follow: the epoch has changed, or one of them has to give something up within it; no record "
-        "shows that for classic groups"
+        "members have to follow a new epoch, or one of them has to give something up within the epoch; not for "
+        "classic groups, where no record shows it"
     ),
     REBALANCE_COMPLETED: (
-        "every member has what it is to have: with the record of the leader's assignment in a classic group, in the "
-        "others when the last member has followed"
+        "every member has its target: in a classic group when the leader's assignment is written, in others when the "
+        "last member has followed"
     ),
-    ASSIGNMENT_CHANGED: "the target of a member, or what the leader gave it; detail has what it gained and lost",
-    FIRST_COMMIT: "the group commits for a topic for the first time; in a transaction, which may be aborted",
+    ASSIGNMENT_CHANGED: (
+        "the target of a member changed, or what the leader assigned to it; detail has what it gained and lost"
+    ),
+    FIRST_COMMIT: "the group's first commit for a topic, even in a transaction that may be aborted",
     OFFSETS_RESET: (
-        "offsets are written while the group, which is not a simple one, has no members: by an administrator, or a "
-        "client that is not a member; detail has the topic, how many partitions, and the lowest and highest offset"
+        "commits while the group, not a simple one, has no members: by an administrator or by a client that is not a "
+        "member; detail has the topic, the number of partitions, and the lowest and highest offset"
     ),
-    OFFSETS_DELETED: "tombstones of offsets; detail has the topic and how many (why: see disappearances)",
+    OFFSETS_DELETED: "tombstones of offsets; detail has the topic and their number (`disappearances` says why)",
     DELETED: "the tombstone of the group",
 }
 """The meaning of each, in the usual order of events."""
