@@ -1,4 +1,4 @@
-"""Misspelled names, and the names that were meant. Imports only the standard library."""
+"""Suggests the names that were meant by misspelled ones. Imports only the standard library."""
 
 from __future__ import annotations
 
@@ -20,17 +20,18 @@ class UnknownOption(ValueError):
 
 
 def near(name: str, names: Iterable[str]) -> str:
-    """A hint for a name that is not one of `names`: the one that was meant, or all of them."""
+    """A hint for a `name` that is not among `names`: similar names, or all of them if none is similar."""
     known = list(names)
     return did_you_mean(name, known, 1).removeprefix("; ") or f"there are {', '.join(known)}"
 
 
 def has_words(text: str, words: Collection[str]) -> bool:
-    """Whether a text is one of some words, or several of them with ` or ` between."""
+    """Whether a text is one of some words, or several of them joined by ` or `."""
     return all(word in words for word in text.split(" or "))
 
 
 def did_you_mean(name: str, names: Iterable[str], most: int = 3) -> str:
-    """`; did you mean a or b?` with `most` of the `names` that are close to `name`, the closest first; "" for none."""
+    """`; did you mean a or b?` with at most `most` of the `names` that are similar to `name`, the most similar first;
+    "" if none is."""
     close = close_names(name, names, most)
     return f"; did you mean {' or '.join(close)}?" if close else ""

@@ -45,10 +45,10 @@ class QueryError(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Condition:
-    """One comparison of a column with a value; rows for which it does not hold are left out.
+    """One condition on a column. Rows for which it does not hold are left out.
 
-    As in SQL, no comparison with null holds, except `is null`. Texts are compared by their code points; `~` holds if
-    the text contains `value`. A `timestamp` is compared with an aware datetime.
+    As in SQL, no comparison with null holds, except `is null`. Strings are compared by their code points; `~` holds if
+    the string contains `value`. A `timestamp` is compared with an aware datetime.
     """
 
     column: str
@@ -69,9 +69,10 @@ class Query:
 
     columns: tuple[str, ...]
     conditions: tuple[Condition, ...] = ()
-    """All of them must hold."""
+    """The conditions; all of them must hold."""
     topics: tuple[str, ...] = ()
-    """Patterns with `*`, `?` and `[…]`: only rows about a topic whose name one of them matches. If empty, all rows."""
+    """Patterns with `*`, `?` and `[…]`: only rows about a topic whose name matches one of them are returned. If empty,
+    all rows."""
     order: tuple[Key, ...] = ()
     limit: int | None = None
 
@@ -123,7 +124,7 @@ def query_of(
 
 
 def column_called(table: Table, name: str) -> Column:
-    """The column of a table. Raises UnknownColumn."""
+    """The column of a table with this name. Raises UnknownColumn."""
     for column in table.columns:
         if column.name == name:
             return column
@@ -131,7 +132,8 @@ def column_called(table: Table, name: str) -> Column:
 
 
 def topic_columns(table: Table) -> tuple[str, ...]:
-    """The columns with the topic, or a list of the topics, that a row is about; empty if rows are not about topics."""
+    """The columns with the topic, or with a list of the topics, that a row is about; empty if rows of this table are
+    not about topics."""
     return tuple(
         column.name
         for column in table.columns
@@ -153,9 +155,9 @@ def _order(table: Table, sort: Sequence[str]) -> tuple[Key, ...]:
 
 
 def condition(table: Table, text: str) -> Condition:
-    """The condition in a text.
+    """Parse a condition.
 
-    A value in quotes, `"…"` or `'…'`, is what is between them. Raises UnknownColumn and QueryError.
+    A value may be in quotes, `"…"` or `'…'`. Raises UnknownColumn and QueryError.
     """
     match = _CONDITION.fullmatch(text)
     if match is None:
@@ -236,7 +238,7 @@ def _article(kind: str) -> str:
 
 
 def duration(text: str) -> int:
-    """The number of milliseconds that a text means: `90s`, `30m`, `24h`, `7d`, `2w`, or as in ISO 8601 `P7D`, `PT24H`.
+    """Parse a duration to milliseconds: `90s`, `30m`, `24h`, `7d`, `2w`, or `P7D` and `PT24H` as in ISO 8601.
 
     Raises QueryError.
     """
@@ -255,10 +257,10 @@ def duration(text: str) -> int:
 
 
 def milliseconds(text: str, now_ms: int | None = None) -> int:
-    """The time that a text means, in milliseconds since 1970.
+    """Parse a moment to milliseconds since 1970.
 
-    ISO 8601, in UTC if it names no zone; at least twelve digits of milliseconds since 1970; `now`; or a time before
-    now: `90s`, `30m`, `2h`, `7d`, `1w`, with or without `ago` after it. Raises QueryError.
+    It is ISO 8601, in UTC if it names no zone; at least twelve digits of milliseconds since 1970; `now`; or a time
+    before now: `90s`, `30m`, `2h`, `7d`, `1w`, with or without `ago` after it. Raises QueryError.
     """
     text = text.strip()
     now = time.time_ns() // 1_000_000 if now_ms is None else now_ms

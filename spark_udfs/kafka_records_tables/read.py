@@ -299,7 +299,7 @@ def read_tables(
 
 
 def read_answers(question: Question, source: Any, engine: Engine) -> Results:
-    """The answer of `read_tables` to a request about several tables that the caller has built."""
+    """The answer of `read_tables` to a request that the caller has built."""
     requests = requests_of(question)
     declarations = [request.table for request in requests]
     several = SeveralTables(requests, source, question.topic)

@@ -72,13 +72,13 @@ class Selection:
         sorted_by = [key.column for key in query.order if key.column not in query.columns]
         self._held = pa.schema([*self.schema, *(table.schema.field(name) for name in sorted_by)])
         self.is_sorted = True
-        """Whether the rows are in the order of the query; known once the first row is returned."""
+        """Whether the rows are sorted as the query asks; known once the first row is returned."""
         self.matching = 0
-        """The number of rows that match, complete after the last row; with a limit, fewer may be returned."""
+        """The number of rows that match, complete after the last row. With a limit, fewer may be returned."""
         self.nulls: Counter[str] = Counter()
-        """By column, the number of rows that a comparison left out because they have null there."""
+        """For each column, the number of rows that a condition left out because their value is null."""
         self.stopping = 0
-        """The number of all rows about a record that a coordinator does not load (`Column.stopping`)."""
+        """The number of all rows about a record that a coordinator refuses to load (`Column.stopping`)."""
 
     def __iter__(self) -> Iterator[pa.RecordBatch]:
         rows = self._matching()
@@ -173,7 +173,7 @@ def _projected(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
 
 
 def holds(rows: pa.RecordBatch, condition: Condition) -> pa.Array:
-    """For which rows a condition holds: booleans without nulls."""
+    """The rows for which a condition holds, as booleans without nulls."""
     column = rows.column(condition.column)
     if condition.operator == "is null":
         return pc.is_null(column)
@@ -200,8 +200,8 @@ def _about(rows: pa.RecordBatch, table: Table, patterns: Iterable[str]) -> pa.Ar
 
 
 def names_topic(column: Any, patterns: Iterable[str]) -> NDArray[np.bool_]:
-    """In which rows a column names a topic that matches one of the patterns. The column has texts, lists of texts, or
-    lists of structs with a `topic`."""
+    """The rows in which a column names a topic that matches one of the patterns, as booleans. The column has strings,
+    lists of strings, or lists of structs with a `topic`."""
     if not pa.types.is_list(column.type):
         return np.asarray(_hits(column, patterns))
     members = column.flatten()

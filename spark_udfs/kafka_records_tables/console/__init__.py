@@ -1,1 +1,1 @@
-"""What commands print on a terminal, and how they end."""
+"""How commands print on a terminal, and how they end."""

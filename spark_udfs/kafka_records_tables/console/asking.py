@@ -1,4 +1,4 @@
-"""One question on the terminal before something is changed."""
+"""Asks for confirmation on the terminal before something is changed."""
 
 from __future__ import annotations
 
@@ -9,18 +9,18 @@ from kafka_records_tables.console.standard_error import say
 
 
 def can_ask() -> bool:
-    """Whether a person at a terminal can answer."""
+    """Whether there is a person at a terminal who can answer."""
     return sys.stdin.isatty() and sys.stderr.isatty()
 
 
 def check_can_ask() -> None:
-    """Raise CommandError if there is no person to ask."""
+    """Raise CommandError if nobody can answer."""
     if not can_ask():
         raise CommandError("this is not a terminal, so the command cannot ask for confirmation: add --yes to --execute")
 
 
 def confirmed(question: str) -> bool:
-    """Whether the person types `yes`. Raises CommandError if there is nobody to ask."""
+    """Whether the person types `yes`. Raises CommandError if nobody can answer."""
     check_can_ask()
     say(f"{question} Type yes to go on:")
     return sys.stdin.readline().strip() == "yes"

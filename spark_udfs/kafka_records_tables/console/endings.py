@@ -9,15 +9,15 @@ from typing import Final
 OK: Final = 0
 """The answer is complete."""
 DAMAGE: Final = 1
-"""The job is done, but rows are missing or may be: damage, a time-out, a missing right, a record that cannot be
-decoded. It takes precedence over FOUND, because it is more important that the answer is not complete."""
+"""The command has finished, but rows are missing or may be missing: damage, a time-out, a missing right, a record that
+cannot be decoded. It takes precedence over FOUND, because an incomplete answer is more important to know."""
 FAILED: Final = 2
 """There is no answer: wrong usage, nothing to read, something is missing on this machine, or a failure."""
 FOUND: Final = 3
-"""The answer is complete, and it has what `--fail-on` watches for."""
+"""The answer is complete, and has something that `--fail-on` watches for."""
 
 NO_ROOM: Final = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
-"""Errors of writing to a full or broken device. They do not name the file, so the code that writes has to."""
+"""Errors of writing to a full or broken device. Python's error does not name the file, so the code that writes must."""
 
 EXIT_STATUS_HELP: Final = """\
 exit status:
@@ -36,7 +36,7 @@ class CommandError(Exception):
 
 
 class UsageError(CommandError):
-    """A CommandError about the arguments; the message is followed by where the help of the subcommand is."""
+    """A CommandError about the arguments. The message is followed by the command that shows the help."""
 
 
 def require(command: str, extra: str, *packages: str) -> None:

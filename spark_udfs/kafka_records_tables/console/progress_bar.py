@@ -1,4 +1,4 @@
-"""A progress bar over the bytes that are read, on standard error."""
+"""A progress bar on standard error for the bytes that are read."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ _ROOMY: Final = 80
 
 
 class ByteProgress:
-    """A context in which a bar shows how much has been read; draws nothing if standard error is not a terminal."""
+    """A context in which a bar shows how much has been read. It draws nothing if standard error is not a terminal."""
 
     def __init__(self, description: str, *, of_bytes: bool = True) -> None:
-        """Unless the progress is one `of_bytes`, the bar shows a fraction of the whole and no numbers."""
+        """If `of_bytes` is false, the bar shows a fraction of the whole and no numbers."""
         self._description = description
         self._of_bytes = of_bytes
         self._started = time.monotonic()
@@ -30,7 +30,7 @@ class ByteProgress:
         self._task: Any = None
 
     def waiting(self, description: str) -> None:
-        """Show that something takes time whose progress is not known."""
+        """Show that something takes time, without a measure of progress."""
         if self._is_wanted:
             self._show(description, None)
 
@@ -72,11 +72,11 @@ class ByteProgress:
         self._progress.start()
 
     def is_drawn(self) -> bool:
-        """Whether the bar is on the last line of the terminal."""
+        """Whether the bar is shown on the last line of the terminal."""
         return self._progress is not None
 
     def stop(self) -> None:
-        """Remove the bar; what is printed next starts on an empty line."""
+        """Remove the bar, so that what is printed next starts on an empty line."""
         self._is_wanted = False
         if self._progress is not None:
             self._progress.stop()

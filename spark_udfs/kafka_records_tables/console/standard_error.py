@@ -1,4 +1,4 @@
-"""Lines on standard error, also while a progress bar is there."""
+"""Prints lines on standard error, also while a progress bar is shown."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _is_bar_drawn: Callable[[], bool] | None = None
 
 @contextmanager
 def over_a_bar(is_drawn: Callable[[], bool]) -> Iterator[None]:
-    """While `is_drawn` returns that a progress bar is on the last line of the terminal, lines are printed in its place
+    """While `is_drawn()` is true, a progress bar is on the last line of the terminal: lines are printed in its place,
     and the bar is drawn again below."""
     global _is_bar_drawn
     _is_bar_drawn = is_drawn
@@ -39,7 +39,7 @@ def say(line: str) -> None:
 
 
 def complain(text: str) -> None:
-    """Say why the command ends without a result."""
+    """Print why the command ends without a result."""
     try:
         sys.stdout.flush()
     except OSError:
@@ -48,7 +48,7 @@ def complain(text: str) -> None:
 
 
 def discard(stream: TextIO) -> None:
-    """Redirect a stream that cannot be written to nowhere, so that what it still holds does not fail once more at
+    """Redirect a stream that cannot be written to the null device, so that its buffered bytes do not fail once more at
     exit."""
     try:
         descriptor = stream.fileno()

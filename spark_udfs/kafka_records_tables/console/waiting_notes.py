@@ -1,5 +1,5 @@
-"""Notes on standard error about what readers of brokers wait for. The readers report it to `logging`, as a library
-does."""
+"""Prints notes on standard error about what readers of brokers wait for. The readers report it to `logging`, as a
+library does."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class _Notes(logging.Handler):
 
 
 def tell_waiting() -> None:
-    """From now on print the notes. A second call changes nothing."""
+    """Print these notes from now on. A second call changes nothing."""
     log = logging.getLogger(_SOURCES)
     if not any(isinstance(each, _Notes) for each in log.handlers):
         log.addHandler(_Notes())

@@ -1,8 +1,8 @@
-"""Aborts a transaction that hangs: its coordinator will not, and Kafka's own tool aborts without asking the
-coordinator.
+"""Aborts a hanging transaction. Its coordinator will not end it, and Kafka's own tool aborts without asking the
+coordinator first.
 
-A transaction with an owner is left alone. A transactional id in state Ongoing, PrepareCommit or PrepareAbort owns
-everything that is open with its producer id: its producer or its coordinator ends that (KIP-664).
+A transaction with an owner is left alone. A transactional id in state Ongoing, PrepareCommit or PrepareAbort owns every
+open transaction with its producer id: its producer or its coordinator will end that transaction (KIP-664).
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from kafka_records_engine.sources.transaction_requests import TransactionRequests
 
 RIGHT: Final = "the ACL operation ALTER on the cluster (CLUSTER_ACTION does as well)"
-"""The right that WriteTxnMarkers needs (`KafkaApis.handleWriteTxnMarkersRequest`)."""
+"""The right that a WriteTxnMarkers request needs (`KafkaApis.handleWriteTxnMarkersRequest`)."""
 
 _NOT_AUTHORIZED: Final = "CLUSTER_AUTHORIZATION_FAILED"
 
@@ -43,35 +43,35 @@ class OpenTransaction:
     first_offset: int
     last_timestamp_ms: int
     last_stable_offset: int | None
-    """The offset at which the first open transaction of the partition begins."""
+    """The offset at which the transaction begins in this partition."""
     end_offset: int | None
     """The high watermark."""
     transactional_id: str | None
-    """The transactional id with this producer id; None if there is none."""
+    """The transactional id that uses this producer id; None if there is none."""
     state: str | None
     refusal: str | None
-    """Why it is not aborted, and what to do; None if it hangs."""
+    """Why the transaction is not aborted, and what to do instead; None if it hangs."""
     is_aborted: bool = False
     error: str | None = None
     """Why the marker was not written."""
 
     @property
     def held_back(self) -> int | None:
-        """The number of offsets that readers of committed records wait for because of it; 0 if an earlier one holds
-        them back."""
+        """The number of offsets that this transaction keeps from readers of committed records; 0 if an earlier open
+        transaction does so already."""
         if self.last_stable_offset is None or self.end_offset is None:
             return None
         return self.end_offset - self.first_offset if self.first_offset <= self.last_stable_offset else 0
 
 
 class NoSuchTransaction(LogSourceError):
-    """None of the open transactions of a partition is the one that was named."""
+    """The partition has no open transaction that fits the request, or several."""
 
 
 def open_transactions_of(source: LiveBrokers, topic: str, partition: int) -> list[OpenTransaction]:
-    """The transactions that are open in a partition of a running cluster, and why some may not be aborted.
+    """The open transactions in a partition of a running cluster, each with the reason not to abort it, if there is one.
 
-    Raises LogSourceError if brokers do not answer, or the topic may not be read.
+    Raises LogSourceError if brokers do not answer, or if the topic may not be read.
     """
     requests = source.transaction_requests()
     producers = requests.open_producers((topic, partition))
@@ -143,7 +143,7 @@ def abort_transaction(
 
 
 def carry_out(source: LiveBrokers, planned: OpenTransaction) -> OpenTransaction:
-    """Abort a transaction unless it has changed or has an owner by now, and look up what happened to it."""
+    """Abort a transaction, unless it has ended or has an owner by now, and look up the outcome."""
     place = planned.topic, planned.partition
     (now,) = [each for each in open_transactions_of(source, *place) if _is_same(each, planned)] or [
         replace(planned, refusal="it has ended meanwhile, by another marker")
@@ -215,7 +215,8 @@ def _entries(
 
 
 def refusal_of(entry: Mapping[str, Any]) -> str | None:
-    """Why a transaction whose transactional id has this entry may not be aborted; None if it has no owner."""
+    """Why a transaction may not be aborted, given what its transactional id's coordinator says; None if it has no
+    owner."""
     if entry.get("state") not in LIVE_STATES:
         return None
     who, state = entry["transactional_id"], entry["state"]

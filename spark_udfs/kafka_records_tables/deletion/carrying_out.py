@@ -1,4 +1,4 @@
-"""How plans about groups are executed: results are printed even if a run ends early."""
+"""How plans about groups are executed. The results so far are printed even if a run ends early."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from kafka_records_tables.deletion.deletion_lines import lines_of
 from kafka_records_tables.deletion.deletion_plan import GroupPlan
 
 UNKNOWN: Final = "UNKNOWN_SERVER_ERROR"
-"""The error of anything that an answer leaves out: it is unknown whether it was done."""
+"""The error of an item that the answer does not mention: it is unknown whether it was done."""
 
 _LEFT: Final = "left alone"
 _TRIES: Final = 5
@@ -26,8 +26,8 @@ A = TypeVar("A")
 def answer_to(group: str, send: Callable[[], A], look: Callable[[], A | None]) -> tuple[A, bool]:
     """The answer to `send`, and whether an earlier answer was lost.
 
-    If the answer is lost, `look` finds out what was done: it returns the answer, or None to send the rest again. Raises
-    CommandError if no answer arrives at all.
+    After a lost answer, `look` finds out what was done: it returns the answer, or None if the request must be sent
+    again. Raises CommandError if no answer arrives at all.
     """
     is_after_loss = False
     for _ in range(_TRIES):
@@ -43,8 +43,9 @@ def answer_to(group: str, send: Callable[[], A], look: Callable[[], A | None]) -
 
 
 def carry_out(doing: str, what: str, done: Iterable[GroupPlan], total: int, broken_off: str) -> None:
-    """Take `total` plans from `done`, each when it is executed, below a bar that says `doing`; print them afterwards.
-    If one raises an error, the earlier ones are printed, and the line `broken_off`."""
+    """Take `total` plans from `done`, which yields each plan after it was executed. A progress bar says `doing`; the
+    plans are printed at the end. If a plan raises an error, the earlier ones are printed, and then the line
+    `broken_off`."""
     finished: list[GroupPlan] = []
     try:
         with ByteProgress(doing, of_bytes=False) as progress, over_a_bar(progress.is_drawn):
@@ -59,14 +60,14 @@ def carry_out(doing: str, what: str, done: Iterable[GroupPlan], total: int, brok
 
 
 def print_plans(plans: Iterable[GroupPlan], to_be: str, what: str) -> None:
-    """The table of each group (`lines_of`)."""
+    """The lines that are printed about each group (`lines_of`)."""
     for plan in plans:
         sys.stdout.writelines(f"{line}\n" for line in lines_of(plan, to_be, what))
     sys.stdout.flush()
 
 
 def rest(plans: Iterable[GroupPlan]) -> str:
-    """The number of items that are left out, in words for the summary line."""
+    """The end of the summary line: how many items are left out, in words."""
     failed = groups = 0
     for plan in plans:
         groups += plan.error is not None

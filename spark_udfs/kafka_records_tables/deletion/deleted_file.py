@@ -1,9 +1,9 @@
-"""The file of everything that `delete-offsets` deletes or overwrites: it is on the disk before anything is changed, and
-is read to restore it.
+"""The file in which `delete-offsets` keeps everything that it deletes or overwrites. It is on the disk before anything
+is changed, and `--restore` reads it.
 
-JSON lines. `kind` is `offset` (the offset, leader epoch and metadata in the coordinator, with the id of the topic, and
-the commit timestamp if the list had it), `group` (a group that is deleted completely) or `kept` (an earlier line that
-was not deleted after all).
+The file has JSON lines. `kind` is `offset` (the offset, leader epoch and metadata from the coordinator, the id of the
+topic, and the commit timestamp if the list had it), `group` (a group that is deleted completely) or `kept` (an earlier
+line whose offset was not deleted after all).
 """
 
 from __future__ import annotations
@@ -33,12 +33,12 @@ _WHAT_IT_TAKES: Final = (
 
 
 def timed_path(what: str) -> Path:
-    """A file in the current directory, named after what happens to offsets and the time."""
+    """The default path: a file in the current directory, named after the action and the time."""
     return Path(f"{what}-offsets-{datetime.now(UTC):%Y%m%dT%H%M%SZ}.jsonl")
 
 
 class DeletedFile:
-    """Takes lines, each of which is on the disk when the method returns."""
+    """Writes lines to the file. Each line is on the disk when the method returns."""
 
     def __init__(self, path: Path) -> None:
         """Create the file. Raises CommandError if it exists already or cannot be written."""
@@ -54,11 +54,11 @@ class DeletedFile:
 
     @property
     def has_offsets(self) -> bool:
-        """Whether it has an offset that may be deleted by now, and could be restored."""
+        """Whether the file has an offset that may be deleted by now and can be restored."""
         return bool(self._held)
 
     def remove(self) -> None:
-        """Delete the file: nothing was changed."""
+        """Delete the file, because nothing was changed."""
         self._file.close()
         self.path.unlink()
 
@@ -73,8 +73,8 @@ class DeletedFile:
     def before(
         self, plans: Iterable[GroupPlan], topics: Mapping[str, DescribedTopic], *, is_restoring: bool = False
     ) -> None:
-        """Write what some plans delete or overwrite. Raises CommandError if it cannot be written: then none of the
-        plans may be executed."""
+        """Write everything that these plans delete or overwrite. Raises CommandError if it cannot be written; then no
+        plan may be executed."""
         lines: list[dict[str, Any]] = []
         for plan in plans:
             if plan.is_whole:
@@ -96,7 +96,7 @@ class DeletedFile:
         self._write(lines)
 
     def kept(self, group: str, places: Iterable[TopicPartition]) -> None:
-        """Write that some offsets that were written before have not changed."""
+        """Write that some offsets, which an earlier line lists, have not changed."""
         places = list(places)
         self._held.difference_update((group, *place) for place in places)
         self._write(
@@ -124,25 +124,25 @@ def _sync_folder(folder: Path) -> None:
 
 @dataclass
 class Deleted:
-    """The deleted offsets of a group."""
+    """The deleted offsets of one group."""
 
     offsets: dict[TopicPartition, CommittedOffset] = field(default_factory=dict)
     topic_ids: dict[str, str] = field(default_factory=dict)
 
 
 class DeletedOffsets(NamedTuple):
-    """The offsets that a file lists as deleted or committed."""
+    """The offsets in a file that `--restore` reads."""
 
     by_group: dict[str, Deleted]
     cut_line: int | None = None
-    """The number of the last line if it is incomplete."""
+    """The number of the last line, if that line is incomplete."""
     passed_over: int = 0
-    """The number of rows of a table that have no offset."""
+    """The number of rows without an offset."""
 
 
 def deleted_of(path: str) -> DeletedOffsets:
-    """The offsets that a file lists as deleted; or those in the rows of a table, JSON lines, CSV or Parquet as the
-    command writes them, such as those of current_offsets. Raises CommandError."""
+    """Read a file for `--restore`: one that `delete-offsets` has written, or rows of a table such as current_offsets,
+    as JSON lines, CSV or Parquet. Raises CommandError."""
     found = _Lines()
     cut_line = None
     try:

@@ -1,4 +1,4 @@
-"""What `delete-offsets` is to delete: rows of the table deletable_offsets in a file, or arguments."""
+"""What `delete-offsets` should delete, from arguments or from a file with rows of the table deletable_offsets."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ STANDARD_INPUT: Final = "-"
 
 
 class Expected(NamedTuple):
-    """The entry of a list for a partition; a member is None if the list does not have it. Without an offset nothing is
-    committed."""
+    """The entry of a list for a partition. A field is None if the list does not have it; `offset` is also None if
+    nothing is committed."""
 
     offset: int | None
     leader_epoch: int | None = None
@@ -27,7 +27,7 @@ class Expected(NamedTuple):
     commit_timestamp_ms: int | None = None
 
     def is_met_by(self, committed: CommittedOffset | None) -> bool:
-        """Whether the coordinator has the same, as far as the list has it."""
+        """Whether the coordinator has the same values, as far as the list has them."""
         if committed is None or self.offset is None:
             return committed is None and self.offset is None
         epochs = (committed.leader_epoch, None)
@@ -40,20 +40,20 @@ class Expected(NamedTuple):
 
 @dataclass
 class Wanted:
-    """What to delete of one group."""
+    """What to delete for one group."""
 
     expected: dict[TopicPartition, Expected] = field(default_factory=dict)
-    """The offsets that a list names."""
+    """The offsets that the list names."""
     places: set[TopicPartition] = field(default_factory=set)
-    """Partitions that arguments name."""
+    """The partitions that arguments name."""
     topics: set[str] = field(default_factory=set)
-    """Topics whose offsets are all deleted."""
+    """The topics whose offsets are all deleted."""
     is_whole: bool = False
-    """Whether the group is deleted with everything that it has."""
+    """Whether the group is deleted with everything that belongs to it."""
     is_pending: bool = False
-    """Whether the list says that an open transaction commits an offset of the group."""
+    """Whether, by the list, an open transaction commits an offset of the group."""
     has_list: bool = False
-    """Whether the list says what the coordinator has."""
+    """Whether the list has the committed offsets of the coordinator."""
 
 
 @dataclass
@@ -62,9 +62,9 @@ class DeletionList:
 
     wanted: dict[str, Wanted] = field(default_factory=dict)
     passed_over: int = 0
-    """The number of rows that the list itself calls not deletable."""
+    """The number of rows that are not deletable, as the list itself says."""
     groups: int = 0
-    """The number of rows of groups that were ignored, because groups are not to be deleted."""
+    """The number of rows about whole groups that were ignored, because no groups should be deleted."""
     left_out: Counter[str] = field(default_factory=Counter)
     """The number of deletable offsets that are not deleted, by the reason in the list."""
 

@@ -1,4 +1,4 @@
-"""The plan of a deletion: each partition with its present committed offset, and whether it is deleted."""
+"""The plan of a deletion: each partition with its committed offset, and whether that is deleted."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from kafka_records_tables.deletion.subscribed_topics import NO_TOPICS, Subscribe
 from kafka_records_tables.near_names import did_you_mean
 
 CHANGED: Final = "CHANGED"
-"""Not an error of Kafka: the committed offset differs from the list or the dry run."""
+"""Not an error of Kafka: the committed offset differs from the one in the list or in the dry run."""
 
 NO_GROUP: Final = "GROUP_ID_NOT_FOUND"
 SUBSCRIBED: Final = "GROUP_SUBSCRIBED_TO_TOPIC"
@@ -24,7 +24,7 @@ UNKNOWN_TOPIC: Final = "UNKNOWN_TOPIC_OR_PARTITION"
 OTHER_OFFSET: Final = "OTHER_OFFSET"
 OTHER_TOPIC: Final = "OTHER_TOPIC"
 OTHER_KIND: Final = "OTHER_KIND"
-"""Reasons not to restore an offset; not errors of Kafka either."""
+"""Reasons not to restore an offset. They are not errors of Kafka."""
 
 MEANINGS: Final = {
     CHANGED: "another commit came, it is left out",
@@ -43,40 +43,40 @@ MEANINGS: Final = {
     "SHARE_GROUP": "a share group has no committed offsets, and what it has cannot be brought back: "
     "kafka-share-groups.sh deletes it",
 }
-"""The meaning of the names of errors here, in a few words."""
+"""A few words about each error name."""
 
 
 def error_text(name: str, more: str = "") -> str:
-    """An error as a line shows it."""
+    """An error as it is printed."""
     meaning = MEANINGS.get(name)
     return f"{name}{f': {meaning}' if meaning else ''}{f' ({more})' if more else ''}"
 
 
 @dataclass
 class Item:
-    """One partition. `error` is the name of the reason not to delete it, or of what went wrong."""
+    """The plan for one partition. `error` is the name of the reason not to delete its offset, or of what went wrong."""
 
     topic: str
     partition: int | None
     """None for a topic without committed offsets."""
     committed: CommittedOffset | None = None
-    """What the coordinator has and is deleted, or what is committed again."""
+    """The present committed offset, which is deleted, or the offset that is committed again."""
     overwrites: CommittedOffset | None = None
-    """What is overwritten if it is committed again."""
+    """The present committed offset, if another one is committed in its place."""
     error: str | None = None
     more: str = ""
-    """Follows the meaning of the error."""
+    """More about the error, printed after its meaning."""
     commit_timestamp_ms: int | None = None
-    """When it was committed, if a list says so: a coordinator does not report it."""
+    """The time of the commit, if a list has it; a coordinator does not report it."""
     is_done: bool = False
     note: str = ""
-    """The status of an item that is done, but not by this run."""
+    """The status of an item that was done before this run."""
     unless: str = ""
-    """A possible reason against it that only the coordinator knows; empty if there is none."""
+    """A reason against it that only the coordinator can confirm; empty if there is none."""
 
     @property
     def is_planned(self) -> bool:
-        """Whether something still has to be done."""
+        """Whether this item must still be executed."""
         return self.committed is not None and self.error is None and not self.is_done
 
     @property
@@ -95,20 +95,20 @@ class GroupPlan:
     error: str | None = None
     """The name of the reason not to delete the group as a whole."""
     more: str = ""
-    """Follows the meaning of the error."""
+    """More about the error, printed after its meaning."""
     is_whole: bool = False
     listed: ListedGroup | None = None
     is_done: bool = False
-    """Whether the group is deleted."""
+    """Whether the whole group is deleted."""
 
     @property
     def planned(self) -> dict[TopicPartition, CommittedOffset]:
-        """The items that still have to be deleted, or committed again."""
+        """The items that must still be deleted, or committed again."""
         return {item.place: item.committed for item in self.items if item.is_planned and item.committed is not None}
 
     @property
     def goes(self) -> bool:
-        """Whether anything has to be done."""
+        """Whether anything must be done for this group."""
         return self.error is None and (self.is_whole or bool(self.planned))
 
     @property
@@ -118,7 +118,7 @@ class GroupPlan:
 
     @property
     def has_failed(self) -> bool:
-        """Whether a requested item is not deleted."""
+        """Whether a requested item is left out."""
         return self.error is not None or any(item.error for item in self.items)
 
 
@@ -130,8 +130,8 @@ def planned(
     topics: Mapping[str, DescribedTopic],
     subscribed: SubscribedTopics = NO_TOPICS,
 ) -> GroupPlan:
-    """The plan for a group, given what its coordinator has. `topics` are the existing ones, `subscribed` those that the
-    group subscribes to."""
+    """Make the plan for a group from the committed offsets that its coordinator reports. `topics` are the existing
+    topics, `subscribed` those that the group subscribes to."""
     plan = GroupPlan(group, is_whole=wanted.is_whole, listed=listed.get(group))
     plan.items = sorted(_items(wanted, fetched), key=lambda item: (item.topic, item.partition or 0))
     plan.error = fetched.error or _against_group(plan)
@@ -204,7 +204,8 @@ def _against_group(plan: GroupPlan) -> str | None:
 
 
 def leave_out_changed(plan: GroupPlan, fetched: FetchedOffsets) -> None:
-    """Compare a plan with the committed offsets just before it is executed; items that have changed are left out."""
+    """Compare a plan with the committed offsets right before it is executed, and leave out the items that have
+    changed."""
     if fetched.error is not None:
         plan.error = fetched.error
         return

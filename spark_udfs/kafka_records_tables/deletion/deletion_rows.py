@@ -1,4 +1,4 @@
-"""The rows of a list of offsets: JSON lines, CSV or Parquet, each value checked for what its column may have."""
+"""Rows with offsets from a JSON lines, CSV or Parquet file. Each value is checked against the type of its column."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _BYTE_ORDER_MARK: Final = b"\xef\xbb\xbf"
 
 
 class CommittedRow(NamedTuple):
-    """A row with an offset that was committed."""
+    """A row of a table with a committed offset."""
 
     group_id: str
     place: TopicPartition
@@ -36,14 +36,14 @@ class CommittedRow(NamedTuple):
 
 
 class ListedRow(NamedTuple):
-    """A row. None stands for a value that the list does not have."""
+    """A row of the table deletable_offsets. None stands for a value that the list does not have."""
 
     is_group: bool
     group_id: str
     place: TopicPartition
-    """Meaningless for a group, and for an offset that is not deletable."""
+    """It has no meaning for a group, and for an offset that is not deletable."""
     offset: int | None
-    """None also if nothing is committed."""
+    """Also None if nothing is committed."""
     leader_epoch: int | None
     metadata: str | None
     commit_timestamp_ms: int | None
@@ -53,7 +53,7 @@ class ListedRow(NamedTuple):
 
 
 def listed_rows(content: bytes) -> Iterator[ListedRow]:
-    """The rows of a file. Raises ValueError with the line (for CSV and Parquet the row) and the problem."""
+    """The rows of a file. Raises ValueError with the problem and its line; for CSV and Parquet with its row."""
     for at, row in rows_of_content(content):
         missing = [name for name in _NEEDED if name not in row]
         if missing:

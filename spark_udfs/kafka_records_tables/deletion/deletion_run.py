@@ -1,4 +1,4 @@
-"""Deletes offsets and groups: it makes a plan, and with `execute` carries it out, each group after a last check."""
+"""Deletes offsets and groups: makes a plan, and with `execute` carries it out, with one last check for each group."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class DeletionRun:
         self._topics: dict[str, DescribedTopic] = {}
 
     def run(self) -> int:
-        """Run it and return the exit status: 0 if everything requested is deleted, 1 if something is not. Raises
+        """Run it, and return the exit status: 0 if everything that was requested is deleted, otherwise 1. Raises
         CommandError."""
         self._say_what_is_passed_over()
         if not self._deletions.wanted:

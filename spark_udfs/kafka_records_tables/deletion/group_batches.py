@@ -1,4 +1,5 @@
-"""Requests about many groups, in batches: a request about a thousand groups is large, and one for each takes long."""
+"""Sends requests about many groups in batches: one request about a thousand groups is too large, and one per group
+takes too long."""
 
 from __future__ import annotations
 
@@ -20,8 +21,8 @@ _NOTHING: Final = FetchedOffsets({}, {})
 
 
 def requests_to(bootstrap: str, config: str | None, limit: TimeLimit | None = None) -> GroupRequests:
-    """Sends requests to these brokers, and prints what it waits for. Raises UsageError for an invalid address,
-    CommandError for a configuration that cannot be used."""
+    """Requests to these brokers. Notes on standard error say what it waits for. Raises UsageError for an invalid
+    address, CommandError for a configuration that cannot be used."""
     try:
         tell_waiting()
         return GroupRequests(bootstrap, config, timeout=limit)
@@ -32,12 +33,13 @@ def requests_to(bootstrap: str, config: str | None, limit: TimeLimit | None = No
 
 
 class AskedGroup(NamedTuple):
-    """What to request about a group."""
+    """What to request about one group."""
 
     places: Collection[TopicPartition]
-    """Partitions by name. Only for these a coordinator reports which of them only an open transaction commits."""
+    """Partitions to ask about by name. Only for these does a coordinator report that an open transaction commits their
+    offset."""
     is_all: bool = False
-    """Whether everything else that it has is requested too."""
+    """Whether to request all other offsets of the group too."""
 
 
 def fetched(
@@ -78,5 +80,5 @@ def described(requests: GroupRequests, names: Collection[str]) -> dict[str, Desc
 
 
 def batches(names: Sequence[str], size: int = GROUPS) -> Iterator[Sequence[str]]:
-    """The names in batches of this size."""
+    """The names, in batches of this size."""
     return (names[start : start + size] for start in range(0, len(names), size))

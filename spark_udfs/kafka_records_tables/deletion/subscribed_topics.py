@@ -1,4 +1,4 @@
-"""The topics that a group subscribes to now; a coordinator deletes no offsets of these."""
+"""The topics that a group subscribes to now; a coordinator deletes no offsets for these topics."""
 
 from __future__ import annotations
 
@@ -14,19 +14,19 @@ class SubscribedTopics(NamedTuple):
     topics: frozenset[str] | None = frozenset()
     """None if the coordinator cannot read the subscriptions of the group: then it treats every topic as subscribed."""
     or_if: str = ""
-    """The reason why it may subscribe to other topics too, which only the coordinator knows; empty if there is none."""
+    """Why the group may subscribe to other topics too, which only the coordinator knows; empty if it cannot."""
 
     def has(self, topic: str) -> bool:
-        """Whether the group is known to subscribe to the topic."""
+        """Whether the group certainly subscribes to this topic."""
         return self.topics is None or topic in self.topics
 
 
 NO_TOPICS: Final = SubscribedTopics()
-"""The subscription of a group without members."""
+"""The subscription of a group that has no members."""
 
 
 def subscribed_topics(told: GroupSubscriptions) -> SubscribedTopics:
-    """The subscription in the answer of a coordinator."""
+    """The subscription of a group, from the answer of its coordinator."""
     topics = topics_of_members(list(told.messages))
     if topics is None:
         return SubscribedTopics(None)

@@ -1,1 +1,1 @@
-"""Answers as values, and the modules that print them."""
+"""Answers of tables as values, and the modules that print them."""

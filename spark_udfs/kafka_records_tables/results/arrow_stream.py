@@ -10,14 +10,16 @@ import pyarrow as pa
 
 
 def write_arrow_stream(batches: Iterable[pa.RecordBatch], schema: pa.Schema, out: IO[bytes]) -> None:
-    """Write the rows as they arrive; comments in `schema` are kept. A stream that ends early has no end mark."""
+    """Write the rows as they arrive as an Arrow stream. The comments in `schema` are kept. A stream that ends early has
+    no end mark."""
     with pa.ipc.new_stream(out, schema) as writer:
         for batch in batches:
             writer.write_batch(batch)
 
 
 def write_arrow_file(batches: Iterable[pa.RecordBatch], schema: pa.Schema, path: Path | str) -> None:
-    """The same as a file, which `pyarrow.ipc.open_file`, Polars' `read_ipc` and pandas' `read_feather` can read."""
+    """Write the rows as an Arrow file, which `pyarrow.ipc.open_file`, Polars' `read_ipc` and pandas' `read_feather` can
+    read."""
     with open(path, "wb") as file, pa.ipc.new_file(file, schema) as writer:
         for batch in batches:
             writer.write_batch(batch)

@@ -1,6 +1,6 @@
-"""Arrow columns as columns of text, without a Python object per value if possible.
+"""Turns Arrow columns into columns of text, mostly without a Python object for each value.
 
-Everything is large_string, because the text of a batch can exceed the 2 GiB of string.
+All columns are large_string, because the texts of a batch can exceed the 2 GiB of a string column.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def small_slices(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
 
 
 def write_lines(lines: pa.LargeStringArray, out: TextIO) -> None:
-    """Write texts, which include their line ends, one after another."""
+    """Write texts one after another. They include their line ends."""
     if not len(lines):
         return
     _, offsets, data = lines.buffers()
@@ -58,7 +58,7 @@ def write_lines(lines: pa.LargeStringArray, out: TextIO) -> None:
 
 
 def joined(parts: Iterable[pa.LargeStringArray | str]) -> pa.LargeStringArray:
-    """Columns of text (and text that is the same in every row) concatenated row by row; null if one of them is."""
+    """Concatenate columns of text, and texts that are the same in every row; null in rows where a column is null."""
     scalars = [pa.scalar(part, TEXT) if isinstance(part, str) else part for part in parts]
     return pc.binary_join_element_wise(*scalars, pa.scalar("", TEXT))
 
@@ -66,7 +66,7 @@ def joined(parts: Iterable[pa.LargeStringArray | str]) -> pa.LargeStringArray:
 def replaced(
     column: pa.LargeStringArray, where: pa.BooleanArray, make: Callable[[str], str], source: pa.Array | None = None
 ) -> pa.LargeStringArray:
-    """`column` with `make` applied to the text in `source` (`column` itself by default) in the rows that `where`
+    """`column`, with `make` applied to the texts of `source` (by default `column` itself) in the rows that `where`
     selects."""
     where = where.fill_null(False)
     if not pc.any(where).as_py():
@@ -142,7 +142,7 @@ def _moments(column: pa.Array) -> pa.LargeStringArray:
 
 
 def json_texts(column: pa.Array) -> pa.LargeStringArray:
-    """Values as JSON, character for character as `json_text` writes them; `null` for null."""
+    """Values as JSON, with exactly the characters that `json_text` writes; `null` for null."""
     column = _stored(column)
     kind = column.type
     if pa.types.is_struct(kind):
@@ -162,7 +162,7 @@ def json_texts(column: pa.Array) -> pa.LargeStringArray:
 
 
 def json_objects(names: list[str], columns: list[pa.Array], rows: int, end: str = "") -> pa.LargeStringArray:
-    """A JSON object per row, with `end` after each."""
+    """One JSON object per row, followed by `end`."""
     if not columns:
         return pa.repeat(pa.scalar(f"{{}}{end}", TEXT), rows)
     parts: list[pa.LargeStringArray | str] = []
@@ -184,14 +184,14 @@ def _json_map(column: pa.MapArray) -> pa.LargeStringArray:
 
 
 def map_lists(column: pa.MapArray) -> pa.ListArray:
-    """A map as a list of keys and values, which has kernels that maps lack."""
+    """A map as a list of keys and values, because Arrow has more functions for lists than for maps."""
     kind = column.type
     pair = pa.struct([pa.field("key", kind.key_type, nullable=False), pa.field("value", kind.item_type)])
     return column.cast(pa.list_(pair))
 
 
 def joined_items(column: pa.Array, items: pa.LargeStringArray, between: str) -> pa.LargeStringArray:
-    """The items of each list of `column`, whose texts are in `items`, joined; null for null."""
+    """For each list of `column`, its items joined; null for null. The texts of all items are in `items`."""
     lists = pa.LargeListArray.from_arrays(_offsets(column), items)
     text = pc.binary_join(lists, pa.scalar(between, TEXT))
     return pc.if_else(column.is_valid(), text, pa.scalar(None, TEXT))

@@ -1,6 +1,6 @@
-"""The cells of a table for people: printable text, its width on a terminal, cut, folded or padded.
+"""The cells of a table for people: printable text, measured, cut, folded or padded for a terminal.
 
-Nearly all text is ASCII, where a character is a cell and Arrow does the work; the rest is handled character by
+Nearly all text is ASCII, where a character is one cell wide and Arrow does the work; other text is handled character by
 character.
 """
 
@@ -43,12 +43,12 @@ _HUMP: Final = re.compile("(?<=[a-z])(?=[A-Z])")
 
 
 def holds_numbers(kind: pa.DataType) -> bool:
-    """Whether cells of the type are aligned to the right and never cut."""
+    """Whether values of this type are aligned to the right and never cut."""
     return bool(pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind))
 
 
 def holds_texts(kind: pa.DataType) -> bool:
-    """Whether cells of the type are texts themselves, not the text of another value."""
+    """Whether values of this type are texts, rather than values that are shown as text."""
     kind = kind.value_type if pa.types.is_dictionary(kind) else kind
     return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind))
 
@@ -58,12 +58,12 @@ def _quoted(text: str) -> str:
 
 
 def can_be_cut(kind: pa.DataType) -> bool:
-    """Whether a part of the text is meaningful, which it is not for numbers and times."""
+    """Whether the beginning of the text is useful by itself, which it is not for numbers and times."""
     return not (holds_numbers(kind) or pa.types.is_temporal(kind) or pa.types.is_boolean(kind))
 
 
 def cell_texts(column: pa.Array) -> pa.LargeStringArray:
-    """Values as printable text; a map of numbers is `name: 1, other: 2`, other structures are JSON. A text is in
+    """Values as printable text. A map of numbers is `name: 1, other: 2`; other structures are JSON. A text is put in
     quotes, as in JSON, if it is empty, begins or ends with a blank, begins with a quote, or is `null`."""
     kind = column.type
     if pa.types.is_map(kind) and pa.types.is_integer(kind.item_type):
@@ -79,7 +79,7 @@ def cell_texts(column: pa.Array) -> pa.LargeStringArray:
 
 
 def widest(texts: pa.LargeStringArray, most: int | None = None) -> int:
-    """The number of terminal cells of the widest text; with `most`, of the widest text that has no more."""
+    """The width of the widest text, in terminal cells; with `most`, of the widest text that is no wider than that."""
     if not len(texts):
         return 0
     is_ascii = pc.string_is_ascii(texts)
@@ -92,7 +92,8 @@ def widest(texts: pa.LargeStringArray, most: int | None = None) -> int:
 
 
 def width_of(text: str) -> int:
-    """Terminal cells: two for the wide characters of East Asia and pictures, none for marks above others."""
+    """The width of a text in terminal cells: two for wide characters of East Asia and pictures, none for combining
+    marks."""
     return len(text) if text.isascii() else sum(map(_cells, text))
 
 
@@ -103,7 +104,7 @@ def _cells(character: str) -> int:
 
 
 def fitted(texts: pa.LargeStringArray, width: int, is_number: bool, cuts: bool = True) -> pa.LargeStringArray:
-    """The texts with exactly `width` cells each, cut or padded; without `cuts` long ones stay as they are."""
+    """The texts, each exactly `width` cells wide, cut or padded; without `cuts` longer texts stay as they are."""
     is_ascii = pc.string_is_ascii(texts)
     is_long = pc.greater(pc.binary_length(texts), width)
     made = texts
@@ -120,7 +121,7 @@ def _fitted(text: str, width: int, is_number: bool, cuts: bool) -> str:
 
 
 def padded(text: str, width: int, is_number: bool) -> str:
-    """The text with `width` cells or more, numbers at the right."""
+    """The text padded to at least `width` cells; numbers are aligned to the right."""
     padding = " " * (width - width_of(text))
     return padding + text if is_number else text + padding
 
@@ -134,7 +135,7 @@ def cut(text: str, width: int) -> str:
 
 
 def folded(text: str, width: int) -> list[str]:
-    """`text` on lines of at most `width` cells, broken after blanks and punctuation if that is possible."""
+    """`text` in lines of at most `width` cells, broken after blanks and punctuation where possible."""
     if width_of(text) <= width:
         return [text]
     pieces = [part for piece in _PIECE.findall(text) if piece for part in _parts(piece, width)]
@@ -153,8 +154,8 @@ def _parts(piece: str, width: int) -> Iterable[str]:
 
 
 def in_lines(pieces: Iterable[str], width: int) -> list[str]:
-    """The pieces on lines of at most `width` cells, unless a single piece is wider; blanks at the ends of lines are
-    removed."""
+    """The pieces joined to lines of at most `width` cells, unless a single piece is wider. Blanks at the ends of lines
+    are removed."""
     lines = [""]
     for piece in pieces:
         if lines[-1] and width_of((lines[-1] + piece).rstrip()) > width:
@@ -164,6 +165,6 @@ def in_lines(pieces: Iterable[str], width: int) -> list[str]:
 
 
 def styled(texts: pa.LargeStringArray, style: str, where: Any = None) -> pa.LargeStringArray:
-    """The texts between the escape sequences of a style: all of them, or those that `where` selects."""
+    """The texts between escape sequences that set a style: all texts, or those that `where` selects."""
     made = joined([f"\x1b[{style}m", texts, "\x1b[0m"])
     return made if where is None else pc.if_else(where, made, texts)

@@ -1,4 +1,4 @@
-"""How much was read, in words. Imports only the standard library."""
+"""How much was read, as text. Imports only the standard library."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ if TYPE_CHECKING:
 
 
 def read_words(counts: Counts, has_files: bool) -> str:
-    """For example `850 records and 9 transaction markers in 30 files of 6 partitions`; without the files if there are
-    none."""
+    """For example `850 records and 9 transaction markers in 30 files of 6 partitions`. Without files, they are not
+    mentioned."""
     return (
         f"{plural(counts.records, 'record')} and {plural(counts.markers, 'transaction marker')} "
         f"in {plural(counts.files, 'file') + ' of ' if has_files else ''}{plural(counts.partitions, 'partition')}"

@@ -1,4 +1,4 @@
-"""A table as CSV by RFC 4180, in which null and the empty text differ."""
+"""A table as CSV (RFC 4180), in which null and the empty text differ."""
 
 from __future__ import annotations
 

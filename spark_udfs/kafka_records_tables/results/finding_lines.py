@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from kafka_records_engine.findings import Finding
 
 MOST: Final = 50
-"""How many findings of one kind are lines of their own."""
+"""How many findings of one kind are printed on lines of their own."""
 
 _WITH_DIGITS: Final = re.compile(r"""(?<!\w)(?:'[^']*'|"[^"]*")(?!\w)|(?P<value>[\w.:+-]*\d[\w.:+-]*)""")
 """What may differ in the words of several notes: numbers, moments. Names in quotes are words, regardless of what is in

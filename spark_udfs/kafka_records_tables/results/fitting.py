@@ -1,4 +1,4 @@
-"""Which columns of a table fit on a terminal, how wide they are, and what is printed about the others."""
+"""Decides which columns of a table fit on a terminal, how wide they are, and what is printed about the others."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _NARROW_GAP: Final = "  "
 """Between columns where some are left out or cut."""
 
 NARROWEST: Final = 12
-"""No column of text is made narrower than this."""
+"""No text column is made narrower than this, in cells."""
 _ROOMY: Final = 20
 """Before a column of `essential` gets fewer cells than this, others are left out."""
 _WIDEST_WHOLE: Final = 64
@@ -39,33 +39,33 @@ class ShownColumn:
     at: int
     name: str
     header: tuple[str, ...]
-    """Its name, in lines."""
+    """The name of the column, in lines."""
     is_number: bool
     least: int
-    """The fewest cells it needs."""
+    """The narrowest width in which it can be printed, in cells."""
     natural: int
-    """The cells it needs if nothing is cut."""
+    """The width at which nothing is cut, in cells."""
     width: int
     is_folded: bool = False
-    """Whether texts that are too long continue in the next line. They are cut otherwise."""
+    """Whether a text that is too long continues on the next line; otherwise it is cut."""
 
 
 class ShownTable(NamedTuple):
-    """The columns that are printed, and what is between them."""
+    """The columns that are printed, and what is left out."""
 
     columns: list[ShownColumn]
     gap: str
     left_out: list[str]
-    """The names of other columns, but for those in `same`."""
+    """The names of the columns that are left out, except those in `same`."""
     same: dict[str, str | None]
-    """The value that columns that are left out have in every row; None for null."""
+    """Columns that are left out because every row has the same value, with that value; None stands for null."""
     cuts: bool = True
-    """Whether a text that is wider than its column is cut, instead of running over the next columns."""
+    """Whether a text that is wider than its column is cut. Otherwise it runs over the next columns."""
 
 
 def whole(table: pa.Table) -> ShownTable:
-    """All columns with their complete texts. A column is as wide as the widest of its texts of at most `_WIDEST_WHOLE`
-    cells: a longer text makes only its own row longer, not every row."""
+    """All columns, with their complete texts. A column is as wide as the widest text of at most `_WIDEST_WHOLE` cells
+    in it: a longer text makes only its own row longer."""
     columns = [_column(table, at, is_folded=False, most=_WIDEST_WHOLE) for at in range(table.num_columns)]
     return ShownTable(columns, GAP, [], {}, cuts=False)
 
@@ -121,7 +121,7 @@ def _total(gap: str, widths: Iterable[int]) -> int:
 
 
 def telling_columns(table: pa.Table) -> Iterator[int]:
-    """The places of the columns, without milliseconds of a time that another column has as text."""
+    """The indexes of the columns, without milliseconds of a time that is also there as text."""
     names = table.schema.names
     for at, name in enumerate(names):
         time = name.removesuffix("_ms")
@@ -210,7 +210,7 @@ def _limited(column: ShownColumn, limit: int) -> int:
 
 
 def missing(layout: ShownTable, cut: Collection[str]) -> str | None:
-    """What is not shown, in one sentence; `cut` names the columns with texts that were cut."""
+    """One sentence about what is not shown; `cut` names the columns in which texts were cut."""
     nulls = [name for name, text in layout.same.items() if text is None]
     same = [f"{name}={_quoted(text)}" for name, text in layout.same.items() if text is not None]
     is_cut = [column.name for column in layout.columns if column.name in cut]

@@ -1,7 +1,7 @@
-"""Rows, findings and texts as HTML for notebooks: no script, no request, no style sheet, and no text that is markup.
+"""Rows, findings and texts as HTML for notebooks, without scripts, requests or style sheets. Texts are escaped.
 
-A notebook may remove elements and attributes that it does not trust, so the content does not depend on styles. Colors
-are those of the notebook, light or dark.
+A notebook may remove elements and attributes that it does not trust, so the content does not depend on styles. The
+colours are those of the notebook, light or dark.
 """
 
 from __future__ import annotations
@@ -25,27 +25,27 @@ if TYPE_CHECKING:
 MOST_ROWS: Final = 20
 """How many rows of a table a notebook shows."""
 LONGEST_CELL: Final = 80
-"""Characters of a text in a cell."""
+"""The most characters of a text in a cell."""
 LONGEST_LINE: Final = 600
-"""Characters of a line about a finding."""
+"""The most characters of a line about a finding."""
 MOST_FINDINGS: Final = 10
-"""How many findings of one kind are lines of their own."""
+"""How many findings of one kind are shown on lines of their own."""
 
 _TEXT: Final = "text-align:left;white-space:nowrap"
 _NUMBER: Final = "text-align:right;white-space:nowrap"
 
 
 def text_html(text: str, longest: int = LONGEST_LINE) -> str:
-    """Any text as HTML text: non-printable characters are escaped, a long text is cut, and it is isolated from its
-    neighbours, because letters that are written from right to left would change their order."""
+    """Any text as HTML: non-printable characters are escaped, a long text is cut, and the text is isolated from its
+    neighbours, because right-to-left letters would change their order."""
     return f"<bdi>{escape(_cut(printable(text[: longest + 1]), longest))}</bdi>"
 
 
 def rows_html(table: pa.Table, most: int = MOST_ROWS) -> str:
-    """The first rows, in a frame that scrolls if they are wide, and below it what is not shown.
+    """The first rows of a table, in a frame that scrolls if they are wide, with a line below about what is not shown.
 
-    Every column is shown, except milliseconds that are also there as a time. Its meaning is shown if the pointer is on
-    its name.
+    Every column is shown, except milliseconds that are also there as a time. The title of a column name is the comment
+    of the column.
     """
     columns = list(telling_columns(table))
     head = table.slice(0, most)
@@ -93,7 +93,7 @@ def _cut(text: str, longest: int) -> str:
 
 
 def findings_html(findings: Iterable[Finding]) -> str:
-    """The findings of a reading, a line each, in the words of the command; empty if there are none."""
+    """The findings of a reading, one per line, in the words of the command; empty if there are none."""
     way = ".findings has all of them"
     lines = [f"<li>{text_html(line)}</li>\n" for line in finding_lines(findings, way, MOST_FINDINGS)]
     return f"<ul>\n{''.join(lines)}</ul>" if lines else ""

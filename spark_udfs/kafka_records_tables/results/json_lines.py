@@ -12,9 +12,9 @@ from kafka_records_tables.results.cell_texts import json_objects, small_slices, 
 
 
 def write_json(batches: Iterable[pa.RecordBatch], out: TextIO) -> None:
-    """Write the rows as they arrive: JSON as Kafka's tools print it, non-ASCII characters as they are.
+    """Write the rows as they arrive, as JSON like that of Kafka's tools; non-ASCII characters are not escaped.
 
-    Times are ISO 8601 in UTC, bytes base64. On a terminal, non-printable characters are escaped.
+    Times are ISO 8601 in UTC, bytes are base64. On a terminal, non-printable characters are escaped.
     """
     is_terminal = out.isatty()
     for batch in small_slices(batches):

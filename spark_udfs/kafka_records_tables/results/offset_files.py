@@ -39,7 +39,7 @@ def write_reset_offsets(batches: Iterable[pa.RecordBatch], out: TextIO) -> None:
 
 
 def without_line_breaks(batches: Iterable[pa.RecordBatch], on_finding: OnFinding) -> Iterator[pa.RecordBatch]:
-    """The rows without those of groups whose names contain a line break, each of which is a finding."""
+    """Leave out the rows of groups whose names contain a line break, and report each such group as a finding."""
     found: set[str] = set()
     for batch in batches:
         groups = batch.column("group_id")
@@ -55,7 +55,7 @@ def without_line_breaks(batches: Iterable[pa.RecordBatch], on_finding: OnFinding
 
 
 def write_starting_offsets(batches: Iterable[pa.RecordBatch], out: TextIO) -> None:
-    """Write `starting_offsets` of the rows, on one line."""
+    """Write the value of `starting_offsets` for the rows, on one line."""
     out.write(f"{starting_offsets(batches)}\n")
 
 

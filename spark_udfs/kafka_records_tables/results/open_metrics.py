@@ -29,14 +29,14 @@ _ROWS: Final = 1024
 
 @dataclass(frozen=True, slots=True)
 class Metric:
-    """A gauge, and how its value is taken from a row. `merged` says what happens to rows with the same labels."""
+    """A gauge, and how its value is taken from a row. `merged` combines the values of rows with the same labels."""
 
     name: str
     about: str
     labels: Mapping[str, str]
-    """Labels, by the columns that they are taken from."""
+    """The labels, and the columns that they are taken from."""
     value: str | Callable[[Row], float | None]
-    """A column, or a function of the row; a row without a value has no sample."""
+    """A column, or a function of the row. A row whose value is None has no sample."""
     scale: float = 1
     merged: Callable[[float, float], float] = max
     """How the values of two rows with the same labels are combined."""
@@ -47,7 +47,8 @@ class Metric:
         return None if value is None else value * self.scale
 
     def labels_of(self, row: Row) -> tuple[str, ...]:
-        """The values of the labels; null is the empty text, which is the same as no label."""
+        """The values of the labels. Null becomes the empty text, which in OpenMetrics means that the label is
+        absent."""
         return tuple("" if row[column] is None else str(row[column]) for column in self.labels.values())
 
 
@@ -177,7 +178,7 @@ METRICS: Final[Mapping[str, tuple[Metric, ...]]] = {
         Metric("kafka_records_log_superseded_records", "Those a cleaner would drop", _PLACE, "superseded"),
     ),
 }
-"""The metrics of each table that has some."""
+"""The metrics of each table that can be written as metrics."""
 
 
 @dataclass(slots=True)
@@ -202,14 +203,14 @@ class Samples:
 
 
 class TableMetrics:
-    """The metrics of rows of a table: those of the first rows, until there are `most` time series. Rows after these are
-    not asked for."""
+    """Metrics for the rows of a table, up to `most` time series. Rows after that are not asked for."""
 
     def __init__(self, table: str, rows: Iterable[pa.RecordBatch], most: int) -> None:
         self._table = table
         self.rows_taken = 0
         self.rows_left_out = 0
-        """The number of rows without series, because there are too many; set once all rows are counted."""
+        """The number of rows for which no series was made, because there are too many; set once all rows are
+        counted."""
         self._samples = [Samples(metric) for metric in METRICS[table]]
         self._most = most
         for batch in rows:
@@ -226,8 +227,8 @@ class TableMetrics:
         return sum(len(each.values) for each in self._samples) + len(self._samples) > self._most
 
     def write(self, out: TextIO, *, is_complete: bool, now: float) -> None:
-        """Write all series, and three about the run: when it was, whether anything is missing, and what was left
-        out."""
+        """Write all series, and three about this run: when it was, whether anything is missing, and how many rows have
+        no series."""
         about_run = (
             ("kafka_records_last_run_timestamp_seconds", "When this was written", now),
             ("kafka_records_complete", "1: nothing is missing; 0: rows are missing, or may be", int(is_complete)),

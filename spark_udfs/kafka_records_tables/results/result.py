@@ -1,4 +1,4 @@
-"""The answer of a table, as a value."""
+"""The answer of a table as a value."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class Result:
-    """All rows of a table, and what was found while they were read.
+    """All rows of a table, with the findings of reading them.
 
     It has `__arrow_c_stream__`, so every reader of Arrow streams takes it directly: `duckdb.sql("FROM result")`,
     `polars.DataFrame(result)`, `pandas.DataFrame.from_arrow(result)` (pandas 3; `table.to_pandas()` before).
@@ -29,8 +29,8 @@ class Result:
         self.table = table
         """The rows, a `pyarrow.Table`."""
         self.findings = findings
-        """What a reader of the answer must know (damage and notes), in the order of the logs; `str()` of each is one
-        line."""
+        """Damage and notes that a reader of the answer should know, in the order of the logs. `str()` of a finding is
+        one line."""
         self.counts = counts
         """How much was read."""
 
@@ -57,16 +57,16 @@ class Result:
 
 
 class Results(Mapping[str, Result]):
-    """The answers of some tables over one source, by the names of the tables."""
+    """The answers of several tables over one source, by the names of the tables."""
 
     def __init__(self, results: Mapping[str, Result], missing: Mapping[str, str], reading: RunReport) -> None:
         self._results = dict(results)
         self.missing = dict(missing)
-        """Why a requested table is not among the answers, by its name: the source lacks its topic."""
+        """For each requested table without an answer, the reason: the source lacks its topic."""
         self.reading = tuple(reading.findings)
-        """The findings of reading, each once, regardless of how many tables it concerns; each `Result` has it too."""
+        """The findings of reading the logs, each once, however many tables it concerns. Each `Result` has them too."""
         self.counts = reading.counts
-        """How much was read, once. Each `Result` counts what was read for it."""
+        """How much was read, each log counted once. Each `Result` has what was read for its own table."""
 
     def __getitem__(self, name: str) -> Result:
         return self._results[name]
@@ -79,7 +79,8 @@ class Results(Mapping[str, Result]):
 
     @property
     def findings(self) -> tuple[Finding, ...]:
-        """The findings of reading and of all tables, by place. A finding of several tables is there once."""
+        """The findings of reading and of all tables, sorted by place. A finding that several tables have is there
+        once."""
         of_tables = (result.findings for result in self._results.values())
         return tuple(sorted_findings(merged_findings([self.reading, *of_tables])))
 
@@ -94,7 +95,8 @@ class Results(Mapping[str, Result]):
 
 
 class Stream:
-    """The rows of a table as they arrive, a `pyarrow.RecordBatch` at a time, for answers too large for memory.
+    """The rows of a table as they arrive, one `pyarrow.RecordBatch` at a time, for answers that are too large for
+    memory.
 
     It can be read only once. `findings` and `counts` are complete after the last row. To stop earlier, close the stream
     or use it in a `with` statement: that ends the reading processes.
@@ -110,12 +112,13 @@ class Stream:
 
     @property
     def findings(self) -> tuple[Finding, ...]:
-        """The findings, by place; for a stream that was closed early, those of the logs that were complete."""
+        """The findings, sorted by place. If the stream was closed early, only those of the logs that were read
+        completely."""
         return tuple(self._report.findings)
 
     @property
     def counts(self) -> Counts:
-        """How much was read; for a stream that was closed early, from the logs that were complete."""
+        """How much was read. If the stream was closed early, only from the logs that were read completely."""
         return self._report.counts
 
     def __iter__(self) -> Iterator[pa.RecordBatch]:

@@ -1,4 +1,4 @@
-"""A table for people."""
+"""A table as aligned text for people."""
 
 from __future__ import annotations
 

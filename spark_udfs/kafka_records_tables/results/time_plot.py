@@ -1,4 +1,4 @@
-"""Rows over time, as a small SVG drawing in HTML: no script, no style sheet, no font of its own."""
+"""A small bar chart of rows over time, as SVG in HTML without scripts, style sheets or fonts."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ _GAP: Final = 1
 
 
 def time_plot(table: pa.Table) -> str:
-    """The rows by the first time column with two different times, with a sentence that says the same; empty if there is
-    none.
+    """The chart for the first time column that has two different times, with a sentence that says the same; empty if no
+    column does.
 
-    Each bar has the rows of one of 90 equally long spans between the first and the last time.
+    Each bar counts the rows in one of 90 equally long spans between the first and the last time.
     """
     for field in table.schema:
         if pa.types.is_timestamp(field.type):
