@@ -142,6 +142,10 @@ broker: java-found $(INSTALLED) ## Run only the tests against a real Kafka broke
 live: java-found $(INSTALLED) ## Read three brokers under load while they are killed and started again, for minutes.
 	KAFKA_RECORDS_LIVE_SECONDS=$${KAFKA_RECORDS_LIVE_SECONDS:-180} $(BIN)/python -m pytest -s tests/broker/test_live_cluster.py
 
+.PHONY: faults
+faults: java-found $(INSTALLED) ## Read three brokers for SECONDS=600 through proxies that disturb answers, by SEED=1; every answer is the log, or says why not.
+	$(BIN)/python -m tools.faults --seconds $(or $(SECONDS),600) --seed $(or $(SEED),1)
+
 .PHONY: matrix
 matrix: jar ## Run what `make test` leaves out: other releases, more ways to a cluster, Spark benchmarks.
 	$(PYTEST) -m matrix

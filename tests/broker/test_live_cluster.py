@@ -36,7 +36,9 @@ from kafka_records_engine.sources.protocol import Context
 from kafka_records_tables import read_table
 from tests.broker.clients import wait_until
 from tests.kafka_needed import skipped_without_kafka
-from tools.broker import HOST, Broker, cluster_id, free_ports
+from tools.broker import HOST
+from tools.faults.cluster import ProxiedBroker, three_brokers
+from tools.faults.run import EQUAL, Run
 
 pytestmark = [pytest.mark.broker, pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning")]
 
@@ -47,47 +49,11 @@ PARTITIONS = 4
 AWAY = 120
 """Seconds until a broker that was killed has caught up, however busy the machine is."""
 
-SHARED = {
-    "offsets.topic.num.partitions": "6",
-    "offsets.topic.replication.factor": "3",
-    "default.replication.factor": "3",
-    "transaction.state.log.replication.factor": "3",
-    "share.coordinator.state.topic.replication.factor": "3",
-    "min.insync.replicas": "1",
-    # A dead broker is noticed soon, and a live one under load is not taken for dead.
-    "broker.session.timeout.ms": "6000",
-    "broker.heartbeat.interval.ms": "500",
-    "replica.lag.time.max.ms": "5000",
-    "leader.imbalance.check.interval.seconds": "5",
-}
-
 Offsets = dict[str, int]
 
 
-def three_brokers(folder: Path) -> list[Broker]:
-    """Not started. The first one is the controller too."""
-    controller, *ports = free_ports(4)
-    cluster = cluster_id()
-    brokers = []
-    for number, port in enumerate(ports, 1):
-        plain = f"PLAINTEXT://{HOST}:{port}"
-        settings = {
-            **SHARED,
-            "node.id": str(number),
-            "broker.rack": f"rack-{number}",
-            "replica.selector.class": "org.apache.kafka.common.replica.RackAwareReplicaSelector",
-            "process.roles": "broker,controller" if number == 1 else "broker",
-            "listeners": f"{plain},CONTROLLER://{HOST}:{controller}" if number == 1 else plain,
-            "advertised.listeners": plain,
-            "controller.quorum.voters": f"1@{HOST}:{controller}",
-        }
-        place = folder / str(number)
-        brokers.append(Broker(place, settings=settings, port=port, cluster=cluster))
-    return brokers
-
-
 @contextmanager
-def three_running(folder: Path) -> Iterator[list[Broker]]:
+def three_running(folder: Path) -> Iterator[list[ProxiedBroker]]:
     """Three that run and have the topic `events`."""
     made = three_brokers(folder)
     try:
@@ -146,7 +112,7 @@ class Writers:
 
 
 @pytest.fixture(scope="module")
-def brokers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[list[Broker]]:
+def brokers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[list[ProxiedBroker]]:
     """Three that run and have the topic `events`, for which every group has committed once."""
     with three_running(tmp_path_factory.mktemp("three")) as made:
         first = Writers([broker.port for broker in made])
@@ -221,7 +187,7 @@ class Reader:
 
 
 @pytest.mark.matrix  # `make live` runs it for minutes
-def test_brokers_that_die_and_come_back(brokers: list[Broker]) -> None:
+def test_brokers_that_die_and_come_back(brokers: list[ProxiedBroker]) -> None:
     bootstrap = ",".join(broker.bootstrap for broker in brokers)
     writers = Writers([broker.port for broker in brokers])
     reader = Reader(bootstrap, writers)
@@ -250,7 +216,7 @@ def test_brokers_that_die_and_come_back(brokers: list[Broker]) -> None:
     assert read(bootstrap, ClientConfig()) == answered([broker.port for broker in brokers])
 
 
-def test_leaders_are_spared(brokers: list[Broker]) -> None:
+def test_leaders_are_spared(brokers: list[ProxiedBroker]) -> None:
     """Every partition is read from the broker in the rack of the client, although others lead."""
     bootstrap = ",".join(broker.bootstrap for broker in brokers)
     original = fetching.Fetcher._received
@@ -274,9 +240,20 @@ def test_leaders_are_spared(brokers: list[Broker]) -> None:
         wait_until(is_spared, "other brokers were asked, or none", AWAY)
 
 
+def test_reads_through_a_proxy_that_disturbs_them_are_the_log_or_say_what_happened(
+    brokers: list[ProxiedBroker], tmp_path: Path
+) -> None:
+    """`make faults` reads for as long as you like."""
+    outcome = Run(brokers, tmp_path, seed=random.randrange(1 << 32)).run(4)
+    assert outcome.differences == []
+    assert outcome.answers[EQUAL] > 8
+    assert outcome.faults.total() > 20
+    assert outcome.moves
+
+
 @pytest.mark.slow
 @pytest.mark.matrix
-def test_a_partition_whose_only_broker_is_dead_is_named_and_the_others_are_read(brokers: list[Broker]) -> None:
+def test_a_partition_whose_only_broker_is_dead_is_named_and_the_others_are_read(brokers: list[ProxiedBroker]) -> None:
     living, dead = brokers[0].bootstrap, brokers[2]
     everybody = [broker.bootstrap for broker in brokers]
     with (

@@ -38,7 +38,8 @@ from kafka_records_engine.sources.live import LiveBrokers
 from kafka_records_tables import read_table, read_tables
 from tests.broker.clients import annotated, wait_until
 from tests.broker.test_live_cluster import AWAY, PARTITIONS, commit, three_running
-from tools.broker import HOST, Broker
+from tools.broker import HOST
+from tools.faults.cluster import ProxiedBroker
 
 pytestmark = [
     pytest.mark.broker,
@@ -58,7 +59,7 @@ PASSING = (OSError, ValueError, KafkaError, offset_admin.BrokerRefused, Assertio
 
 
 @pytest.fixture(scope="module")
-def brokers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[list[Broker]]:
+def brokers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[list[ProxiedBroker]]:
     """Three with a topic, whose logs of groups are cleaned as soon as that can be."""
     with three_running(tmp_path_factory.mktemp("day")) as made:
         with closing(KafkaProducer(bootstrap_servers=made[0].bootstrap)) as producer:
@@ -76,11 +77,11 @@ def brokers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[list[Broker]]:
         yield made
 
 
-def _port(brokers: list[Broker]) -> int:
+def _port(brokers: list[ProxiedBroker]) -> int:
     return random.choice(brokers).port
 
 
-def _commit(brokers: list[Broker], group: str, offset: int) -> bool:
+def _commit(brokers: list[ProxiedBroker], group: str, offset: int) -> bool:
     with suppress(*PASSING):
         return commit(_port(brokers), group, offset)
     return False
@@ -90,7 +91,7 @@ def _commit(brokers: list[Broker], group: str, offset: int) -> bool:
 class Traffic:
     """What applications do, a step at a time; none is taken while it rests."""
 
-    brokers: list[Broker]
+    brokers: list[ProxiedBroker]
     gate: threading.Lock = field(default_factory=threading.Lock)
     stopped: threading.Event = field(default_factory=threading.Event)
     steps: dict[str, int] = field(default_factory=dict)
@@ -323,7 +324,7 @@ class Watcher:
         assert found == expected, f"{name}, after {self.compared} comparisons"
 
 
-def test_a_day(brokers: list[Broker], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_day(brokers: list[ProxiedBroker], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(compaction, "_FEW_ROWS", 200)
     monkeypatch.setattr(kept_logs, "OLDEST_MS", 60_000)
     bootstrap = ",".join(broker.bootstrap for broker in brokers)

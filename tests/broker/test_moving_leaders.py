@@ -21,7 +21,7 @@ from tests.broker.clients import wait_until
 from tests.broker.every_group import every_group
 from tests.broker.test_live_cluster import AWAY, three_running
 from tests.broker.test_live_requests import differences, is_seen_by_requests
-from tools.broker import Broker
+from tools.faults.cluster import ProxiedBroker
 
 pytestmark = [
     pytest.mark.broker,
@@ -37,7 +37,7 @@ PROTOCOLS: Final = {"classic", "simple", "consumer", "share", "streams"}
 
 
 @pytest.fixture(scope="module")
-def brokers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[list[Broker]]:
+def brokers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[list[ProxiedBroker]]:
     with three_running(tmp_path_factory.mktemp("moving")) as made:
         yield made
 
@@ -76,7 +76,7 @@ def _leaders(bootstrap: str) -> dict[tuple[str, int], str | None]:
     return {(row["topic"], row["partition"]): row["place"] for row in rows}
 
 
-def test_sources_agree_when_leaders_have_moved(brokers: list[Broker], tmp_path: Path) -> None:
+def test_sources_agree_when_leaders_have_moved(brokers: list[ProxiedBroker], tmp_path: Path) -> None:
     bootstrap = ",".join(broker.bootstrap for broker in brokers)
     with closing(KafkaAdminClient(bootstrap_servers=bootstrap.split(","))) as admin:
         wait_until(lambda: _serves(admin), "the coordinators do not answer", AWAY)

@@ -12,9 +12,11 @@ from kafka_records_engine.sources._brokers.requests_sent import (
     DESCRIBE_GROUPS,
     FIND_COORDINATOR,
     LIST_GROUPS,
+    METADATA,
     OFFSET_FETCH,
 )
 from kafka_records_engine.sources.client_config import ClientConfig
+from kafka_records_engine.sources.group_requests import GroupRequests
 from kafka_records_engine.sources.live_requests import LiveRequests
 from kafka_records_runtime.error_codes import ErrorCode
 from kafka_records_tables import read_table
@@ -71,6 +73,53 @@ def test_a_coordinator_that_has_moved_is_looked_for() -> None:
         }
         assert committed(first) == ([("moved", 1, 7, None)], [])
         assert second.asked.count(OFFSET_FETCH) == 2
+
+
+def test_coordinators_that_move_while_groups_are_listed_lose_none() -> None:
+    """The first broker is asked before it coordinates the group, the second one after it has ceased to."""
+    with fake_brokers(FakeBroker(1), FakeBroker(2)) as (first, second):
+        first.leaders = second.leaders = {0: 2}
+
+        def listed_by_first(asked: dict[str, Any]) -> dict[str, Any]:
+            return groups("moved") if first.leaders == {0: 1} else groups()
+
+        def moves(asked: dict[str, Any]) -> dict[str, Any]:
+            first.leaders = second.leaders = {0: 1}
+            return groups()
+
+        first.answers[LIST_GROUPS], second.answers[LIST_GROUPS] = listed_by_first, moves
+        answer = read_table("groups", LiveRequests(first.address, PATIENT))
+        assert answer.table["group_id"].to_pylist() == ["moved"]
+        assert answer.findings == ()
+        assert (first.asked.count(LIST_GROUPS), second.asked.count(LIST_GROUPS)) == (2, 2)
+
+
+def test_coordinators_that_may_not_be_known_list_their_groups_twice() -> None:
+    with fake_brokers(FakeBroker(1), FakeBroker(2)) as (first, second):
+        hidden = first.metadata([first.topic() | {"error_code": ErrorCode.TOPIC_AUTHORIZATION_FAILED}])
+        first.answers[METADATA] = second.answers[METADATA] = lambda asked: hidden if asked["topics"] else honest(asked)
+        honest = first.answer_of(METADATA)
+        first.answers[LIST_GROUPS] = lambda asked: groups("moved") if first.asked.count(LIST_GROUPS) > 1 else groups()
+        answer = read_table("groups", LiveRequests(first.address, PATIENT))
+        assert answer.table["group_id"].to_pylist() == ["moved"]
+        assert second.asked.count(LIST_GROUPS) == 2
+
+
+def test_groups_without_a_coordinator_are_named_by_their_partition() -> None:
+    with fake_brokers(FakeBroker()) as (broker,):
+        broker.leaders = {0: 1, 1: -1}
+        broker.answers[LIST_GROUPS] = lambda asked: groups("there")
+        what = "partition 1 of __consumer_offsets has no leader, so no broker lists its groups, for 0.3 s"
+        impact = "groups that are not listed have no row"
+        hasty = ClientConfig(patience_ms=300)
+        for group in (None, "elsewhere"):
+            answer = read_table("groups", LiveRequests(broker.address, hasty), group=group)
+            assert answer.table["group_id"].to_pylist() == ([] if group else ["there"])
+            damage = [each for each in answer.findings if each.severity == "damage"]
+            assert [(each.what, each.consequence) for each in damage] == [(what, impact)]
+        assert read_table("groups", LiveRequests(broker.address, hasty), group="there").is_complete
+        with pytest.raises(LogSourceError, match=what):
+            GroupRequests(broker.address, hasty).groups()
 
 
 def test_groups_are_asked_for_in_parts() -> None:

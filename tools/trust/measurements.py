@@ -70,6 +70,16 @@ MEASUREMENTS: Final = (
         proves_not="Anything about clusters of hundreds of brokers, or about networks other than loopback.",
     ),
     Measurement(
+        name="faults",
+        title="Live reads through faults",
+        command="make faults SECONDS=3600 SEED=1",
+        proves="Answers of brokers that are cut, short, late, doubled or throttled, lost connections, moving leaders, "
+        "and a topic that is deleted and created again make no answer wrong or silently incomplete: it is the log that "
+        "was served, or it says what it lacks, or it is an error that says what happened.",
+        proves_not="Anything about bytes that are changed on the way: batches have checksums, other answers have none. "
+        "The faults come from a proxy on the same machine, without TLS.",
+    ),
+    Measurement(
         name="kills",
         title="Killed snapshots",
         command="make snapshot-kills",

@@ -52,6 +52,8 @@ _PASSING: Final = PASSING - {ErrorCode.UNKNOWN_TOPIC_OR_PARTITION} | {
 }
 _UNTIL_A_FIRST_ANSWER: Final = 5.0
 """Seconds: an address at which no broker has ever answered is more likely wrong than about to come back."""
+COMMITS: Final = "__consumer_offsets"
+"""The topic whose leaders coordinate groups."""
 _MOST_GROUPS: Final = 500
 """Maximum number of groups in one request to a coordinator, so that neither side holds all answers at once."""
 _WITH_KEYS: Final = 4
@@ -104,6 +106,8 @@ class GroupRequests:
         self._cluster = Cluster(addresses_of(bootstrap), config_of(config), Session(limit_of(timeout)))
         self._coordinators: dict[str, Address] = {}
         self._goes_on = goes_on
+        self.unlisted: str | None = None
+        """Why groups may be missing in the last answer of `groups`."""
 
     @property
     def name(self) -> str:
@@ -113,13 +117,57 @@ class GroupRequests:
     # -- asking --------------------------------------------------------------------------------------------------------
 
     def groups(self) -> dict[str, ListedGroup]:
-        """All groups that this client may describe, by id."""
+        """All groups that this client may describe, by id.
+
+        A group is listed by its coordinator only, and coordinators move. So brokers are asked again if the leaders of
+        the partitions of __consumer_offsets, which are the coordinators, are others afterwards, or if there is none.
+        If this client may not describe that topic, every broker is asked twice. With `goes_on`, `unlisted` has the
+        reason afterwards if groups may be missing.
+        """
         found: dict[str, ListedGroup] = {}
-        for address in self._again(self._cluster.brokers):
-            answer = self._again(partial(self._listed, address))
-            for each in answer["groups"]:
-                state, kind = each["group_state"], each["group_type"]
-                found[each["group_id"]] = ListedGroup(each["protocol_type"], state, kind.lower())
+        self.unlisted, patience = None, self._patience()
+        while True:
+            self._begin(patience)
+            before = self._again(self._leaders)
+            found |= self._listed_by_all()
+            if before is None:
+                return found | self._listed_by_all()
+            after = self._again(self._leaders)
+            without = [number for number, leader in (after or {}).items() if leader < 0]
+            if before == after and not without:
+                return found
+            why = "coordinators have moved while they listed their groups"
+            if without:
+                why = f"partition {without[0]} of {COMMITS} has no leader, so no broker lists its groups"
+            try:
+                self._wait(patience, why)
+            except LogSourceError as over:
+                if not self._goes_on:
+                    raise
+                self.unlisted = over.detail
+                return found
+
+    def _leaders(self) -> Mapping[int, int] | None:
+        """The brokers that coordinate groups, by partition; None if this client may not know, or there are none yet."""
+        for topic in self._described([COMMITS]):
+            return topic.leaders
+        return None
+
+    def _listed_by_all(self) -> dict[str, ListedGroup]:
+        found: dict[str, ListedGroup] = {}
+        answered: set[Address] = set()
+
+        def ask() -> None:
+            # The brokers of now: one that has not answered may be gone.
+            for address in self._cluster.brokers():
+                if address in answered:
+                    continue
+                for each in self._listed(address)["groups"]:
+                    state, kind = each["group_state"], each["group_type"]
+                    found[each["group_id"]] = ListedGroup(each["protocol_type"], state, kind.lower())
+                answered.add(address)
+
+        self._again(ask)
         return found
 
     def _listed(self, address: Address) -> dict[str, Any]:

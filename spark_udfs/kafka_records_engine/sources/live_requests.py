@@ -31,6 +31,8 @@ _NO_TOPIC: Final = ErrorCode.TOPIC_AUTHORIZATION_FAILED.name
 _DEAD: Final = "Dead"
 _UNLISTED: Final = "other groups are not listed, and brokers do not say whether there are any"
 
+_NOT_LISTED: Final = "groups that are not listed have no row"
+
 _CLASSIC: Final = "classic"
 _SHARE: Final = "share"
 
@@ -79,7 +81,7 @@ class CoordinatorAnswers:
         """The committed offsets of some groups, or of all. Pending ones of transactions are not among them."""
 
         def ask(found: list[Finding]) -> Mapping[str, FetchedOffsets]:
-            return self._offsets(self._committing(wanted), found)
+            return self._offsets(self._committing(wanted, found), found)
 
         return self._once(("offsets", wanted), ask, context)
 
@@ -87,7 +89,7 @@ class CoordinatorAnswers:
         """The share partitions of some groups, or of all."""
 
         def ask(found: list[Finding]) -> Mapping[str, FetchedShares]:
-            groups = [group for group, listed in self._listed(wanted).items() if listed.kind == _SHARE]
+            groups = [group for group, listed in self._listed(wanted, found).items() if listed.kind == _SHARE]
             answers = self._requests.share_offsets(groups)
             return self._without_errors(answers, found, "its share partitions have no row")
 
@@ -97,7 +99,7 @@ class CoordinatorAnswers:
         """The committed offsets of some groups, or of all, now and `interval_ms` later."""
 
         def ask(found: list[Finding]) -> TwoPolls:
-            groups = self._committing(wanted)
+            groups = self._committing(wanted, found)
             before_ms, before = now_ms(), self._offsets(groups, found)
             topics = {topic for fetched in before.values() for topic, _ in fetched.offsets}
             ends = {
@@ -143,7 +145,7 @@ class CoordinatorAnswers:
         return answer
 
     def _groups(self, wanted: Sequence[str] | None, found: list[Finding]) -> Mapping[str, AskedGroup]:
-        listed = self._listed(wanted)
+        listed = self._listed(wanted, found)
         if wanted is None and self._may_describe_cluster() is False:
             what = f"{self._cluster.who} may not describe the cluster: it needs the ACL operation DESCRIBE on it"
             found.append(Finding("note", MISSING_RIGHT, what, _UNLISTED, file=self._source.name))
@@ -163,13 +165,16 @@ class CoordinatorAnswers:
         except BrokerFailure:
             return None  # the next request reports the error
 
-    def _listed(self, wanted: Sequence[str] | None) -> Mapping[str, ListedGroup]:
+    def _listed(self, wanted: Sequence[str] | None, found: list[Finding]) -> Mapping[str, ListedGroup]:
         listed = self._once(("list",), lambda _: self._requests.groups(), Context())
+        why = self._requests.unlisted
+        if why is not None and (wanted is None or not listed.keys() >= {*wanted}):
+            found.append(Finding("damage", UNREACHABLE_LOG, why, _NOT_LISTED, file=self._source.name))
         return listed if wanted is None else {group: listed[group] for group in wanted if group in listed}
 
-    def _committing(self, wanted: Sequence[str] | None) -> Iterable[str]:
+    def _committing(self, wanted: Sequence[str] | None, found: list[Finding]) -> Iterable[str]:
         """The groups that may have committed offsets: all kinds but share groups."""
-        return [group for group, listed in self._listed(wanted).items() if listed.kind != _SHARE]
+        return [group for group, listed in self._listed(wanted, found).items() if listed.kind != _SHARE]
 
     def _offsets(self, groups: Iterable[str], found: list[Finding]) -> Mapping[str, FetchedOffsets]:
         answers = self._requests.fetch(dict.fromkeys(groups), stable=False)
