@@ -283,21 +283,21 @@ _HEAD: Final = """\
 
 <!-- Written by tools/support.py from docs/support.json, which holds what came of each run: make support. -->
 
-Every cell is a run: what it counted, ✓ where all of it passed. Nothing here is typed by hand; a cell that says *not
-run* has not been run since it was added, and — is a question that cannot be asked of that release.
+Every cell is a run and says what it counted, with ✓ if all of it passed. A cell without a run since it was added says
+so; — is a question that cannot be asked of that release.
 """
 
 _TITLES: Final[Mapping[str, tuple[str, str]]] = {
     "kafka": (
         "Kafka",
-        "`specs`: every spec of the release loads, is generated, and messages of every version come back from their "
-        f"bytes, the default one and {_EXAMPLES} random ones. `vectors`: the release's own classes read the messages "
-        "in `tests/data/vectors`, which the newest classes wrote, in every version that both have, and write the same "
-        "bytes; their JSON is the same too, or fields have other names there or are unknown tags, which `compare` "
-        "knows, or there is none. Layouts that were early access then and changed are not compared. `captured`: tables "
-        "over a topic that a broker of the release wrote are what that broker answered. "
-        f"`judge`: tables over {_SEEDS} random histories are what the release's own coordinator classes answer. "
-        "`broker`: what is read from a live broker of the release, and from its files, is what it answers itself.",
+        "- `specs`: every spec of the release loads and is generated; messages of every version come back from their "
+        f"bytes, the default one and {_EXAMPLES} random ones.\n"
+        "- `vectors`: the release's own classes read the messages in `tests/data/vectors`, which the newest classes "
+        "wrote, in every version that both have, and write the same bytes and JSON, if they write JSON. Fields may have "
+        "other names there or be unknown tags, as `compare` says. Layouts of early access that changed are left out.\n"
+        "- `captured`: tables over a topic that a broker of the release wrote are what that broker answered.\n"
+        f"- `judge`: tables over {_SEEDS} random histories are what the release's own coordinator classes answer.\n"
+        "- `broker`: what is read from a live broker of the release, and from its files, is what it answers itself.",
     ),
     "pyspark": ("PySpark", "The tests of `make spark-releases`, with libraries of the release's time."),
     "python": (
@@ -313,16 +313,19 @@ def page(results: Mapping[str, Result]) -> str:
     for axis, (title, meaning) in _TITLES.items():
         questions = list(QUESTIONS[axis])
         rows = [f"| {title} | {' | '.join(questions)} |", f"|---|{'---|' * len(questions)}"]
-        notes = []
+        notes: dict[tuple[str, str], list[str]] = {}
         for release in dict.fromkeys(cell.release for cell in cells() if cell.axis == axis):
             shown = []
             for question in questions:
                 result = results.get(f"{axis}/{release}/{question}")
                 shown.append(_shown(result))
                 if result and result.state != PASSED:
-                    notes.append(f"- {release}, {question}: {_plain(result.told)}")
+                    notes.setdefault((question, _plain(result.told)), []).append(release)
             rows.append(f"| {release} | {' | '.join(shown)} |")
-        parts += [f"## {title}\n\n{meaning}\n", "\n".join(rows) + "\n", *(["\n".join(notes) + "\n"] if notes else [])]
+        parts += [f"## {title}\n\n{meaning}\n", "\n".join(rows) + "\n"]
+        if notes:
+            lines = [f"- {', '.join(releases)}, {question}: {told}" for (question, told), releases in notes.items()]
+            parts.append("\n".join(lines) + "\n")
     if results:
         days = sorted(each.day for each in results.values())
         when = days[0] if days[0] == days[-1] else f"{days[0]} to {days[-1]}"
