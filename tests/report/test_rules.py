@@ -45,6 +45,7 @@ INCIDENTS = {
     "many_groups",
     "too_slow",
     "log_not_cleaned",
+    "topic_unread",
 }
 """Kinds whose rules read other tables for the groups and logs that they suspect."""
 

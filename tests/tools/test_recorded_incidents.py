@@ -13,5 +13,5 @@ FOLDER = Path(__file__).resolve().parents[1] / "data" / "incidents"
 
 @pytest.mark.parametrize("name", sorted(each.name for each in FOLDER.iterdir() if each.is_dir()))
 def test_the_report_is_right(name: str) -> None:
-    got = score_folder(FOLDER / name, "--processes", "1")
+    got = score_folder(FOLDER / name, "files", "--processes", "1")
     assert got.solved, "\n".join(got.faults)

@@ -1,8 +1,9 @@
 """Bring a real broker into trouble, or into health that looks like it, and record what a report has to find.
 
 Starts one broker of Kafka on loopback with healthy applications around the case, plays the kind in one to two
-minutes, and leaves in `DIR/KIND-SEED` the data directory, the same as an archive, and `truth.json`. Names, sizes and
-times depend on the seed; what is counted is what the clients of the run counted, so no two runs are equal.
+minutes, and leaves in `DIR/KIND-SEED` the data directory, the same as an archive, `truth.json`, and `live.json`, the
+report on the running broker just before it was stopped. Names, sizes and times depend on the seed; what is counted is
+what the clients of the run counted, so no two runs are equal.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from tools.broker import Broker, BrokerError, free_ports
 from tools.incidents.crew import Crew, CrewError
 from tools.incidents.every_kind import EVERY_KIND
 from tools.incidents.kinds import Kind
-from tools.incidents.recording import DATA, keep_directory
+from tools.incidents.recording import DATA, keep_directory, keep_live_report
 from tools.incidents.scene import SETTINGS, Scene
 from tools.incidents.truth import Truth
 from tools.java_compiler import CompileError
@@ -43,6 +44,8 @@ def play(kind: Kind, seed: int, release: str, out: Path) -> Path:
                 truth = kind.play(scene)
                 _complete(truth, kind, seed, release)
                 scene.finish(truth)
+                folder.mkdir(parents=True, exist_ok=True)
+                keep_live_report(broker.bootstrap, folder, truth.report_arguments)
                 # First the broker: clients that end before it would leave their groups.
                 broker.stop()
         except CrewError:
@@ -50,7 +53,6 @@ def play(kind: Kind, seed: int, release: str, out: Path) -> Path:
             raise
         finally:
             broker.kill()
-        folder.mkdir(parents=True, exist_ok=True)
         size = keep_directory(broker.data, folder)
     truth.save(folder)
     print(f"{folder}: {truth.planted} ({size // 1000} kB)", flush=True)

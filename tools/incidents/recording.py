@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import shutil
+import subprocess
+import sys
 import tarfile
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
 DATA: Final = "data"
 ARCHIVE: Final = "data.tar.xz"
+LIVE: Final = "live.json"
+"""The report on the running broker."""
 
 _LEFT_OUT: Final = (".lock", ".kafka_cleanshutdown")
 
@@ -25,6 +30,18 @@ def keep_directory(data: Path, folder: Path) -> int:
             if path.is_file():
                 packed.add(path, path.relative_to(kept).as_posix(), filter=_anonymous)
     return archive.stat().st_size
+
+
+def keep_live_report(bootstrap: str, folder: Path, arguments: Sequence[str]) -> None:
+    """Write the report on a running broker, as JSON, into `folder`. Raises CalledProcessError without one."""
+    output = folder / LIVE
+    output.unlink(missing_ok=True)
+    command = [sys.executable, "-m", "kafka_records_tables.commands.main", "report", "--bootstrap", bootstrap]
+    command += ["--format", "json", "--no-tables", "--output", str(output), *arguments]
+    ended = subprocess.run(command, check=False, stderr=subprocess.PIPE, text=True)
+    # Status 1: rows are missing, for example because the incident damaged a log.
+    if ended.returncode not in (0, 1):
+        raise subprocess.CalledProcessError(ended.returncode, command, stderr=ended.stderr)
 
 
 def unpack(folder: Path, into: Path) -> Path:

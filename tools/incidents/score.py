@@ -15,7 +15,7 @@ import sys
 import tempfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
-from contextlib import redirect_stderr
+from contextlib import redirect_stderr, redirect_stdout
 from dataclasses import dataclass, field
 from functools import partial
 from multiprocessing import get_context
@@ -24,7 +24,7 @@ from typing import Any, Final
 
 from kafka_records_tables.commands.command import run_command
 from tools.incidents.every_kind import EVERY_KIND
-from tools.incidents.recording import unpack
+from tools.incidents.recording import LIVE, unpack
 from tools.incidents.truth import NAME, Truth, load_truth
 
 MARKS: Final = (
@@ -33,6 +33,12 @@ MARKS: Final = (
 )
 NOTES: Final = frozenset({"note", "info"})
 """Levels that are no alarm."""
+
+WAYS: Final = ("files", "snapshots", "live", "spark")
+_WAYS: Final = (
+    "how the report reads a recording: its files here, a snapshot of all its topics, the running broker (as reported "
+    "when it was played), or its files with Spark"
+)
 
 ASPECTS: Final = ("named", "cause", "since", "scale", "first step", "nothing false")
 
@@ -73,18 +79,43 @@ class Score:
         return all(self.aspects.get(each, True) for each in ("named", "cause", "nothing false"))
 
 
-def report_of(folder: Path, truth: Truth, *more: str) -> Mapping[str, Any]:
-    """What the command says about a recording. Raises RuntimeError when there is no report."""
+def report_of(folder: Path, truth: Truth, way: str = "files", *more: str) -> Mapping[str, Any]:
+    """What the command says about a recording, read in one of `WAYS`. Raises RuntimeError if there is no report."""
+    if way == "live":
+        if not (folder / LIVE).is_file():
+            raise RuntimeError(f"{folder} has no {LIVE}: the report on a running broker is made when a kind is played.")
+        live: Mapping[str, Any] = json.loads((folder / LIVE).read_text(encoding="utf-8"))
+        return live
     with tempfile.TemporaryDirectory() as scratch:
         data, output = unpack(folder, Path(scratch) / "data"), Path(scratch) / "report.json"
+        if way == "snapshots":
+            data = _snapshot(data, Path(scratch) / "kept")
         asked = ["report", str(data), "--format", "json", "--no-tables", "--output", str(output)]
-        said = io.StringIO()
-        with redirect_stderr(said):
-            status = run_command([*asked, *truth.report_arguments, *more])
+        asked += ["--engine", "spark"] if way == "spark" else []
+        status, said = _ran([*asked, *truth.report_arguments, *more])
         if not output.is_file():
-            raise RuntimeError(f"No report on {folder} (status {status}): {said.getvalue().strip()}")
+            raise RuntimeError(f"No report on {folder} (status {status}): {said}")
         report: Mapping[str, Any] = json.loads(output.read_text(encoding="utf-8"))
     return report
+
+
+def _snapshot(data: Path, kept: Path) -> Path:
+    """A snapshot of every topic in a data directory. Raises RuntimeError if there is none."""
+    topics = sorted({each.name.rpartition("-")[0] for each in data.iterdir() if re.search(r"-\d+$", each.name)})
+    named = [word for topic in topics for word in ("--topic", topic)]
+    status, said = _ran(["snapshot", str(data), "--output", str(kept), *named])
+    # Status 1: rows are missing, for example because the incident damaged a log.
+    if status not in (0, 1):
+        raise RuntimeError(f"No snapshot of {data} (status {status}): {said}")
+    return kept
+
+
+def _ran(arguments: Sequence[str]) -> tuple[int, str]:
+    """Run the command; returns its exit status and what it wrote on standard error."""
+    said = io.StringIO()
+    with redirect_stderr(said), redirect_stdout(io.StringIO()):
+        status = run_command(list(arguments))
+    return status, said.getvalue().strip()
 
 
 def score(truth: Truth, findings: Sequence[Finding]) -> Score:
@@ -92,10 +123,11 @@ def score(truth: Truth, findings: Sequence[Finding]) -> Score:
     got = Score(truth.case, truth.seed, truth.kind == "healthy")
     if got.healthy:
         alarms = [each for each in findings if each["level"] not in NOTES]
-        got.aspects["nothing false"] = not alarms
         got.faults += [f"false alarm: {each['level']} {each['kind']}: {_first(each)}" for each in alarms]
+        got.faults += [said for each in findings if _concerns(truth, each) for said in _falsehoods(truth, each)]
+        got.aspects["nothing false"] = not got.faults
         return got
-    alarms = [each for each in findings if each["level"] not in NOTES]
+    alarms = [each for each in findings if truth.is_note or each["level"] not in NOTES]
     candidates = [each for each in alarms if _all_found(truth.named, _text(each, everything=True))]
     best = max(candidates, key=lambda each: _worth(truth, each), default=None)
     got.aspects["named"] = best is not None
@@ -125,20 +157,27 @@ def _score_incident(truth: Truth, best: Finding, got: Score) -> None:
 
 
 def _look_for_falsehoods(truth: Truth, findings: Sequence[Finding], got: Score) -> None:
-    concerned = {*truth.groups, *truth.topics, *truth.members}
-    false = []
+    false: list[str] = []
     for each in findings:
-        text = _text(each, commands=True)
-        about = {*each.get("group_ids", ()), *each.get("topics", ()), *each.get("transactional_ids", ())}
-        if about and not any(name in other for name in concerned for other in about):
-            if each["level"] not in NOTES:
-                false.append(f"false alarm: {each['level']} {each['kind']}: {_first(each)}")
-            continue
-        for pattern, why in truth.never:
-            if said := _stated(pattern, text):
-                false.append(f"false: {each['kind']} says {said!r}, but {why}")
+        if _concerns(truth, each):
+            false += _falsehoods(truth, each)
+        elif each["level"] not in NOTES:
+            false.append(f"false alarm: {each['level']} {each['kind']}: {_first(each)}")
     got.aspects["nothing false"] = not false
     got.faults += false
+
+
+def _concerns(truth: Truth, finding: Finding) -> bool:
+    """Whether a finding is about something that the truth is about, or names nothing at all."""
+    about = {*finding.get("group_ids", ()), *finding.get("topics", ()), *finding.get("transactional_ids", ())}
+    return not about or any(name in other for name in (*truth.groups, *truth.topics, *truth.members) for other in about)
+
+
+def _falsehoods(truth: Truth, finding: Finding) -> Iterator[str]:
+    text = _text(finding, commands=True)
+    for pattern, why in truth.never:
+        if said := _stated(pattern, text):
+            yield f"false: {finding['kind']} says {said!r}, but {why}"
 
 
 def _stated(pattern: str, text: str) -> str | None:
@@ -233,14 +272,10 @@ def _is_healthy(case: str, scores: Sequence[Score]) -> bool:
     return next(each.healthy for each in scores if each.case == case)
 
 
-def score_folder(folder: Path, *more: str) -> Score:
+def score_folder(folder: Path, way: str = "files", *more: str) -> Score:
     """Run the report on a recording and score it; `more` are arguments of the report."""
     truth = load_truth(folder)
-    return score(truth, report_of(folder, truth, *more)["findings"])
-
-
-def _scored(folder: Path, engine: str) -> Score:
-    return score_folder(folder, "--engine", engine)
+    return score(truth, report_of(folder, truth, way, *more)["findings"])
 
 
 def write_page(page: Path, text: str) -> None:
@@ -267,7 +302,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     )
     parser.add_argument("folders", nargs="+", type=Path, metavar="DIR", help="a recording, or a folder of recordings")
     parser.add_argument("--page", type=Path, help="write the table between the marks of this page")
-    parser.add_argument("--engine", choices=("local", "spark"), default="local", help="the engine of the report")
+    parser.add_argument("--from", choices=WAYS, default="files", dest="way", help=f"{_WAYS} (default: files)")
     parser.add_argument("--processes", type=int, default=2, help="reports at a time (default 2)")
     asked = parser.parse_args(arguments)
     folders = _recordings(asked.folders)
@@ -275,7 +310,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(f"No recording (a folder with {NAME}) in {', '.join(map(str, asked.folders))}.", file=sys.stderr)
         return 2
     with ProcessPoolExecutor(asked.processes, get_context("spawn")) as pool:
-        scores = list(pool.map(partial(_scored, engine=asked.engine), folders))
+        scores = list(pool.map(partial(score_folder, way=asked.way), folders))
     for folder, each in zip(folders, scores, strict=True):
         print(f"{'right' if each.right else 'solved' if each.solved else 'WRONG'} {folder.name}")
         for fault in each.faults:

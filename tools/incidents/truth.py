@@ -39,6 +39,8 @@ class Truth:
     scale: dict[str, int] = field(default_factory=dict)
     """`lost`, `read_twice`, `stuck` and similar ones, in records, counted by the clients that read them."""
     scale_margin: float = 0.15
+    is_note: bool = False
+    """Whether a note is enough to name it."""
     named: list[str] = field(default_factory=list)
     """Each has to be found in one finding: then it counts as named."""
     cause: list[str] = field(default_factory=list)

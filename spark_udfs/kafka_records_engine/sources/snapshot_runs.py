@@ -28,6 +28,7 @@ from kafka_records_engine.sources._stored.stored_names import (
     remove_incomplete,
     topics_in,
 )
+from kafka_records_engine.sources.abilities import TellsLogStarts, has
 from kafka_records_engine.sources.broker_threads import do_by_broker
 from kafka_records_engine.sources.given import source_of
 from kafka_records_engine.sources.known_topics import known_topics
@@ -115,6 +116,7 @@ def take_snapshot(
         run = Run(root, name, names, file_bytes, on_finding, started_ms, topics_read)
         for finding in lacking:
             run.say(finding)
+        starts = _log_starts(source, topics or ())
         progress = SharedProgress(sum(log.size for log in logs), on_progress)
 
         def store(task: tuple[int, LogPartition]) -> None:
@@ -125,6 +127,9 @@ def take_snapshot(
         do_by_broker([*enumerate(logs)], lambda task: task[1], store)
         # Sort by log, so that the order does not depend on the speed of brokers.
         run.report.findings.sort(key=lambda found: found.order[:2])
+        for place, offset in starts.items():
+            if place in run.read:
+                run.read[place]["log_start"] = offset
         _end(root, names, run.read)
     if run.forbidden and len(run.forbidden) == len(logs):
         raise run.forbidden[0]
@@ -145,6 +150,15 @@ def _logs(source: Source, topics: Sequence[str] | None, tell: OnFinding) -> list
         return logs_of_topics(source, topics, (), tell)
     there = source.topics()
     return logs_of_topics(source, there, lacking_coordinator_topics(source, there), tell)
+
+
+def _log_starts(source: Source, topics: Sequence[str]) -> dict[str, int]:
+    """Where the logs of topics start in files, by topic and partition: of a log without its first files, the rows show
+    only where its first record is."""
+    if not topics or not has(source, TellsLogStarts):
+        return {}
+    found = source.log_starts(topics).offsets
+    return {f"{topic}-{partition}": offset for (topic, partition), (_, offset) in found.items()}
 
 
 def _forget(finding: Finding) -> None:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from itertools import pairwise
 from os import PathLike, fspath
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 import pyarrow as pa
@@ -42,6 +42,9 @@ from kafka_records_engine.sources._stored.views import BEHIND_ALL, as_of, everyt
 from kafka_records_engine.sources.log_facts import KnownTopics
 from kafka_records_engine.sources.protocol import Context, LogEnds
 from kafka_records_runtime.printable import printable, some_names
+
+if TYPE_CHECKING:
+    from kafka_records_engine.log.reading.unread import Unread, UnreadAsked
 
 _FILE: Final = pa.field("file", pa.dictionary(pa.int32(), pa.string()))
 
@@ -97,6 +100,7 @@ class Snapshot:
     def log_ends(self, topics: Sequence[str], context: Context) -> Iterator[LogEnds]:
         """See `protocol.Source`: log start and topic id as the sources knew them last; the log ends after the last
         stored row."""
+        read = read_mark(self._path)["read"]
         for topic in topics:
             for log in self.partitions(topic):
                 context.counts.partitions += 1
@@ -105,10 +109,24 @@ class Snapshot:
                     topic,
                     log.partition,
                     stored.topic_id,
-                    log_start_offset=stored.log_start,
+                    log_start_offset=max(
+                        stored.log_start, read.get(f"{topic}-{log.partition}", {}).get("log_start", 0)
+                    ),
                     log_end_offset=stored.end,
                     place=printable(folder_of(self._path, topic, log.partition)),
                 )
+
+    def unread(self, asked: Sequence[UnreadAsked], context: Context) -> Iterator[tuple[UnreadAsked, Unread]]:
+        """See `abilities.TellsUnread`: from the stored rows at the end of each log."""
+        from kafka_records_engine.sources._stored.unread_rows import COLUMNS, MOST_ROWS, unread_rows
+
+        for each in asked:
+            for log in self._partitions(each.topic):
+                if log.partition == each.partition:
+                    stored = stored_log(self._path, each.topic, each.partition)
+                    first = max(each.end - MOST_ROWS, stored.log_start or 0)
+                    of_log = Context(each.topic, each.partition, history=False)
+                    yield each, unread_rows(each, log.batches(of_log, COLUMNS, first, each.end), first)
 
     def _partitions(self, topic: str) -> list[SnapshotPartition]:
         found = []

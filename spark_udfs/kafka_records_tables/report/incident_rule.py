@@ -26,6 +26,8 @@ class Incident:
     """Its rank: the largest is the worst of its level."""
     verdicts: Mapping[str, Verdict] = field(default_factory=dict)
     """By the names of hypotheses; a missing one does not apply."""
+    command: str | None = None
+    """The command that answers the question between its causes."""
 
 
 Find = Callable[["RuleContext"], "list[Incident]"]
@@ -38,6 +40,11 @@ class PossibleCause:
     name: str
     about: str
     evidence: str
+
+
+def command_of(find: Find) -> Callable[[RuleContext, dict[str, Any]], str | None]:
+    """The `command` of an incident, for a `Question` of a rule."""
+    return partial(_command, find)
 
 
 def incident_rule(
@@ -94,6 +101,11 @@ def _cases(find: Find, context: RuleContext) -> pa.Table:
 def _tell(find: Find, context: RuleContext, case: dict[str, Any]) -> ReportFinding:
     incident: Incident = context.once(find)[case["at"]]
     return incident.finding
+
+
+def _command(find: Find, context: RuleContext, case: dict[str, Any]) -> str | None:
+    incident: Incident = context.once(find)[case["at"]]
+    return incident.command
 
 
 def _weigh(find: Find, name: str, context: RuleContext, case: dict[str, Any]) -> Verdict | None:

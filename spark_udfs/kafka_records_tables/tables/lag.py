@@ -218,7 +218,8 @@ from the offset index and the headers of batches; records are not read, which ha
 Brokers report none of this unless `times` is given. Then one batch is fetched per offset with lag, from many partitions
 at once, which needs READ on the topics. Its header gives `unread_timestamp`; markers and aborted records are skipped,
 with at most eight Fetch requests per offset. Records are not counted, and the time is null if the first record is in an
-open transaction. Saved rows and snapshots have none of this.
+open transaction. A snapshot that has the topic (`snapshot --topic`) has all of this for the last million offsets of
+each log, and always the time of the record itself. Other saved rows have none of it.
 
 `member_id` is the member that the partition is assigned to. `has_left` is true if no member subscribes to the topic, as
 in groups without members, false if a member has the partition, and null otherwise: while it is about to be assigned,

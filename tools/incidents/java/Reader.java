@@ -1,7 +1,9 @@
 import com.fasterxml.jackson.databind.JsonNode;
 import java.time.Duration;
+import java.util.ArrayList;
 import java.util.Collection;
 import java.util.HashMap;
+import java.util.List;
 import java.util.Map;
 import java.util.Properties;
 import org.apache.kafka.clients.consumer.CloseOptions;
@@ -14,7 +16,8 @@ import org.apache.kafka.common.errors.RebalanceInProgressException;
 import org.apache.kafka.clients.consumer.CommitFailedException;
 import org.apache.kafka.common.serialization.ByteArrayDeserializer;
 
-/** A consumer of a classic or a consumer group that commits what it has read, every `commit` ms. */
+/** A consumer of a classic or a consumer group that commits what it has read, every `commit` ms; with `assign` one
+ * without a group, which commits nothing. */
 final class Reader extends Member {
     private final Ledger ledger;
     private final Map<TopicPartition, OffsetAndMetadata> read = new HashMap<>();
@@ -33,7 +36,9 @@ final class Reader extends Member {
     @Override
     void live() throws Exception {
         Properties properties = properties();
-        properties.putIfAbsent("group.id", asked.get("group").asText());
+        if (!asked.path("assign").asBoolean()) {
+            properties.putIfAbsent("group.id", asked.get("group").asText());
+        }
         properties.putIfAbsent("auto.offset.reset", "earliest");
         properties.putIfAbsent("max.poll.records", "50");
         properties.put("enable.auto.commit", "false");
@@ -42,7 +47,11 @@ final class Reader extends Member {
         ByteArrayDeserializer bytes = new ByteArrayDeserializer();
         KafkaConsumer<byte[], byte[]> consumer = new KafkaConsumer<>(properties, bytes, bytes);
         try {
-            consumer.subscribe(topics(), new Listener(consumer));
+            if (asked.path("assign").asBoolean()) {
+                consumer.assign(partitions(consumer));
+            } else {
+                consumer.subscribe(topics(), new Listener(consumer));
+            }
             long committed = System.currentTimeMillis();
             while (stopping == null) {
                 if (stalled) {
@@ -66,7 +75,9 @@ final class Reader extends Member {
                         rest(pause);
                     }
                 }
-                if (System.currentTimeMillis() - committed >= commitEvery) {
+                if (asked.path("assign").asBoolean()) {
+                    read.clear();
+                } else if (System.currentTimeMillis() - committed >= commitEvery) {
                     commit(consumer);
                     committed = System.currentTimeMillis();
                 }
@@ -85,6 +96,14 @@ final class Reader extends Member {
             }
             consumer.close(options);
         }
+    }
+
+    private List<TopicPartition> partitions(KafkaConsumer<byte[], byte[]> consumer) {
+        List<TopicPartition> found = new ArrayList<>();
+        for (String topic : topics()) {
+            consumer.partitionsFor(topic).forEach(each -> found.add(new TopicPartition(topic, each.partition())));
+        }
+        return found;
     }
 
     private void commit(KafkaConsumer<byte[], byte[]> consumer) {

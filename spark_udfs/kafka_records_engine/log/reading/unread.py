@@ -100,6 +100,19 @@ def _counted(opened: OpenLog, folder: Place | None, offsets: INT64, end: int, *,
     begin = int(known_from[0]) if len(offsets) else end
     exact_from = exact_tail(opened, folder) if with_tail else end
     heads = walk(opened, folder, min(begin, exact_from), end)
+    found = unread_in(heads, offsets, known_from)
+    if heads.trouble is not None:
+        found.unread, found.held_back = np.full_like(found.unread, UNKNOWN), np.full_like(found.held_back, UNKNOWN)
+        if heads.is_transactional.any():  # a marker may be in the unreadable part
+            found.timestamp_ms, found.precision = (np.full_like(found.precision, UNKNOWN) for _ in range(2))
+    if with_tail and heads.trouble is None:
+        found.tail = tail_of(opened, folder, heads, records_to_read(heads), exact_from)
+    return found
+
+
+def unread_in(heads: WalkedHeads, offsets: INT64, known_from: INT64) -> Unread:
+    """What is left to read from each of `offsets` (ascending) on in some heads. Open transactions that begin from
+    `known_from` of an offset on hold it back."""
     is_open, is_aborted = _transactions(heads)
     is_data = ~heads.is_control & ~is_aborted
     at = np.searchsorted(heads.last, offsets)
@@ -111,16 +124,16 @@ def _counted(opened: OpenLog, folder: Place | None, offsets: INT64, end: int, *,
         # Each offset gets the answer that it would get if it were the only one.
         held_at = opens[np.searchsorted(opens[:-1], np.searchsorted(heads.last, known_from))]
         held = np.where(held_at <= at, left, _sums(heads, is_data, offsets, np.maximum(held_at, at)))
-    unread = left - held
     stamps, precision = _times(heads, is_data, offsets, at, held_at)
-    if heads.trouble is not None:
-        unread, held = np.full_like(unread, UNKNOWN), np.full_like(held, UNKNOWN)
-        if heads.is_transactional.any():  # a marker may be in the unreadable part
-            stamps, precision = np.full_like(stamps, UNKNOWN), np.full_like(precision, UNKNOWN)
-    found = Unread(unread, held, stamps, precision, heads.trouble, heads.place)
-    if with_tail and heads.trouble is None:
-        is_before = np.arange(len(heads)) < opens[0]
-        found.tail = tail_of(opened, folder, heads, is_data & is_before & (heads.count != 0), exact_from)
+    return Unread(left - held, held, stamps, precision, heads.trouble, heads.place)
+
+
+def records_to_read(heads: WalkedHeads) -> FLAGS:
+    """Which batches have records that a consumer gets: not aborted, before the first open transaction, not empty."""
+    is_open, is_aborted = _transactions(heads)
+    opens = np.append(np.flatnonzero(is_open), len(heads))
+    is_before = np.arange(len(heads)) < opens[0]
+    found: FLAGS = is_before & ~heads.is_control & ~is_aborted & (heads.count != 0)
     return found
 
 

@@ -45,6 +45,8 @@ def _check(told: dict[str, Any]) -> None:
             raise ValueError(f"read of {log} has no end")
         if not all(_is_count(each[name]) or (each[name] is None and name != "at_ms") for name in times):
             raise ValueError(f"read of {log} has an invalid time")
+        if not _is_count(each.get("log_start", 0)):
+            raise ValueError(f"read of {log} has an invalid log start")
 
 
 def _is_text(value: object) -> bool:

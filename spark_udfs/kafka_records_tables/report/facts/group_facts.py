@@ -171,6 +171,13 @@ class LogEnds:
         is_whole = row["exact_from"] is not None and row["exact_from"] <= (row["log_start_offset"] or 0)
         return row["log_start_offset"] if is_whole else None
 
+    def ends_batch(self, place: Place, offset: int) -> bool:
+        """Whether a batch of records is known to end with an offset: then there is a record, and no marker or gap."""
+        row = self._rows.get(place)
+        samples = () if row is None or row["exact_from"] is None else row["samples"] or ()
+        first = 0 if row is None else row["exact_from"] or 0
+        return any(each["offset"] == offset for each in samples if each["offset"] >= first)
+
     def written_ms(self, place: Place, offset: int) -> int | None:
         """The latest time at which the first record at or after an offset was there."""
         row = self._rows.get(place)

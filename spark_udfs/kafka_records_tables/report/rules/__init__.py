@@ -35,6 +35,7 @@ from kafka_records_tables.report.rules import (
     uncleaned_logs,
     uneven_assignments,
     unneeded_offsets,
+    unread_topics,
 )
 
 RULES: Final[tuple[ReportRule, ...]] = (
@@ -67,5 +68,6 @@ RULES: Final[tuple[ReportRule, ...]] = (
     *cut_logs.RULES,
     *uncleaned_logs.RULES,
     *unneeded_offsets.RULES,
+    *unread_topics.RULES,
 )
 """All rules, in the order of the page about them."""

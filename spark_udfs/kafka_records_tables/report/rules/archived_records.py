@@ -6,9 +6,9 @@ from collections import Counter
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Final
 
-from kafka_records_tables.report.incident_rule import Incident, PossibleCause, incident_rule
+from kafka_records_tables.report.incident_rule import Incident, PossibleCause, command_of, incident_rule
 from kafka_records_tables.report.report_parts import Actor, Evidence, Level, NextStep, ReportFinding, Rows
-from kafka_records_tables.report.rule import Folds, Threshold, Verdict
+from kafka_records_tables.report.rule import Folds, Question, Threshold, Verdict
 from kafka_records_tables.topics import SHARE_STATE
 
 if TYPE_CHECKING:
@@ -103,16 +103,9 @@ def _incident(
     )
     look = context.ask_kafka(
         "Look at such a record, and in the logs of the consumers "
-        f"({listed(clients) if clients else 'none is there now'}) for what fails"
-        + ("; if another offset is printed, there is no record at this one" if is_rejected else ""),
+        f"({listed(clients) if clients else 'none is there now'}) for what fails",
         "kafka-console-consumer",
-        *option("--topic", name or "TOPIC"),
-        "--partition",
-        str(last["partition"]),
-        "--offset",
-        str(last["first_offset"]),
-        "--max-messages",
-        "1",
+        *_printing(name, last),
     )
     words = [
         "kafka-records",
@@ -138,15 +131,16 @@ def _incident(
             since,
         ),
     )
+    records = _records_among(context, name, ranges) if is_rejected else None
     rejected = Verdict(
         f"The consumers of {shown(group)} reject these records (acknowledge with REJECT) at their first deliveries.",
-        evidence_for=evidence if is_rejected else (),
+        evidence_for=(*evidence, *([records] if records else [])) if is_rejected else (),
         refuted_by=None if is_rejected else evidence[0],
     )
     no_records = Verdict(
         "There are no records at these offsets: they are markers of transactions, or gaps that compaction left, and "
         "consumers acknowledge each as GAP. Then nothing is lost.",
-        refuted_by=None if is_rejected else evidence[0],
+        refuted_by=records if is_rejected else evidence[0],
         lacked=("the share state does not say whether an offset has a record",) if is_rejected else (),
     )
     verdict = Verdict(
@@ -169,8 +163,8 @@ def _incident(
             "The group will not get these records again: it has moved on. They are still in the topic until its "
             "retention deletes them."
             if not is_rejected
-            else "If they are records, the group will not get them again; they are in the topic until its "
-            "retention deletes them."
+            else f"{'The' if records else 'If they are records, the'} group will not get them again; they are in the "
+            "topic until its retention deletes them."
         ),
         consequence="data_lost",
         group_ids=(group,),
@@ -182,7 +176,11 @@ def _incident(
         scale={"records_lost": count, "partitions": len(partitions), "deliveries": usual},
         symptom_confidence="medium",
         why_not_sure=(
-            "transaction markers and gaps are archived in the same way"
+            (
+                "the share state does not say why a consumer rejected a record"
+                if records
+                else "transaction markers and gaps are archived in the same way"
+            )
             if is_rejected
             else "a consumer may have rejected a record at its last delivery"
         ),
@@ -216,7 +214,35 @@ def _incident(
         measured={"archived": count, "deliveries": usual},
         thresholds=context.limits_of(f"{KIND}.deliveries"),
     )
-    return Incident(finding, count, {"cannot_be_processed": verdict, "rejected": rejected, "no_records": no_records})
+    verdicts = {"cannot_be_processed": verdict, "rejected": rejected, "no_records": no_records}
+    return Incident(finding, count, verdicts, look.command)
+
+
+def _printing(name: str | None, last: dict[str, Any]) -> tuple[str, ...]:
+    """Arguments that print the record at an offset, or else the next one, with its offset."""
+    from kafka_records_tables.report.command_lines import option
+
+    place = ("--partition", str(last["partition"]), "--offset", str(last["first_offset"]))
+    return (*option("--topic", name or "TOPIC"), *place, "--max-messages", "1", "--property", "print.offset=true")
+
+
+def _records_among(context: RuleContext, name: str | None, ranges: list[dict[str, Any]]) -> Evidence | None:
+    """That there are records at some of the offsets, if the log of the topic shows it: batches end with them."""
+    from kafka_records_tables.report.facts.group_facts import log_ends
+
+    if name is None:
+        return None
+    ends = log_ends(context)
+    found = [each for each in ranges if ends.ends_batch((name, each["partition"]), each["last_offset"])]
+    if not found:
+        return None
+    last = found[-1]
+    return Evidence(
+        f"there are records at these offsets: {len(found)} of {len(ranges)} are the last of a batch of records",
+        name,
+        last["partition"],
+        last["last_offset"],
+    )
 
 
 RULE = incident_rule(
@@ -248,7 +274,16 @@ decided.""",
         PossibleCause(
             "no_records",
             "the offsets are markers of transactions or gaps (`AcknowledgeType.GAP`)",
-            "for: archived at the first deliveries; refuted otherwise",
+            "for: archived at the first deliveries; refuted otherwise, and if batches of the topic end with such "
+            "offsets",
+        ),
+    ),
+    questions=(
+        Question(
+            "rejected",
+            "no_records",
+            "Is there a record at such an offset? If the command prints another offset than it asks for, there is none",
+            command_of(_find),
         ),
     ),
     thresholds=(

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from kafka_records_tables.report.incident_rule import Incident, PossibleCause, incident_rule
 from kafka_records_tables.report.report_parts import Evidence, Level, NextStep, ReportFinding, Rows
-from kafka_records_tables.report.rule import Folds, Threshold, Verdict
+from kafka_records_tables.report.rule import Folds, Question, Threshold, Verdict
 from kafka_records_tables.topics import OFFSETS
 
 if TYPE_CHECKING:
@@ -25,6 +25,8 @@ class Jump:
     topic: str
     partition: int
     before: int
+    before_ms: int | None
+    """When the group first committed `before`."""
     after: Span
     lost: int
 
@@ -83,6 +85,7 @@ def _jumps(context: RuleContext, row: dict[str, Any], spans: list[Span]) -> list
             row["topic"],
             row["partition"],
             before.offset,
+            before.from_ms,
             after,
             # At most what was deleted: the log never started later than it does now.
             min(after.offset - before.offset - step, row["log_start_offset"] - before.offset),
@@ -134,7 +137,7 @@ def _incident(context: RuleContext, group: str, topic: str, jumps: list[Jump], r
         impact=(
             "The group has not read these records, and they are deleted. This continues as long as the group is this "
             "slow."
-            if goes_on
+            if goes_on and "too_slow" in causes and causes["too_slow"].refuted_by is None
             else "No member of the group has read these records, and they are deleted."
         ),
         consequence="data_lost",
@@ -196,11 +199,13 @@ def _deleted_by(
         "Then make the group faster: more members (up to one for each partition), less work for each record"
     )
     slow = f"{shown(group)} reads more slowly than {shown(topic)} is written, and"
+    away = _away(context, group, jumps)
+    never_old = Evidence("retention.ms is -1: no record is deleted by its age") if is_for_ever else None
     causes = {
         "too_slow": Verdict(
             f"{slow} the retention of the topic deletes what it has not read.",
             evidence_for=shows,
-            refuted_by=Evidence("retention.ms is -1: no record is deleted by its age") if is_for_ever else None,
+            refuted_by=never_old or away,
             steps=(
                 _alter(context, topic, "retention.ms", "604800000", "now, above the lag of the group (7 days"),
                 faster,
@@ -216,13 +221,24 @@ def _deleted_by(
                 faster,
             ),
         )
-    if by_hand or (is_for_ever and not has_size):
+    if away:
+        causes["away"] = Verdict(
+            f"{shown(group)} was away, and the retention of {shown(topic)} deleted what it had not read.",
+            evidence_for=(away,),
+            refuted_by=never_old,
+            steps=(_alter(context, topic, "retention.ms", "604800000", "above the time that it is away (7 days"),),
+        )
+    knows_files = _knows_files(context, topic)
+    if by_hand or (is_for_ever and not has_size) or not knows_files:
         causes["by_hand"] = Verdict(
             f"A program or an administrator deletes records of {shown(topic)} (kafka-delete-records), which"
             f" {shown(group)} has not read.",
             evidence_for=by_hand or shows,
             is_certain=bool(by_hand),
-            lacked=() if by_hand or size is not None else ("log.retention.bytes of the brokers",),
+            lacked=(
+                *(() if by_hand or size is not None else ("log.retention.bytes of the brokers",)),
+                *(() if knows_files else (f"the log files of {shown(topic)}",)),
+            ),
             steps=(
                 NextStep(f"Find who deletes records of {shown(topic)} (kafka-delete-records), and stop it"),
                 NextStep("Get the deleted records from their origin if they are needed"),
@@ -232,6 +248,37 @@ def _deleted_by(
         return " The topic deletes no record by its age (retention.ms is -1).", causes
     known = settings.retention_ms(topic)
     return "" if known is None else f" The topic keeps records for {length(known)} (retention.ms).", causes
+
+
+def _away(context: RuleContext, group: str, jumps: list[Jump]) -> Evidence | None:
+    """The event by which the group lost its last member, if it did so before each jump, after it had committed the
+    offset from which it jumped."""
+    from kafka_records_tables.report.case_columns import equal, kept
+    from kafka_records_tables.report.rule_context import moment
+
+    events = context.table("timeline")
+    events = kept(events, equal(events, "group_id", group), equal(events, "event", "emptied"))
+    left = [each for each in events.to_pylist() if each["at_timestamp_ms"] is not None]
+    found = None
+    for each in jumps:
+        since, until = each.before_ms, each.after.from_ms
+        if since is None or until is None:
+            return None
+        found = next((event for event in left if since <= event["at_timestamp_ms"] <= until), None)
+        if found is None:
+            return None
+    if found is None:
+        return None
+    at = found["at_timestamp_ms"]
+    shows = f"the group had no members from {moment(at)} on, until it came back and jumped"
+    return Evidence(shows, OFFSETS, found["log_partition"], found["log_offset"], at)
+
+
+def _knows_files(context: RuleContext, topic: str) -> bool:
+    """Whether the source shows which files a log of the topic has."""
+    from kafka_records_tables.tables.log_sizes import TABLE as LOG_SIZES
+
+    return any(row["sizes"] for row in context.look(LOG_SIZES, topic=topic).to_pylist())
 
 
 def _deleted_by_hand(context: RuleContext, topic: str, jumps: list[Jump]) -> tuple[Evidence, ...]:
@@ -286,13 +333,31 @@ the sum over all jumps, minus what the group usually reads in between.""",
         PossibleCause(
             "too_slow",
             "the group is slower than the retention of the topic",
-            "for: jumps over the start of the log; refuted if records are never deleted, or by DeleteRecords",
+            "for: jumps over the start of the log; refuted if records are never deleted, by DeleteRecords, or if the "
+            "group had no members before each jump",
+        ),
+        PossibleCause(
+            "away",
+            "the group was away for longer than the retention of the topic",
+            "for: it had no members before each jump; refuted if records are never deleted, or by DeleteRecords",
         ),
         PossibleCause(
             "by_hand",
             "somebody deletes records",
             "for: no record is deleted by its age, and no size limit is known; certain if logs begin in the middle of "
             "a file",
+        ),
+    ),
+    questions=(
+        Question(
+            "by_hand",
+            "away",
+            "Has somebody run kafka-delete-records (a request DeleteRecords in the request log of the brokers)?",
+        ),
+        Question(
+            "by_hand",
+            "too_slow",
+            "Has somebody run kafka-delete-records (a request DeleteRecords in the request log of the brokers)?",
         ),
     ),
     thresholds=(
