@@ -271,7 +271,7 @@ _COMPARE_EXAMPLES = """OLD and NEW are each one of
 Every change is listed with file, line and column, its rule and the source of the rule, and what it does to attributes,
 Spark columns, Avro schemas and Parquet files. _notes.json, which changes no byte, is not compared.
 Ranks, the worst first:
-  bytes         breaks bytes that exist
+  bytes         breaks existing bytes
   readers       breaks readers of the older state
   early-access  changes a layout that nobody could rely on yet
   versions      drops versions

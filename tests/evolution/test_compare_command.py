@@ -31,7 +31,7 @@ def sides(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def test_the_text(sides: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["compare", "older", "newer"]) == 1
     assert capsys.readouterr().out == (
-        "BREAKS BYTES THAT EXIST (1)\n"
+        "BREAKS EXISTING BYTES (1)\n"
         "newer/teams/TeamValue.json:10:15: fields[0].type: TeamValue Epoch, versions 0-1: was int32, now int16\n"
         "    was      older/teams/TeamValue.json:10:15: fields[0].type\n"
         "    rule     field-type (Kafka's Unifier, which EvolutionVerifier calls)\n"

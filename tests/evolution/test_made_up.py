@@ -71,7 +71,7 @@ def about(comparison: SpecComparison, version: int) -> list[Change]:
 
 
 def survives_whole(old: Message, new: Message, version: int, values: Values) -> bool:
-    """Whether bytes that exist are read with nothing left over that had a name."""
+    """Whether existing bytes are read with nothing left over that had a name."""
     return survives(old, new, version, version, values) and not has_unknown_tags(
         read_by(new, version, old, version, values)
     )

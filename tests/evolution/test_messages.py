@@ -116,7 +116,7 @@ class TestRequests:
         """Attribute and column are there on both sides."""
         specs = (request(fields=[{"name": "Who", "type": "uuid", "versions": versions}]) for versions in (older, newer))
         (change,) = compared(tmp_path, *([spec] for spec in specs)).changes
-        assert change.downstream.python.text == "who stays, and has its default where bytes are without it"
+        assert change.downstream.python.text == "who stays, and has its default if the bytes lack it"
         assert change.newer_place is not None
         assert change.newer_place.path == "fields[0].versions"
 

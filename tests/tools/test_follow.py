@@ -272,7 +272,7 @@ class TestPlan:
             f"  {ours}/rpc/TellRequest.json",
         ]
         assert lines[3].startswith(f"{ours}/consumer_offsets/BallValue.json: the release has version 1 of BallValue")
-        assert "BallValue Size: int32 is string now, which breaks bytes that exist in version 1 (rule" in lines[4]
+        assert "BallValue Size: int32 is string now, which breaks existing bytes in version 1 (rule" in lines[4]
 
     def test_what_is_left_out_does_not_come_in(self, tmp_path: Path, ours: Path) -> None:
         theirs = release(tmp_path, ours)
@@ -349,7 +349,7 @@ class TestPlan:
         with pytest.raises(FollowError) as refused:
             follow(ours, theirs)
         (line,) = str(refused.value).split("\n")
-        assert line.startswith(f"{ours / place}:{said.format(name, 'breaks bytes that exist')}(rule field-")
+        assert line.startswith(f"{ours / place}:{said.format(name, 'breaks existing bytes')}(rule field-")
         assert line.endswith(f": make this change in {ours / place} by hand to give them up")
         assert files(ours) == before
 

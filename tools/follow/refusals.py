@@ -111,6 +111,6 @@ def _breaks(ours: SpecSet, older: Mapping[str, str], changes: Iterable[Change]) 
         place = change.older_place or change.place
         yield (
             f"{place}: {place.path}: {about}: {change.older or 'nothing'} is {change.newer or 'nothing'} now, which "
-            f"breaks bytes that exist{versions} (rule {change.rule.name}: "
+            f"breaks existing bytes{versions} (rule {change.rule.name}: "
             f"{change.rule.sentence.rstrip('.')}): make this change in {ours.files[mine.path]} by hand to give them up"
         )

@@ -32,7 +32,7 @@ class Rank(Enum):
 
 
 _TITLES: Final = {
-    Rank.BYTES: "breaks bytes that exist",
+    Rank.BYTES: "breaks existing bytes",
     Rank.READERS: "breaks readers of the older state",
     Rank.EARLY_ACCESS: "changes a layout that was early access",
     Rank.VERSIONS: "drops versions",
@@ -82,24 +82,24 @@ FIELD_INSERTED: Final = Rule(
     "field-inserted",
     Rank.BYTES,
     _ORDER,
-    "A version that the older state has gets a field without a tag: bytes that exist lack it.",
+    "A version that the older state has gets a field without a tag: existing bytes lack it.",
 )
 FIELD_REMOVED: Final = Rule(
     "field-removed",
     Rank.BYTES,
     _ORDER,
-    "A version that both states have loses a field without a tag: bytes that exist hold it.",
+    "A version that both states have loses a field without a tag: existing bytes contain it.",
 )
 FIELD_MOVED: Final = Rule(
-    "field-moved", Rank.BYTES, _WIRE, "A field has another place among the others, and readers find fields by place."
+    "field-moved", Rank.BYTES, _WIRE, "A field is at another position, and readers find fields by position."
 )
 FIELD_TAGGED: Final = Rule(
-    "field-tagged", Rank.BYTES, _WIRE, "A field is tagged in one state and has a place in the other."
+    "field-tagged", Rank.BYTES, _WIRE, "A field is tagged in one state and has a fixed position in the other."
 )
 TAG_NUMBER: Final = Rule("tag-number", Rank.BYTES, _TAGS, "A tagged field has another tag.")
-TAG_REUSED: Final = Rule("tag-reused", Rank.BYTES, _TAGS, "A tag that was used means another field.")
+TAG_REUSED: Final = Rule("tag-reused", Rank.BYTES, _TAGS, "A tag that was in use now belongs to another field.")
 TAG_REMOVED: Final = Rule(
-    "tag-removed", Rank.BYTES, _TAGS, "A tagged field is gone: bytes that exist hold it, and nobody looks at it."
+    "tag-removed", Rank.BYTES, _TAGS, "A tagged field is gone: existing bytes contain it, and it is no longer read."
 )
 TAG_DEFAULT: Final = Rule(
     "tag-default",
@@ -138,7 +138,10 @@ VERSION_UNSTABLE: Final = Rule(
     "The newest version of a request was stable and no longer is: brokers stop offering it.",
 )
 VERSIONS_DROPPED: Final = Rule(
-    "versions-dropped", Rank.VERSIONS, _VERIFIER, "Versions are gone; the oldest may be given up when nobody uses them."
+    "versions-dropped",
+    Rank.VERSIONS,
+    _VERIFIER,
+    "Versions are removed. The oldest ones may be removed once nobody uses them.",
 )
 MESSAGE_REMOVED: Final = Rule("message-removed", Rank.VERSIONS, _WIRE, "A message is gone with all of its versions.")
 RECORD_REMOVED: Final = Rule(
@@ -169,19 +172,19 @@ DEFAULT_CHANGED: Final = Rule(
     "default-changed",
     Rank.NAMES,
     _UNIFIER,
-    "A field has another default: whoever leaves it out, and versions that lack it, give another value.",
+    "A field has another default: messages that do not set it, and versions that lack it, now have another value.",
 )
 IGNORABLE_CHANGED: Final = Rule(
     "ignorable-changed",
     Rank.NAMES,
     _CLASSES,
-    "Writing a version that lacks a field drops its value now, or refuses it now.",
+    "Encoding a version that lacks the field now drops its value, or now refuses it.",
 )
 TYPE_ELSEWHERE: Final = Rule(
     "type-in-other-versions",
     Rank.NAMES,
     _PRODUCTS,
-    "A field has another type, though in no version that both states have it in: one attribute stands for both.",
+    "A field has another type, but in no version in which both states have it. Both are one attribute.",
 )
 FIELD_GONE: Final = Rule(
     "field-gone", Rank.NAMES, _PRODUCTS, "A field that no common version has is gone, and its attribute with it."
@@ -219,7 +222,7 @@ TAG_ADDED: Final = Rule(
     Rank.ADDS,
     _TAGS,
     "A version that both states have gets a tagged field, which readers of the older state skip. EvolutionVerifier "
-    "refuses that, against the comment in its class FieldDomain; Kafka does it in every release.",
+    "refuses this, although the comment in its class FieldDomain allows it; Kafka does it in every release.",
 )
 NULL_ELSEWHERE: Final = Rule(
     "null-in-new-versions", Rank.ADDS, _PRODUCTS, "New versions allow null, or no longer do; the attribute is one."

@@ -84,7 +84,7 @@ def nothing() -> Downstream:
 
 def of_versions(name: str) -> Downstream:
     """The effect if versions lose or gain a field that others have as before."""
-    effect = DownstreamEffect("default", f"{name} stays, and has its default where bytes are without it")
+    effect = DownstreamEffect("default", f"{name} stays, and has its default if the bytes lack it")
     return Downstream(effect, effect, _YES, _YES, _SAME)
 
 
@@ -164,7 +164,7 @@ def _gone(older: Attribute) -> Downstream:
         DownstreamEffect("gone", f"{older.name} {older.sql} is gone"),
         DownstreamEffect("yes", "yes, it is skipped"),
         DownstreamEffect("yes", "yes, files without it give its default"),
-        DownstreamEffect("unread", "files keep the column, nobody reads it"),
+        DownstreamEffect("unread", "files keep the column, but it is not read"),
     )
 
 
@@ -180,8 +180,8 @@ def _renamed(older: Attribute, newer: Attribute, stays: bool) -> Downstream:
     return Downstream(
         DownstreamEffect("renamed", f"{older.name} is called {newer.name}"),
         DownstreamEffect("renamed", f"{older.name} is gone, {newer.name} {newer.sql} is new"),
-        DownstreamEffect("default", f"yes, but {newer.name} has its default: fields are told by name"),
-        DownstreamEffect("default", f"yes, but {older.name} has its default: fields are told by name"),
+        DownstreamEffect("default", f"yes, but {newer.name} has its default: fields are matched by name"),
+        DownstreamEffect("default", f"yes, but {older.name} has its default: fields are matched by name"),
         DownstreamEffect("null", f"{older.name} stays unread, {newer.name} is null"),
     )
 
