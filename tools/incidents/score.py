@@ -252,19 +252,14 @@ def _one_found(patterns: Sequence[str], text: str) -> bool:
 
 
 def table(scores: Sequence[Score]) -> str:
-    """The scores by kind, as a table in Markdown: how many of its recordings are right in each aspect."""
-    lines = [
-        "| kind | what happens | recordings | " + " | ".join(ASPECTS) + " |",
-        "|---|---|---|" + "---|" * len(ASPECTS),
-    ]
+    """The scores by kind, as a table in Markdown: which aspects are wrong in how many of its recordings."""
+    lines = ["| kind | what happens | recordings | wrong |", "|---|---|--:|---|"]
     for case in sorted({each.case for each in scores}, key=lambda case: (_is_healthy(case, scores), case)):
         of_case = [each for each in scores if each.case == case]
-        cells = []
-        for aspect in ASPECTS:
-            judged = [each.aspects[aspect] for each in of_case if aspect in each.aspects]
-            cells.append(f"{sum(judged)}/{len(judged)}" if judged else "")
+        wrong = {aspect: sum(each.aspects.get(aspect) is False for each in of_case) for aspect in ASPECTS}
+        faults = ", ".join(f"{aspect} in {count}" for aspect, count in wrong.items() if count)
         name = f"{case} (healthy)" if of_case[0].healthy else case
-        lines.append(f"| {name} | {EVERY_KIND[case].about} | {len(of_case)} | " + " | ".join(cells) + " |")
+        lines.append(f"| {name} | {EVERY_KIND[case].about} | {len(of_case)} | {faults} |")
     return "\n".join(lines)
 
 
@@ -322,7 +317,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     )
     if asked.page:
         solved = sum(each.solved for each in scores)
-        write_page(asked.page, f"{solved} of {len(scores)} are solved.\n\n{table(scores)}")
+        about = (
+            f"{solved} of {len(scores)} are solved. Aspects without an entry are right in all recordings of the kind."
+        )
+        write_page(asked.page, f"{about}\n\n{table(scores)}")
     return int(not all(each.solved for each in scores))
 
 
